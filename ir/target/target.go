@@ -1,0 +1,28 @@
+// Package target describes what a target can do, as data. Backends fill it in; schedules and verification read it.
+package target
+
+import "github.com/swizzle-rt/swizzle/ir"
+
+// Family tells which of an op's schedules a target takes.
+type Family uint8
+
+const (
+	CPU Family = iota
+	GPU
+)
+
+// Caps is a target: one architecture of one backend.
+type Caps struct {
+	Arch    string // as in kernel names: portable, avx2, avxvnni, avx512vnni, …
+	Family  Family
+	Native  map[ir.Op]bool // intrinsics that the backend prints; absent ones are expanded or the config is refused
+	VecRegs int            // vector registers, 0 where there is no limit
+	VecBits int            // width of a vector register
+	GPRs    int            // general registers that a kernel may use for indices and pointers, 0 where there is no limit
+	Shared  int            // bytes of shared memory a block may use
+	Threads int            // most lanes a block may have
+	Atoms   []*ir.Atom
+}
+
+// Has reports whether the target prints the op itself.
+func (c *Caps) Has(op ir.Op) bool { return c.Native[op] }

@@ -1,0 +1,16 @@
+package cpu
+
+import "golang.org/x/sys/unix"
+
+// mapMemory returns n zeroed bytes outside the Go heap, or nil where the system has no such thing.
+func mapMemory(n int) ([]byte, error) {
+	memory, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, err
+	}
+	// This is advice: a kernel without huge pages refuses it, and the memory is as good.
+	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
+	return memory, nil
+}
+
+func unmapMemory(memory []byte) error { return unix.Munmap(memory) }

@@ -1,0 +1,5 @@
+package cpu
+
+import "os"
+
+func systemMemory() Memory { return parseMeminfo(os.DirFS("/proc")) }

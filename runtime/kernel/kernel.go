@@ -1,0 +1,69 @@
+// Package kernel holds what a generated kernel and its caller share: the argument block, the descriptor and the grammar of
+// names. It is all that generated/ imports.
+package kernel
+
+import "unsafe"
+
+// Slots of Args, the same on every device.
+const (
+	Buffers      = 12
+	Ints         = 12
+	Floats       = 4
+	ScratchBytes = 64 << 10 // of each worker, 64-byte aligned: a kernel's shared arrays
+)
+
+// Args are a kernel's arguments; the descriptor's Params name the slots. Buffers are readable up to the next multiple of
+// 64 bytes. Assembly reads this struct by offset: 0, 96, 192 and 208.
+type Args struct {
+	Buf     [Buffers]unsafe.Pointer
+	Int     [Ints]int64
+	F32     [Floats]float32
+	Scratch unsafe.Pointer
+}
+
+// Func runs the tiles lo … hi−1 of the flattened grid. It is not preemptible in assembly: callers keep a call under 100 µs.
+type Func func(a *Args, lo, hi int)
+
+// Kind separates the three kinds of slots.
+type Kind uint8
+
+const (
+	Buffer Kind = iota
+	Int
+	Float
+)
+
+// Param names one slot.
+type Param struct {
+	Name   string
+	Kind   Kind
+	Slot   int
+	Type   string // element type of a buffer as the IR prints it
+	Access string // in, out or inout
+}
+
+// Axis is one axis of the grid: ceil(Int[Slot] / Tile) tiles; the first axis runs fastest.
+type Axis struct {
+	Slot int
+	Tile int
+}
+
+// Kernel describes one generated kernel.
+type Kernel struct {
+	Name   Name
+	Source string // the op's file
+	Pack   string // of a GEMM: the weight layout it reads, the op that makes it
+	Params []Param
+	Grid   []Axis
+	Shared int // bytes of scratch it uses
+	Func   Func
+}
+
+// Tiles returns the size of the flattened grid for these arguments.
+func (k *Kernel) Tiles(a *Args) int {
+	n := 1
+	for _, x := range k.Grid {
+		n *= int((a.Int[x.Slot] + int64(x.Tile) - 1) / int64(x.Tile))
+	}
+	return n
+}
