@@ -217,11 +217,8 @@ func (b *Builder) LoadN(m Memory, n int, index any, mask *Value) []*Value {
 	if m.Param != nil && m.Param.Access == Out {
 		b.fail("load from the output %s", m.Name())
 	}
-	s := span(x, mask)
-	if m.Param == nil || m.Param.Access != In {
-		s = max(s, Group) // what lanes have stored may differ between groups
-	}
-	return b.emitN(&Instr{Op: OpLoad, Args: []*Value{x, mask}, Mem: m, Imm: int64(n)}, n, m.Type.Reg(), s)
+	args := []*Value{x, mask}
+	return b.emitN(&Instr{Op: OpLoad, Args: args, Mem: m, Imm: int64(n)}, n, m.Type.Reg(), loadSpan(m, args))
 }
 
 // LoadIndex reads one I32 element as an index.

@@ -25,8 +25,8 @@ func Build(name string, lanes, groups int, schedule func(b *Builder)) (k *Kernel
 			k, err = nil, e
 		}
 	}()
-	if lanes < 1 || lanes > 32 || groups < 1 {
-		b.fail("%d lanes in %d groups", lanes, groups)
+	if msg := checkShape(k); msg != "" {
+		b.fail("%s", msg)
 	}
 	schedule(b)
 	return k, nil
@@ -45,11 +45,9 @@ func (b *Builder) Lanes() int { return b.k.Lanes }
 // ---- parameters
 
 func (b *Builder) param(name string, kind ParamKind, t Type, a Access) *Param {
+	b.newName(name)
 	slot := 0
 	for _, p := range b.k.Params {
-		if p.Name == name {
-			b.fail("parameter %s twice", name)
-		}
 		if p.Kind == kind {
 			slot++
 		}
@@ -57,6 +55,16 @@ func (b *Builder) param(name string, kind ParamKind, t Type, a Access) *Param {
 	p := &Param{Name: name, Kind: kind, Type: t, Access: a, Slot: slot}
 	b.k.Params = append(b.k.Params, p)
 	return p
+}
+
+// newName fails unless the name is one that text can hold and no parameter or shared array has it.
+func (b *Builder) newName(name string) {
+	if !validName(name) {
+		b.fail("%q is no name: letters, digits and _, not starting with a digit", name)
+	}
+	if b.k.named(name) {
+		b.fail("two parameters or shared arrays are named %s", name)
+	}
 }
 
 // In declares a buffer that the kernel reads.
@@ -90,7 +98,7 @@ func (b *Builder) Float(name string) *Value {
 // Tiles adds an axis to the grid, ceil(extent/tile) tiles, and returns the tile's coordinate along it. The extent is an
 // integer parameter. The first axis runs fastest.
 func (b *Builder) Tiles(extent *Value, tile int) *Value {
-	if extent.Def == nil || extent.Def.Op != OpIntParam || tile < 1 {
+	if extent.Def == nil || extent.Def.Op != OpIntParam || tile < 1 || tile > maxStep {
 		b.fail("a grid axis takes an integer parameter and a positive tile")
 	}
 	for _, p := range b.k.Params {
@@ -106,6 +114,7 @@ func (b *Builder) Shared(name string, t Type, n int) Memory {
 	if t.Bytes() == 0 || n < 1 {
 		b.fail("shared array %s of %d × %s", name, n, t)
 	}
+	b.newName(name)
 	a := &Array{Name: name, Type: t, Len: n, Offset: (b.k.SharedBytes() + 63) &^ 63}
 	b.k.Shared = append(b.k.Shared, a)
 	return Memory{Array: a, Type: t}
@@ -129,15 +138,16 @@ func (b *Builder) UniformReg(name string, t Type, shape ...int) Tile {
 func (b *Builder) reg(name string, t Type, s Span, shape []int) Tile {
 	n := 1
 	for _, d := range shape {
+		if d < 1 || d > maxReg/n {
+			b.fail("register tile %s of %v", name, shape)
+		}
 		n *= d
 	}
-	if !t.Word() || n < 1 || len(shape) == 0 {
-		b.fail("register tile %s of %v × %s", name, shape, t)
+	if !t.Word() || len(shape) == 0 || !validName(name) {
+		b.fail("register tile %q of %v × %s", name, shape, t)
 	}
-	for _, r := range b.k.Regs {
-		if r.Name == name {
-			b.fail("register tile %s twice", name)
-		}
+	if b.k.reg(name) != nil {
+		b.fail("register tile %s twice", name)
 	}
 	r := &Reg{Name: name, Type: t, Span: s, Len: n}
 	b.k.Regs = append(b.k.Regs, r)
@@ -186,9 +196,6 @@ func (t Tile) Fill(v *Value) {
 // For runs body for i = lo, lo+step, … below hi; bounds are Index values or integers.
 func (b *Builder) For(lo, hi any, step int, body func(i *Value)) {
 	l, h := b.Idx(lo), b.Idx(hi)
-	if step < 1 {
-		b.fail("loop step %d", step)
-	}
 	b.loop(&For{Lo: l, Hi: h, Step: step}, body)
 }
 
@@ -199,12 +206,11 @@ func (b *Builder) Unroll(n int, body func(i *Value)) {
 
 func (b *Builder) loop(f *For, body func(i *Value)) {
 	f.Pos = callerPos()
-	s := max(f.Lo.Span, f.Hi.Span)
-	if s == Varying {
-		b.fail("a loop bound varies between lanes; mask the loads and stores instead")
-	}
-	f.Var = b.k.NewValue(Index, s)
+	f.Var = b.k.NewValue(Index, max(f.Lo.Span, f.Hi.Span))
 	f.Var.b = b
+	if msg := checkLoop(f); msg != "" {
+		b.fail("%s", msg)
+	}
 	b.in(&f.Body, func() { body(f.Var) })
 	*b.block = append(*b.block, f)
 }
@@ -235,6 +241,9 @@ func (b *Builder) in(block *[]Stmt, body func()) {
 // ---- instructions
 
 func (b *Builder) do(i *Instr) {
+	if msg := checkInstr(b.k, i); msg != "" {
+		b.fail("%s", msg)
+	}
 	i.Pos = callerPos()
 	*b.block = append(*b.block, i)
 }
@@ -266,7 +275,7 @@ func (b *Builder) Const(t Type, bits int64) *Value {
 	if t != Index && !t.Word() && t != Bool {
 		b.fail("constant of type %s", t)
 	}
-	return b.emit(&Instr{Op: OpConst, Imm: bits}, t, Block)
+	return b.emit(&Instr{Op: OpConst, Imm: normal(t, bits)}, t, Block)
 }
 
 // F32 returns a float constant.
@@ -321,8 +330,8 @@ func (b *Builder) fold(i *Instr) *Value {
 	d, okY := y.Const()
 	switch {
 	case okX && okY:
-		if (i.Op == OpDivX || i.Op == OpModX) && d < 1 {
-			b.fail("%s by %d", i.Op, d)
+		if (i.Op == OpDivX || i.Op == OpModX) && (c < 0 || d < 1) {
+			b.fail("%s of %d and %d", i.Op, c, d)
 		}
 		t := Index
 		if i.Op == OpLtX || i.Op == OpLeX || i.Op == OpEqX {

@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // Kernel is one op under one schedule and config.
 type Kernel struct {
 	Name   string
@@ -145,6 +147,20 @@ func (v *Value) Const() (int64, bool) {
 func (k *Kernel) NewValue(t Type, s Span) *Value {
 	k.values++
 	return &Value{ID: k.values, Type: t, Span: s}
+}
+
+// named reports whether a parameter or a shared array has that name.
+func (k *Kernel) named(name string) bool {
+	return slices.ContainsFunc(k.Params, func(p *Param) bool { return p.Name == name }) ||
+		slices.ContainsFunc(k.Shared, func(a *Array) bool { return a.Name == name })
+}
+
+// reg returns the register tile of that name, nil if there is none.
+func (k *Kernel) reg(name string) *Reg {
+	if n := slices.IndexFunc(k.Regs, func(r *Reg) bool { return r.Name == name }); n >= 0 {
+		return k.Regs[n]
+	}
+	return nil
 }
 
 // Values returns an upper bound of the values' ids.

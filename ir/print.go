@@ -122,11 +122,9 @@ func (p *printer) instr(i *Instr) {
 		fmt.Fprintf(&s, " table:%x", *i.Table)
 	}
 	switch {
-	case i.Op == OpConst && i.Results[0].Type == Index:
-		fmt.Fprintf(&s, " #%d", i.Imm)
-	case i.Op == OpConst:
+	case i.Op == OpConst && len(i.Results) == 1 && i.Results[0].Type != Index:
 		fmt.Fprintf(&s, " #0x%08X", uint32(i.Imm))
-	case i.Imm != 0 || i.Op == OpTile || i.Op == OpIntParam || i.Op == OpFloatParam || i.Op == OpReadLane || i.Op == OpAsyncWait || i.Op == OpFragCoord:
+	case i.Op.hasImm():
 		fmt.Fprintf(&s, " #%d", i.Imm)
 	}
 	for n, a := range i.Args {

@@ -67,6 +67,7 @@ func (m *machine) asyncCopy(i *ir.Instr, s *asyncState, g int) {
 				m.fail("lane %d copies from byte %d of %s, which is not a multiple of 16", lane, src, i.Mem2.Name())
 			}
 			copy(c.data[:], m.cells(i.Mem2, src, 16, false))
+			m.touchBytes(i.Mem2, src, 16, lane, false)
 			from = append(from, int(src))
 		}
 		s.open = append(s.open, c)
@@ -100,6 +101,7 @@ func (m *machine) barrier(active []bool) {
 }
 
 func (m *machine) ldMatrix(i *ir.Instr, active []bool) {
+	m.warp(i)
 	for g, on := range active {
 		if !on {
 			continue

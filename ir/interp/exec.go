@@ -11,7 +11,7 @@ func (m *machine) exec(i *ir.Instr, active []bool) {
 	for _, on := range active {
 		if on {
 			m.report.Instrs++
-			m.report.ByOp[i.Op]++
+			m.byOp[i.Op]++
 		}
 	}
 	info := i.Op.Info()
@@ -258,7 +258,8 @@ func (m *machine) register(i *ir.Instr, active []bool) {
 			continue
 		}
 		e := element(g)
-		if i.Op == ir.OpGet && !t.set[e] {
+		set := &t.set[e*m.groups+g]
+		if i.Op == ir.OpGet && !*set {
 			m.fail("element %d of the register tile %s is read before it is set", e, i.Reg.Name)
 		}
 		for l := range m.lanes {
@@ -273,14 +274,22 @@ func (m *machine) register(i *ir.Instr, active []bool) {
 			}
 		}
 		if i.Op == ir.OpSet {
-			t.set[e] = true
+			*set = true
 		}
+	}
+}
+
+// warp fails unless lane groups have the 32 lanes that the instruction is made for.
+func (m *machine) warp(i *ir.Instr) {
+	if m.lanes != 32 {
+		m.fail("%s with %d lanes, it takes 32", i.Op, m.lanes)
 	}
 }
 
 // mma multiplies the atom's integer matrices; float atoms have no canonical order.
 func (m *machine) mma(i *ir.Instr, active []bool) {
 	a := i.Atom
+	m.warp(i)
 	if a.C.Type != ir.I32 {
 		m.fail("%s accumulates in %s, whose order is not canonical", a.Name, a.C.Type)
 	}

@@ -8,6 +8,7 @@ package interp
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/swizzle-rt/swizzle/ir"
 )
@@ -46,14 +47,26 @@ func axis(d ir.Dim, ints []int64) int64 {
 }
 
 // Run executes every tile of the grid, in order.
-func Run(k *ir.Kernel, a Args) (*Report, error) { return RunTiles(k, a, 0, Tiles(k, a.Ints)) }
-
-// RunTiles executes the tiles lo … hi−1 of the flattened grid.
-func RunTiles(k *ir.Kernel, a Args, lo, hi int64) (r *Report, err error) {
-	m := newMachine(k, a)
-	if err := m.checkArgs(); err != nil {
+func Run(k *ir.Kernel, a Args) (*Report, error) {
+	if err := checkArgs(k, a); err != nil {
 		return nil, err
 	}
+	return run(k, a, 0, Tiles(k, a.Ints))
+}
+
+// RunTiles executes the tiles lo … hi−1 of the flattened grid.
+func RunTiles(k *ir.Kernel, a Args, lo, hi int64) (*Report, error) {
+	if err := checkArgs(k, a); err != nil {
+		return nil, err
+	}
+	if n := Tiles(k, a.Ints); lo < 0 || hi > n {
+		return nil, fmt.Errorf("kernel %s: tiles %d … %d of %d", k.Name, lo, hi-1, n)
+	}
+	return run(k, a, lo, hi)
+}
+
+func run(k *ir.Kernel, a Args, lo, hi int64) (r *Report, err error) {
+	m := newMachine(k, a)
 	defer func() {
 		if p := recover(); p != nil {
 			e, ok := p.(*ir.Error)
@@ -67,6 +80,11 @@ func RunTiles(k *ir.Kernel, a Args, lo, hi int64) (r *Report, err error) {
 		m.startTile(t)
 		m.run(k.Body, m.all)
 		m.endTile()
+	}
+	for o, n := range m.byOp {
+		if n > 0 {
+			m.report.ByOp[ir.Op(o)] = n
+		}
 	}
 	return m.report, nil
 }
@@ -91,12 +109,13 @@ type machine struct {
 	epoch  int64 // counts barriers and tiles
 	tileID int64
 	report *Report
+	byOp   [256]int64
 	at     *ir.Instr
 }
 
 type regTile struct {
 	u   []uint32
-	set []bool // by element
+	set []bool // by element and group
 }
 
 func newMachine(k *ir.Kernel, a Args) *machine {
@@ -108,7 +127,12 @@ func newMachine(k *ir.Kernel, a Args) *machine {
 	}
 	m.tile = make([]int64, len(k.Grid))
 	for _, r := range k.Regs {
-		m.regs[r] = &regTile{make([]uint32, r.Len*m.width(r.Span)), make([]bool, r.Len)}
+		m.regs[r] = &regTile{make([]uint32, r.Len*m.width(r.Span)), make([]bool, r.Len*k.Groups)}
+	}
+	for _, p := range k.Params {
+		if p.Kind == ir.Buffer {
+			m.mem[p] = &memory{data: a.Buffers[p.Slot]}
+		}
 	}
 	m.async = make([]asyncState, k.Groups)
 	return m
@@ -135,19 +159,14 @@ func (m *machine) strides(s ir.Span) (group, lane int) {
 	return m.lanes, 1
 }
 
-func (m *machine) checkArgs() error {
+func checkArgs(k *ir.Kernel, a Args) error {
 	var n [3]int
-	for _, p := range m.k.Params {
+	for _, p := range k.Params {
 		n[p.Kind] = max(n[p.Kind], p.Slot+1)
 	}
-	if len(m.args.Buffers) < n[ir.Buffer] || len(m.args.Ints) < n[ir.Integer] || len(m.args.Floats) < n[ir.Float] {
-		return fmt.Errorf("kernel %s: %d buffers, %d integers and %d floats given, %d, %d and %d needed", m.k.Name,
-			len(m.args.Buffers), len(m.args.Ints), len(m.args.Floats), n[ir.Buffer], n[ir.Integer], n[ir.Float])
-	}
-	for _, p := range m.k.Params {
-		if p.Kind == ir.Buffer {
-			m.mem[p] = newMemory(m.args.Buffers[p.Slot])
-		}
+	if len(a.Buffers) < n[ir.Buffer] || len(a.Ints) < n[ir.Integer] || len(a.Floats) < n[ir.Float] {
+		return fmt.Errorf("kernel %s: %d buffers, %d integers and %d floats given, %d, %d and %d needed", k.Name,
+			len(a.Buffers), len(a.Ints), len(a.Floats), n[ir.Buffer], n[ir.Integer], n[ir.Float])
 	}
 	return nil
 }
@@ -160,11 +179,7 @@ func (m *machine) startTile(t int64) {
 		t /= n
 	}
 	for _, a := range m.k.Shared {
-		m.mem[a] = newMemory(make([]byte, a.Bytes()))
-		m.mem[a].undefined = make([]bool, a.Bytes())
-		for i := range m.mem[a].undefined {
-			m.mem[a].undefined[i] = true
-		}
+		m.mem[a] = &memory{data: make([]byte, a.Bytes()), undefined: slices.Repeat([]bool{true}, a.Bytes())}
 	}
 	for _, r := range m.regs {
 		clear(r.set)

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/canon"
@@ -17,15 +18,13 @@ type memory struct {
 	read      []touch
 }
 
-// touch is an access by a lane (numbered through the block) of a tile in an epoch; lane −2 stands for several lanes.
+// touch is an access by a lane (numbered through the block) of a tile in an epoch; several stands for more than one.
 type touch struct {
 	epoch, tile int64
 	lane        int32
 }
 
 const several = -2
-
-func newMemory(data []byte) *memory { return &memory{data: data} }
 
 // cells checks an access of n bytes at byte offset at by a lane and returns the bytes.
 func (m *machine) cells(mem ir.Memory, at, n int64, write bool) []byte {
@@ -83,11 +82,13 @@ func (m *machine) touchBytes(mem ir.Memory, at, n int64, lane int, write bool) {
 			if b.undefined != nil && b.undefined[i] {
 				m.fail("lane %d reads byte %d of %s before it is written", lane, i, mem.Name())
 			}
-			if r := b.read[i]; r.epoch == m.epoch && r.tile == m.tileID && r.lane != now.lane {
-				now.lane = several
+			r, n := b.read[i], now
+			if r.epoch > 0 && r.tile != n.tile {
+				n.tile = several
+			} else if r.epoch == n.epoch && r.lane != n.lane {
+				n.lane = several
 			}
-			b.read[i] = now
-			now.lane = int32(lane)
+			b.read[i] = n
 			continue
 		}
 		if r := b.read[i]; r.epoch > 0 && (r.tile != m.tileID || r.epoch == m.epoch && r.lane != now.lane) {
@@ -223,14 +224,17 @@ func (m *machine) countAt(mem ir.Memory, at []int, width int) {
 		m.report.SharedIdeal += int64(ideal)
 		return
 	}
-	sectors := map[int]bool{}
-	bytes := map[int]bool{}
+	// Sorted, the ranges join: bytes asked for and sectors touched are counted once each.
+	slices.Sort(at)
+	bytes, sectors := 0, 0
+	end, sector := at[0], (at[0]>>5)-1 // of what is counted
 	for _, a := range at {
-		for b := a; b < a+width; b++ {
-			sectors[b>>5] = true
-			bytes[b] = true
-		}
+		bytes += max(0, a+width-max(a, end))
+		end = max(end, a+width)
+		last := (a + width - 1) >> 5
+		sectors += max(0, last-max(sector, a>>5-1))
+		sector = max(sector, last)
 	}
-	m.report.GlobalSectors += int64(len(sectors))
-	m.report.GlobalIdeal += int64((len(bytes) + 31) / 32)
+	m.report.GlobalSectors += int64(sectors)
+	m.report.GlobalIdeal += int64((bytes + 31) / 32)
 }

@@ -1,12 +1,6 @@
 package lower
 
-import (
-	"fmt"
-
-	"github.com/swizzle-rt/swizzle/ir"
-)
-
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+import "github.com/swizzle-rt/swizzle/ir"
 
 // Share computes a pure expression once where an equal one dominates it, after bringing sums of indices into the form
 // (… + variable) + constant, so that addresses that differ by a constant share their variable part.
@@ -161,27 +155,32 @@ type pruner struct {
 	used map[*ir.Value]bool
 }
 
-// mark walks backwards, so that a use is seen before its definition.
-func mark(body []ir.Stmt, used map[*ir.Value]bool) {
+// mark walks backwards, so that a use is seen before its definition, and reports whether anything of the body is needed.
+func mark(body []ir.Stmt, used map[*ir.Value]bool) bool {
+	any := false
 	for n := len(body) - 1; n >= 0; n-- {
 		switch s := body[n].(type) {
 		case *ir.Instr:
 			if needed(s, used) {
+				any = true
 				for _, a := range s.Args {
-					if a != nil {
-						used[a] = true
-					}
+					used[a] = true
 				}
 			}
 		case *ir.For:
-			mark(s.Body, used)
-			used[s.Lo], used[s.Hi] = true, true
+			if mark(s.Body, used) {
+				any = true
+				used[s.Lo], used[s.Hi] = true, true
+			}
 		case *ir.If:
-			mark(s.Then, used)
-			mark(s.Else, used)
-			used[s.Cond] = true
+			then, other := mark(s.Then, used), mark(s.Else, used)
+			if then || other {
+				any = true
+				used[s.Cond] = true
+			}
 		}
 	}
+	return any
 }
 
 func needed(i *ir.Instr, used map[*ir.Value]bool) bool {

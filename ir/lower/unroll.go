@@ -1,6 +1,10 @@
 package lower
 
-import "github.com/swizzle-rt/swizzle/ir"
+import (
+	"fmt"
+
+	"github.com/swizzle-rt/swizzle/ir"
+)
 
 // Unroll replaces every loop marked so by copies of its body with the variable constant, and folds index arithmetic on
 // constants, so that register tiles are addressed by constants afterwards. Anything else there is an error, never a spill.
@@ -15,8 +19,12 @@ func Unroll(k *ir.Kernel) (*ir.Kernel, error) {
 
 type unroller struct {
 	*rewriter
+	n   int // statements so far
 	err error
 }
+
+// maxStatements ends unrolling that went astray; assembly bodies of more than a few thousand are of no use.
+const maxStatements = 1 << 18
 
 func (u *unroller) body(body []ir.Stmt, out *[]ir.Stmt) {
 	for _, s := range body {
@@ -55,13 +63,17 @@ func (u *unroller) unroll(f *ir.For, out *[]ir.Stmt) {
 		u.fail(f.Pos, "", "the bounds of an unrolled loop are not constant")
 		return
 	}
-	for i := lo; i < hi; i += int64(f.Step) {
+	for i := lo; i < hi && u.err == nil; i += int64(f.Step) {
+		if u.n++; u.n > maxStatements {
+			u.fail(f.Pos, "", "more than %d statements after unrolling", maxStatements)
+		}
 		u.sub[f.Var] = u.constant(out, ir.Index, i, f.Pos)
 		u.body(f.Body, out)
 	}
 }
 
 func (u *unroller) instr(i *ir.Instr, out *[]ir.Stmt) {
+	u.n++
 	n := u.copy(i)
 	if len(i.Results) == 1 {
 		if v := fold(n); v != nil {
@@ -85,7 +97,7 @@ func (u *unroller) instr(i *ir.Instr, out *[]ir.Stmt) {
 
 func (u *unroller) fail(pos ir.Pos, stmt, format string, args ...any) {
 	if u.err == nil {
-		u.err = &ir.Error{Kernel: u.from.Name, Pos: pos, Stmt: stmt, Msg: sprintf(format, args...)}
+		u.err = &ir.Error{Kernel: u.from.Name, Pos: pos, Stmt: stmt, Msg: fmt.Sprintf(format, args...)}
 	}
 }
 

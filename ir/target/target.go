@@ -11,11 +11,19 @@ const (
 	GPU
 )
 
+// Argument slots that a kernel may use, on every target: those of runtime/kernel.
+const (
+	MaxBuffers = 12
+	MaxInts    = 12
+	MaxFloats  = 4
+)
+
 // Caps is a target: one architecture of one backend.
 type Caps struct {
 	Arch    string // as in kernel names: portable, avx2, avxvnni, avx512vnni, …
 	Family  Family
 	Native  map[ir.Op]bool // intrinsics that the backend prints; absent ones are expanded or the config is refused
+	DotUMax int            // largest unsigned code whose Dot4US is one cheap exact sequence: 255, or 127 where pairs of products saturate
 	VecRegs int            // vector registers, 0 where there is no limit
 	VecBits int            // width of a vector register
 	GPRs    int            // general registers that a kernel may use for indices and pointers, 0 where there is no limit

@@ -1,0 +1,95 @@
+// Package ops holds the operations, one file each: what an operation means (a scalar reference in canonical order), its
+// schedules for CPUs and GPUs, the space of their configs and the shapes to test. Adding an operation touches its own file
+// and the list in All.
+package ops
+
+import (
+	"fmt"
+
+	"github.com/swizzle-rt/swizzle/ir"
+	"github.com/swizzle-rt/swizzle/ir/target"
+)
+
+// Op is one operation.
+type Op struct {
+	Name   string // also the start of its kernels' names
+	Source string // its file in this package
+	Doc    string // one line: what it computes
+	// Pack names the op that makes the packed weights that this one reads.
+	Pack string
+	// Layout describes the packed weights that this op (a pack) writes.
+	Layout *Layout
+	// Variants lists the configs for a target, the default first; nil where the target has no schedule.
+	Variants func(c *target.Caps) []Variant
+	// Shapes are the problem sizes to test, in the op's own terms.
+	Shapes []Shape
+	// Case makes inputs of that shape for the variant, and by the scalar reference the outputs to expect.
+	Case func(v Variant, s Shape, d *Data) *Case
+}
+
+// Variant is one schedule under one config.
+type Variant struct {
+	Config string // see kernel.Name
+	Lanes  int
+	Groups int
+	Build  func(b *ir.Builder)
+	Rows   int // activation rows a tile computes, of ops that have several row tiles
+}
+
+// Kernel builds the variant's kernel for a target.
+func (o *Op) Kernel(v Variant, c *target.Caps) (*ir.Kernel, error) {
+	k, err := ir.Build(o.Name+"__"+v.Config+"__"+c.Arch, v.Lanes, v.Groups, v.Build)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Source, err)
+	}
+	return k, nil
+}
+
+// Layout is the size of packed weights: tiles of Rows rows, each a run of records of Span elements of k and Record bytes.
+// Block and BlockBytes describe the rows before packing.
+type Layout struct {
+	Rows, Span, Record, Block, BlockBytes int
+}
+
+// Shape is a problem size; each op says what its numbers mean.
+type Shape []int
+
+// Case is one test of a kernel: parameters by name, and what its outputs hold afterwards.
+type Case struct {
+	Buf   map[string][]byte // contents before the run
+	Want  map[string][]byte // outputs' contents after the run, byte for byte
+	Int   map[string]int64
+	Float map[string]float32
+}
+
+// All returns every op, in order of name.
+func All() []*Op {
+	var list []*Op
+	list = append(list, Add())
+	list = append(list, Argmax())
+	list = append(list, Attention()...)
+	list = append(list, Gather()...)
+	list = append(list, GEMMFloat()...)
+	list = append(list, GEMM()...)
+	list = append(list, KVStore()...)
+	list = append(list, Pack()...)
+	list = append(list, Quantize(), RMSNorm(), RMSNormQuantize(), RopeQuery(), Round())
+	list = append(list, ActMul()...)
+	list = append(list, Softmax(), SwizzleCopy(), WHT())
+	return list
+}
+
+// cpu returns the variants on CPU targets only.
+func cpu(vs ...Variant) func(c *target.Caps) []Variant {
+	return func(c *target.Caps) []Variant {
+		if c.Family != target.CPU {
+			return nil
+		}
+		return vs
+	}
+}
+
+// one is the single variant of an op with one schedule of that many lanes.
+func one(lanes int, build func(b *ir.Builder)) func(c *target.Caps) []Variant {
+	return cpu(Variant{Config: "any", Lanes: lanes, Groups: 1, Build: build})
+}

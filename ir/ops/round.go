@@ -1,0 +1,52 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/swizzle-rt/swizzle/ir"
+	"github.com/swizzle-rt/swizzle/ir/canon"
+	"github.com/swizzle-rt/swizzle/ir/mathx"
+)
+
+// Round rounds rows of f32 to the significant bits that make products with float weights exact (numerics rule 24; 13 for
+// F16, 16 for BF16, none for F32) and interleaves four rows as gemm_f16 and its kin read them. Shape: m, k.
+func Round() *Op {
+	var vs []Variant
+	for _, f := range floatFormats {
+		vs = append(vs, Variant{Config: fmt.Sprintf("r%d", f.bits), Lanes: 32, Groups: 1, Rows: f.bits, Build: func(b *ir.Builder) {
+			x, out := b.In("x", ir.F32), b.Out("out", ir.F32)
+			m, k := b.Int("m"), b.Int("k")
+			row := b.Tiles(m, 1)
+			to := row.Shr(2).Mul(k)
+			b.For(0, k, 32, func(first *ir.Value) {
+				i := first.Add(b.Lane())
+				mask := i.Lt(k)
+				v := b.LoadMasked(x, row.Mul(k).Add(i), mask)
+				if f.bits > 0 {
+					v = mathx.RoundSig(v, f.bits)
+				}
+				b.StoreMasked(out, to.Add(i).Mul(actRows).Add(row.And(3)), v, mask)
+			})
+		}})
+	}
+	return &Op{
+		Name: "round", Source: "round.go", Doc: "rows of f32 rounded for exact products, four interleaved",
+		Variants: cpu(vs...),
+		Shapes:   []Shape{{1, 32}, {5, 70}, {4, 576}},
+		Case: func(v Variant, s Shape, d *Data) *Case {
+			m, k := s[0], s[1]
+			x := d.floats(m * k)
+			out := filled((m + actRows - 1) / actRows * actRows * k * 4)
+			c := &Case{Buf: map[string][]byte{"x": floatBytes(x), "out": clone(out)}, Int: map[string]int64{"m": int64(m), "k": int64(k)}}
+			for i, y := range x {
+				if v.Rows > 0 {
+					y = canon.RoundSig(y, v.Rows)
+				}
+				r := i / k
+				putFloat(out, (r/actRows*k+i%k)*actRows+r%actRows, y)
+			}
+			c.Want = map[string][]byte{"out": out}
+			return c
+		},
+	}
+}

@@ -1,0 +1,28 @@
+package quant
+
+import "github.com/swizzle-rt/swizzle/ir"
+
+// Q4_0 has blocks of 32: f16 d, 16 bytes of which byte j holds elements j (low nibble) and j + 16; the value is d·(q − 8).
+// The record holds two blocks: the words of the first and of the second, then the scales of both.
+func Q4_0() *Format {
+	f := &Format{Name: "q4_0", Block: 32, BlockBytes: 18, Span: 64, Record: 576, UMax: 15, Bias: 8, Scales: []int{0}, Value: linear}
+	f.Moves = []Move{
+		{From: 2, To: 0, Words: 4, Stride: 256},
+		{From: 0, To: 512, Words: 1, Stride: 32, Half: true},
+	}
+	f.PackBlock = packMoves(f.Moves)
+	f.Sub = func(block []byte, _ int) Sub32 {
+		s := Sub32{Sc: ones, W: halfFloat(block, 0)}
+		for j := range 16 {
+			s.Code[j], s.Code[j+16] = int32(block[2+j]&15)-8, int32(block[2+j]>>4)-8
+		}
+		return s
+	}
+	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
+		return Record{
+			Codes: func(i int) [8]*ir.Value { return nibbles(b, packed, record, row, 256*i) },
+			Scale: func(i int) *ir.Value { return halves(b, packed, record, row, 512+32*i) },
+		}
+	}
+	return f
+}

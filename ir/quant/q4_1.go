@@ -1,0 +1,30 @@
+package quant
+
+import "github.com/swizzle-rt/swizzle/ir"
+
+// Q4_1 has blocks of 32: f16 d, f16 m, 16 bytes as in Q4_0; the value is d·q + m. The record holds one block: words,
+// scales, minimums.
+func Q4_1() *Format {
+	f := &Format{Name: "q4_1", Block: 32, BlockBytes: 20, Span: 32, Record: 320, UMax: 15, Min: true, Plus: true, Scales: []int{0, 2}}
+	f.Value = func(s Sub32, i int) float32 { return linear(s, i) + s.M }
+	f.Moves = []Move{
+		{From: 4, To: 0, Words: 4},
+		{From: 0, To: 256, Words: 2, Half: true},
+	}
+	f.PackBlock = packMoves(f.Moves)
+	f.Sub = func(block []byte, _ int) Sub32 {
+		s := Sub32{Sc: ones, W: halfFloat(block, 0), M: halfFloat(block, 2)}
+		for j := range 16 {
+			s.Code[j], s.Code[j+16] = int32(block[4+j]&15), int32(block[4+j]>>4)
+		}
+		return s
+	}
+	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
+		return Record{
+			Codes: func(int) [8]*ir.Value { return nibbles(b, packed, record, row, 0) },
+			Scale: func(int) *ir.Value { return halves(b, packed, record, row, 256) },
+			Min:   func(int) *ir.Value { return halves(b, packed, record, row, 288) },
+		}
+	}
+	return f
+}

@@ -1,0 +1,41 @@
+package quant
+
+import "github.com/swizzle-rt/swizzle/ir"
+
+// Q5K has superblocks of 256: as Q4_K with 32 bytes qh before the nibbles; bit i of qh[l] is the fifth bit of element l of
+// 32-block i. The record holds the words of Q4_K, the words of qh, then sc, mn, d, dmin.
+func Q5K() *Format {
+	f := &Format{Name: "q5_k", Block: 256, BlockBytes: 176, Span: 256, Record: 2880, UMax: 31, Min: true, Scales: []int{0, 2}}
+	f.Value = kMinValue
+	f.Moves = []Move{
+		{From: 48, To: 0, Words: 32},
+		{From: 16, To: 2048, Words: 8},
+		{From: 0, To: 2816, Words: 2, Half: true},
+	}
+	f.PackBlock, f.PackRest = packScales6(f.Moves, 2560), packRest6(2560)
+	f.Sub = func(block []byte, i int) Sub32 {
+		s := kScales(block, i)
+		for j := range 32 {
+			s.Code[j] = int32(block[48+32*(i/2)+j]>>(4*(i%2)))&15 | int32(block[16+j]>>i&1)<<4
+		}
+		return s
+	}
+	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
+		r := openScales6(b, packed, record, row, 2560)
+		r.Codes = func(i int) [8]*ir.Value {
+			w := kNibbles(b, packed, record, row, i)
+			for g := range w {
+				h := word(b, packed, record, row, 2048+64*g).As(ir.U32)
+				if i < 4 {
+					h = h.And(0x01010101 << i).Shl(4 - i)
+				} else {
+					h = h.And(0x01010101 << i).Shr(i - 4)
+				}
+				w[g] = w[g].As(ir.U32).Or(h).As(ir.U8x4)
+			}
+			return w
+		}
+		return r
+	}
+	return f
+}

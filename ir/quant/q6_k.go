@@ -1,0 +1,61 @@
+package quant
+
+import "github.com/swizzle-rt/swizzle/ir"
+
+// Q6K has superblocks of 256: 128 bytes ql, 64 bytes qh, 16 signed scales, f16 d. Of each 128 elements, 32-block i (0 … 3)
+// takes its low nibbles from ql[32·(i mod 2) …], the low half of the bytes for i < 2, the high half else, and two bits from
+// qh at bit 2i; the value is (d·sc)·(q − 32), a scale for every 16. The record holds the words of ql, of qh, the scales as
+// bytes per row, d.
+func Q6K() *Format {
+	f := &Format{Name: "q6_k", Block: 256, BlockBytes: 210, Span: 256, Record: 3392, UMax: 63, Bias: 32, Halves: true, Scales: []int{208}, Value: linear}
+	f.Moves = []Move{
+		{From: 0, To: 0, Words: 32},
+		{From: 128, To: 2048, Words: 16},
+		{From: 192, To: 3072, Words: 16, Byte: true},
+		{From: 208, To: 3328, Words: 1, Half: true},
+	}
+	f.PackBlock = packMoves(f.Moves)
+	f.Sub = func(block []byte, i int) Sub32 {
+		s := Sub32{W: halfFloat(block, 208), Sc: [2]int32{int32(int8(block[192+2*i])), int32(int8(block[192+2*i+1]))}}
+		h, q := i/4, i%4
+		for j := range 32 {
+			lo := int32(block[64*h+32*(q%2)+j]>>(4*(q/2))) & 15
+			hi := int32(block[128+32*h+j]>>(2*q)) & 3
+			s.Code[j] = lo | hi<<4 - 32
+		}
+		return s
+	}
+	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
+		d := halves(b, packed, record, row, 3328)
+		return Record{
+			Codes: func(i int) [8]*ir.Value {
+				var w [8]*ir.Value
+				h, q := i/4, i%4
+				for g := range w {
+					v := word(b, packed, record, row, 1024*h+512*(q%2)+64*g)
+					if q < 2 {
+						v = low(v)
+					} else {
+						v = high(v)
+					}
+					two := word(b, packed, record, row, 2048+512*h+64*g).As(ir.U32)
+					switch q {
+					case 0:
+						two = two.And(0x03030303).Shl(4)
+					case 1:
+						two = two.And(0x0C0C0C0C).Shl(2)
+					case 2:
+						two = two.And(0x30303030)
+					case 3:
+						two = two.And(0xC0C0C0C0).Shr(2)
+					}
+					w[g] = v.As(ir.U32).Or(two).As(ir.U8x4)
+				}
+				return w
+			},
+			Scale: func(int) *ir.Value { return d },
+			Half:  func(i, h int) *ir.Value { return bytesOf(b, packed, ir.I8, record, row, 3072+32*i+16*h) },
+		}
+	}
+	return f
+}
