@@ -2,7 +2,7 @@ package ir
 
 import (
 	"fmt"
-	"path/filepath"
+	"path"
 	"runtime"
 	"strings"
 )
@@ -43,12 +43,14 @@ func (e *Error) Error() string {
 
 // callerPos returns the nearest caller outside the builder and the packages of macros over it.
 func callerPos() Pos {
-	var pcs [16]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
+	self, _ := frames.Next()
+	dir := path.Dir(self.File)
 	for {
 		f, more := frames.Next()
-		if !inBuilder(f.Function) {
-			return Pos{filepath.Base(f.File), f.Line}
+		if !inBuilder(dir, f.File) {
+			return Pos{path.Base(f.File), f.Line}
 		}
 		if !more {
 			return Pos{}
@@ -56,7 +58,11 @@ func callerPos() Pos {
 	}
 }
 
-func inBuilder(function string) bool {
-	const ir = "github.com/swizzle-rt/swizzle/ir"
-	return strings.HasPrefix(function, ir+".") || strings.HasPrefix(function, ir+"/mathx.") || strings.HasPrefix(function, ir+"/tile.")
+// inBuilder goes by the file, not by the function: a closure that is inlined is named after its caller.
+func inBuilder(ir, file string) bool {
+	if strings.HasSuffix(file, "_test.go") {
+		return false
+	}
+	dir := path.Dir(file)
+	return dir == ir || dir == ir+"/mathx" || dir == ir+"/tile"
 }

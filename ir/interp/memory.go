@@ -2,6 +2,7 @@ package interp
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/swizzle-rt/swizzle/ir"
@@ -25,6 +26,16 @@ type touch struct {
 }
 
 const several = -2
+
+func (t touch) String() string {
+	switch {
+	case t.tile == several:
+		return "several tiles"
+	case t.lane == several:
+		return fmt.Sprintf("several lanes of tile %d", t.tile)
+	}
+	return fmt.Sprintf("lane %d of tile %d", t.lane, t.tile)
+}
 
 // cells checks an access of n bytes at byte offset at by a lane and returns the bytes.
 func (m *machine) cells(mem ir.Memory, at, n int64, write bool) []byte {
@@ -73,14 +84,14 @@ func (m *machine) touchBytes(mem ir.Memory, at, n int64, lane int, write bool) {
 	now := touch{m.epoch, m.tileID, int32(lane)}
 	for i := at; i < min(at+n, int64(len(b.data))); i++ {
 		if b.pending != nil && b.pending[i] {
-			m.fail("lane %d touches byte %d of %s while an asynchronous copy to it is pending", lane, i, mem.Name())
+			m.fail("%v touches byte %d of %s while an asynchronous copy to it is pending", now, i, mem.Name())
 		}
 		if w := b.wrote[i]; w.epoch > 0 && (w.tile != m.tileID || w.epoch == m.epoch && w.lane != now.lane) {
-			m.fail("race on byte %d of %s: lane %d of tile %d and lane %d of tile %d with no barrier between, the first writes", i, mem.Name(), w.lane, w.tile, lane, m.tileID)
+			m.fail("race on byte %d of %s: %v and %v with no barrier between, the first writes", i, mem.Name(), w, now)
 		}
 		if !write {
 			if b.undefined != nil && b.undefined[i] {
-				m.fail("lane %d reads byte %d of %s before it is written", lane, i, mem.Name())
+				m.fail("%v reads byte %d of %s before it is written", now, i, mem.Name())
 			}
 			r, n := b.read[i], now
 			if r.epoch > 0 && r.tile != n.tile {
@@ -92,7 +103,7 @@ func (m *machine) touchBytes(mem ir.Memory, at, n int64, lane int, write bool) {
 			continue
 		}
 		if r := b.read[i]; r.epoch > 0 && (r.tile != m.tileID || r.epoch == m.epoch && r.lane != now.lane) {
-			m.fail("race on byte %d of %s: lane %d of tile %d and lane %d of tile %d with no barrier between, the second writes", i, mem.Name(), r.lane, r.tile, lane, m.tileID)
+			m.fail("race on byte %d of %s: %v and %v with no barrier between, the second writes", i, mem.Name(), r, now)
 		}
 		b.wrote[i] = now
 		if b.undefined != nil {

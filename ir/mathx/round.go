@@ -16,23 +16,11 @@ func RoundSig(x *ir.Value, bits int) *ir.Value {
 	b := x.Builder()
 	drop := 24 - bits
 	u := x.As(ir.U32)
-	magnitude := u.And(0x7FFFFFFF)
+	m := magnitude(x)
 	rounded := u.Add(1<<(drop-1) - 1).Add(u.Shr(drop).And(1)).And(0xFFFFFFFF << drop & 0xFFFFFFFF)
-	kept := magnitude.Lt(b.U32(0x26800000)).Select(b.U32(0), rounded)
-	return b.U32(0x5F7FFFFF).Lt(magnitude).Select(b.U32(0x7FC00000), kept).As(ir.F32)
+	kept := m.Lt(b.U32(0x26800000)).Select(b.U32(0), rounded)
+	return b.U32(0x5F7FFFFF).Lt(m).Select(b.U32(0x7FC00000), kept).As(ir.F32)
 }
 
 // neg flips the sign.
 func neg(x *ir.Value) *ir.Value { return x.As(ir.U32).Xor(1 << 31).As(ir.F32) }
-
-// SiLU is x·rcp(1 + exp(−x)) (numerics rule 10).
-func SiLU(x *ir.Value) *ir.Value {
-	return x.Mul(Rcp(x.Builder().F32(1).Add(Exp(neg(x)))))
-}
-
-// GELU is the tanh form x·rcp(1 + exp(t)), t = x·(a₀ + a₁·(x·x)) (numerics rule 10).
-func GELU(x *ir.Value) *ir.Value {
-	b := x.Builder()
-	t := x.Mul(b.Const(ir.F32, 0xBFCC422A).Add(b.Const(ir.F32, 0xBD922279).Mul(x.Mul(x))))
-	return x.Mul(Rcp(b.F32(1).Add(Exp(t))))
-}

@@ -306,7 +306,7 @@ func attentionCase(t ir.Type, tile int, s Shape, d *Data) *Case {
 				}
 				at := (seg*kv+h)*rows + r
 				putFloat(ml, 2*at, m)
-				putFloat(ml, 2*at+1, canon.FoldLanes(&lane))
+				putFloat(ml, 2*at+1, canon.FoldLanes32(&lane))
 				for e := range hd {
 					putFloat(o, at*hd+e, y[e])
 				}
