@@ -100,6 +100,13 @@ func (f *File) Tensor(name string) (*Tensor, bool) {
 	return t, ok
 }
 
+// Release tells the system that the tensor's bytes won't be needed soon: their pages may leave memory, and come back
+// from the file if they are read again.
+func (f *File) Release(t *Tensor) {
+	// Advice can't be needed for correctness.
+	_ = f.maps[t.Shard].Advise(mmap.DontNeed, int(t.Offset), len(t.Data))
+}
+
 // String returns the text of a key. ok is false if there is no such key; another
 // type is an error. The text may hold any bytes: quote it for display.
 func (f *File) String(key string) (v string, ok bool, err error) {

@@ -52,12 +52,27 @@ type Axis struct {
 type Kernel struct {
 	Name   Name
 	Source string // the op's file
-	Pack   string // of a GEMM: the weight layout it reads, the op that makes it
+	Pack   string // of an op that reads packed weights: the op that makes them
+	Layout Layout // of a pack: what it writes
 	Params []Param
 	Grid   []Axis
 	Shared int // bytes of scratch it uses
 	Func   Func
 }
+
+// Layout is the size of packed weights: tiles of Rows rows, each a run of records of Span elements of k and Record bytes.
+// Block and BlockBytes describe the rows before packing. The zero value belongs to ops that don't pack.
+type Layout struct {
+	Rows, Span, Record, Block, BlockBytes int
+}
+
+// Bytes returns the size of n packed rows of k elements.
+func (l Layout) Bytes(n, k int) int {
+	return (n + l.Rows - 1) / l.Rows * ((k + l.Span - 1) / l.Span) * l.Record
+}
+
+// RowBytes returns the size of a row of k elements before packing.
+func (l Layout) RowBytes(k int) int { return k / l.Block * l.BlockBytes }
 
 // Tiles returns the size of the flattened grid for these arguments.
 func (k *Kernel) Tiles(a *Args) int {

@@ -3,6 +3,8 @@ package sample
 import (
 	"fmt"
 	"math"
+
+	"github.com/swizzle-rt/swizzle/ir/canon"
 )
 
 // LogProb is a token with the natural logarithm of its probability.
@@ -63,9 +65,9 @@ func newNormalizer(logits []float32) (normalizer, error) {
 	top := float64(logits[id])
 	var sum float64
 	for _, l := range logits {
-		sum += exp64(below(float64(l), top))
+		sum += canon.Exp64(below(float64(l), top))
 	}
-	return normalizer{top, log64(sum)}, nil
+	return normalizer{top, canon.Log64(sum)}, nil
 }
 
 func (n normalizer) logProb(l float64) float64 { return below(l, n.top) - n.logSum }

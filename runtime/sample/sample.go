@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/swizzle-rt/swizzle/ir/canon"
 )
 
 // ErrNaN reports a logit that is no number.
@@ -93,7 +95,7 @@ func (s *Sampler) Sample(logits []float32) (int32, error) {
 		kept = s.topP(kept, top)
 	}
 	if p.MinP > 0 {
-		kept = slices.DeleteFunc(kept, func(c candidate) bool { return exp64(below(c.logit, top)) < p.MinP })
+		kept = slices.DeleteFunc(kept, func(c candidate) bool { return canon.Exp64(below(c.logit, top)) < p.MinP })
 	}
 	return draw(kept, top, p.Temperature, s.words.uniform(s.position)), nil
 }
@@ -161,7 +163,7 @@ func (s *Sampler) topP(kept []candidate, top float64) []candidate {
 	var total float64
 	var sum [steps]float64
 	for _, c := range s.all {
-		p := exp64(below(c.logit, top))
+		p := canon.Exp64(below(c.logit, top))
 		total += p
 		sum[step(c.logit)] += p
 	}
@@ -182,7 +184,7 @@ func (s *Sampler) topP(kept []candidate, top float64) []candidate {
 		s.best.kept = best
 		var run float64
 		for i, c := range best {
-			run += exp64(below(c.logit, top))
+			run += canon.Exp64(below(c.logit, top))
 			if run >= target {
 				return best[:i+1]
 			}
@@ -199,7 +201,7 @@ func (s *Sampler) topP(kept []candidate, top float64) []candidate {
 func draw(kept []candidate, top, t, u float64) int32 {
 	var total float64
 	for i, c := range kept {
-		p := exp64(below(c.logit, top) / t)
+		p := canon.Exp64(below(c.logit, top) / t)
 		kept[i].logit = p
 		total += p
 	}

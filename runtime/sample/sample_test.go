@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/swizzle-rt/swizzle/ir/canon"
 )
 
 var (
@@ -67,7 +69,7 @@ func reference(p Params, logits []float32, history []int32, u float64) int32 {
 		if l == top {
 			return 1
 		}
-		return exp64((l - top) / t)
+		return canon.Exp64((l - top) / t)
 	}
 	standing := all
 	if p.TopK > 0 {
@@ -215,16 +217,16 @@ func TestTopPEdge(t *testing.T) {
 		top := float64(slices.Max(logits))
 		var total, near float64
 		for _, l := range logits {
-			total += exp64(float64(l) - top)
+			total += canon.Exp64(float64(l) - top)
 		}
 		for _, l := range logits {
 			if l > -0.5 {
-				near += exp64(float64(l) - top)
+				near += canon.Exp64(float64(l) - top)
 			}
 		}
 		for _, l := range logits {
 			if l > -2 && l < -0.5 {
-				near += exp64(float64(l) - top)
+				near += canon.Exp64(float64(l) - top)
 			}
 		}
 		for _, topP := range []float64{math.Nextafter(near/total, 0), near / total, math.Nextafter(near/total, 1)} {
@@ -505,7 +507,7 @@ func TestUnit(t *testing.T) {
 
 func TestLogProbs(t *testing.T) {
 	logits := []float32{1, -inf, 3, 3, -2}
-	norm := log64(exp64(-2) + 0 + 1 + 1 + exp64(-5))
+	norm := canon.Log64(canon.Exp64(-2) + 0 + 1 + 1 + canon.Exp64(-5))
 	want := []float64{-2 - norm, math.Inf(-1), -norm, -norm, -5 - norm}
 	got, err := LogProbs(logits, []int32{0, 1, 2, 3, 4})
 	if err != nil || !slices.Equal(got, want) {
@@ -528,7 +530,7 @@ func TestLogProbs(t *testing.T) {
 	if top, err := TopLogProbs(logits, -1); err != nil || len(top) != 0 {
 		t.Errorf("TopLogProbs(-1) = %v, %v", top, err)
 	}
-	if got, err := LogProbs([]float32{inf, 1, inf}, []int32{0, 1}); err != nil || got[0] != -log64(2) || got[1] != math.Inf(-1) {
+	if got, err := LogProbs([]float32{inf, 1, inf}, []int32{0, 1}); err != nil || got[0] != -canon.Log64(2) || got[1] != math.Inf(-1) {
 		t.Errorf("LogProbs of two infinities: %v, %v", got, err)
 	}
 	for _, id := range []int32{-1, 5} {

@@ -207,10 +207,13 @@ func (t *Tokenizer) typeOf(id int32) int32 {
 // Every byte of the text is kept, invalid UTF-8 too, if the vocabulary has a token for each byte. Of bytes without a
 // token "gpt2" vocabularies leave nothing, "llama" vocabularies the unknown token, if they have one.
 func (t *Tokenizer) Encode(text string, special bool) []int32 {
-	found := &t.userDefined
 	if special {
-		found = &t.special
+		return t.encode(text, &t.special, false)
 	}
+	return t.encode(text, &t.userDefined, false)
+}
+
+func (t *Tokenizer) encode(text string, found *matcher, guarded bool) []int32 {
 	spm := t.vocab.Model == "llama"
 	if spm {
 		text = strings.ReplaceAll(text, " ", spaceMark)
@@ -218,7 +221,11 @@ func (t *Tokenizer) Encode(text string, special bool) []int32 {
 	e := encoder{Tokenizer: t}
 	for text != "" {
 		start, end, id := found.find(text)
-		switch part := text[:start]; {
+		part := text[:start]
+		if guarded {
+			part = strings.ReplaceAll(part, guard, "")
+		}
+		switch {
 		case part == "":
 		case !spm:
 			e.bpe(part)

@@ -27,7 +27,7 @@ func Alloc(n int) (*Buffer, error) {
 		return nil, fmt.Errorf("allocate buffer: size %d is not between 0 and %d bytes", n, maxBuffer)
 	}
 	if n >= hugePage {
-		mapping, err := mapMemory(n + hugePage)
+		mapping, err := mapMemory(n+hugePage, true)
 		if err != nil {
 			return nil, fmt.Errorf("allocate buffer of %d bytes: %w", n, err)
 		}
@@ -36,6 +36,22 @@ func Alloc(n int) (*Buffer, error) {
 		}
 	}
 	return &Buffer{data: align(make([]byte, n+2*alignment), n, alignment)}, nil
+}
+
+// Reserve returns a buffer of n bytes that takes memory page by page as it is touched: for caches that may grow to n.
+// Errors are those of Alloc.
+func Reserve(n int) (*Buffer, error) {
+	if n < hugePage || n > maxBuffer {
+		return Alloc(n)
+	}
+	mapping, err := mapMemory(n+alignment, false)
+	if err != nil {
+		return nil, fmt.Errorf("reserve buffer of %d bytes: %w", n, err)
+	}
+	if mapping == nil {
+		return Alloc(n)
+	}
+	return &Buffer{data: align(mapping, n, alignment), mapping: mapping}, nil
 }
 
 // maxBuffer bounds the size of a buffer, so that rounding it up cannot overflow.

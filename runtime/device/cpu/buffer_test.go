@@ -6,9 +6,12 @@ import (
 	"unsafe"
 )
 
-func TestAlloc(t *testing.T) {
+func TestAlloc(t *testing.T)   { testBuffer(t, Alloc) }
+func TestReserve(t *testing.T) { testBuffer(t, Reserve) }
+
+func testBuffer(t *testing.T, alloc func(int) (*Buffer, error)) {
 	for _, n := range []int{0, 1, 63, 64, 65, 4096, hugePage - 1, hugePage, hugePage + 1, 3*hugePage + 4095} {
-		b, err := Alloc(n)
+		b, err := alloc(n)
 		if err != nil {
 			t.Fatalf("Alloc(%d): %v", n, err)
 		}

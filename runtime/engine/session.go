@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/swizzle-rt/swizzle/runtime/model"
+	"github.com/swizzle-rt/swizzle/runtime/template"
+)
+
+// Session is one sequence of tokens with its pages of the cache. Its methods are for one goroutine at a time; sessions of
+// one engine may be used side by side.
+type Session struct {
+	e      *Engine
+	seq    *model.Sequence
+	ids    []int32
+	logits []float32
+}
+
+// NewSession returns an empty sequence.
+func (e *Engine) NewSession() (*Session, error) {
+	return &Session{e: e, seq: e.model.NewSequence(), logits: make([]float32, e.info.Vocab)}, nil
+}
+
+// Close gives the session's pages back.
+func (s *Session) Close() { s.Truncate(0) }
+
+// Len returns the number of tokens in the cache.
+func (s *Session) Len() int { return len(s.ids) }
+
+// Tokens returns the tokens in the cache.
+func (s *Session) Tokens() []int32 { return slices.Clone(s.ids) }
+
+// Truncate keeps the first n tokens.
+func (s *Session) Truncate(n int) {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.ids = s.ids[:max(0, min(n, len(s.ids)))]
+	s.seq.Truncate(len(s.ids))
+}
+
+// Eval appends ids and returns the logits after the last, valid until the session's next call. If they don't fit, the error
+// is ErrContextFull and nothing has changed.
+func (s *Session) Eval(ctx context.Context, ids []int32) ([]float32, error) {
+	err := s.eval(ctx, ids, false, func(_ int, logits []float32) error {
+		copy(s.logits, logits)
+		return nil
+	})
+	return s.logits, err
+}
+
+// EvalAll appends ids and calls row with the logits after each, valid during the call.
+func (s *Session) EvalAll(ctx context.Context, ids []int32, row func(i int, logits []float32) error) error {
+	return s.eval(ctx, ids, true, row)
+}
+
+func (s *Session) eval(ctx context.Context, ids []int32, all bool, row func(i int, logits []float32) error) error {
+	if len(ids) == 0 {
+		return fmt.Errorf("no tokens to evaluate")
+	}
+	if n := len(s.ids) + len(ids); n > s.e.info.Context {
+		return fmt.Errorf("%w: %d tokens and %d more exceed its %d", ErrContextFull, len(s.ids), len(ids), s.e.info.Context)
+	}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	if err := s.e.model.Forward(ctx, s.seq, ids, all, row); err != nil {
+		return err
+	}
+	s.ids = append(s.ids, ids...)
+	return nil
+}
+
+// Prompt renders messages by the model's chat template and tokenizes the text. Names of control tokens count where the
+// template writes them; in the messages they are plain text.
+func (e *Engine) Prompt(messages []template.Message, opt template.Options) ([]int32, error) {
+	if e.chat == nil {
+		return nil, fmt.Errorf("%s: %w: the model has no chat template", e.info.Path, ErrUnsupported)
+	}
+	safe := make([]template.Message, len(messages))
+	for i, m := range messages {
+		safe[i] = template.Message{Role: m.Role, Content: e.tok.Protect(m.Content)}
+		for _, f := range m.Fields {
+			safe[i].Fields = append(safe[i].Fields, template.Field{Name: f.Name, Value: e.protect(f.Value)})
+		}
+	}
+	text, err := e.chat.Render(safe, opt)
+	if err != nil {
+		return nil, err
+	}
+	ids := e.tok.EncodeProtected(text)
+	if bos := e.tok.BOS(); e.tok.AddBOS() && (len(ids) == 0 || ids[0] != bos) {
+		ids = append([]int32{bos}, ids...)
+	}
+	return ids, nil
+}
+
+// protect marks the strings within a value of a message.
+func (e *Engine) protect(v any) any {
+	switch v := v.(type) {
+	case string:
+		return e.tok.Protect(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = e.protect(v[i])
+		}
+		return out
+	case template.Object:
+		out := make(template.Object, len(v))
+		for i, f := range v {
+			out[i] = template.Field{Name: f.Name, Value: e.protect(f.Value)}
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,306 @@
+package model
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/swizzle-rt/swizzle/runtime/device/cpu"
+	"github.com/swizzle-rt/swizzle/runtime/kernel"
+)
+
+const (
+	// ChunkTokens is the most tokens that one pass through the layers takes.
+	ChunkTokens = 512
+	// logitRows is the most rows of logits computed at once.
+	logitRows = 12
+)
+
+// pass holds the kernels of a pass through the layers, bound to their parameters, and its activations: rows of the chunk's
+// tokens.
+type pass struct {
+	c    Config
+	bufs []*cpu.Buffer
+	prod *products
+
+	gather                       *call
+	norm, normQuantize, quantize *call
+	round                        map[int]*call // by significant bits
+	ropeQuery, kvStore, merge    *call
+	attention                    *rowOp
+	gated, gatedQuantize         *call
+	cache                        *Cache
+	rope                         *ropeTable
+
+	x, y             []float32 // residual stream; a normalised row or a gated one before it is converted
+	q, k, v, attn    []float32
+	gate, up         []float32
+	turned, o, ml    []float32 // queries by key head; partial results of attention
+	logits           []float32
+	records          []byte         // quantized activations
+	rounded          map[int][]byte // rounded activations, by significant bits
+	ids, pos, rowPos []int32
+}
+
+// newPass binds kernels and reserves memory for chunks in a context of so many tokens.
+func newPass(m *Llama, tokens int) (p *pass, err error) {
+	c := m.Config
+	p = &pass{c: c, cache: m.cache, rope: m.rope, round: map[int]*call{}, rounded: map[int][]byte{}}
+	defer func() {
+		if err != nil {
+			p.free()
+		}
+	}()
+	if err := p.bind(m); err != nil {
+		return p, err
+	}
+	n, group := min(ChunkTokens, tokens), c.Heads/c.KVHeads
+	n = (n + 3) &^ 3
+	heads, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	segments := (tokens + PageTokens - 1) / PageTokens
+	wide := max(c.Width, c.FF, heads)
+	for _, b := range []struct {
+		to *[]float32
+		n  int
+	}{
+		{&p.x, n * c.Width}, {&p.y, n * wide}, {&p.q, n * heads}, {&p.k, n * kv}, {&p.v, n * kv}, {&p.attn, n * heads},
+		{&p.gate, n * c.FF}, {&p.up, n * c.FF}, {&p.turned, (n*group + 3) &^ 3 * kv},
+		{&p.o, segments * n * heads}, {&p.ml, 2 * segments * n * c.Heads}, {&p.logits, logitRows * c.Vocab},
+	} {
+		buf, err := p.reserve(4 * b.n)
+		if err != nil {
+			return p, err
+		}
+		*b.to = floats(buf)
+	}
+	buf, err := p.reserve(n / 4 * groupBytes(wide, false))
+	if err != nil {
+		return p, err
+	}
+	p.records = buf.Bytes()
+	for bits := range p.round {
+		if buf, err = p.reserve(n / 4 * groupBytes(wide, true)); err != nil {
+			return p, err
+		}
+		p.rounded[bits] = buf.Bytes()
+	}
+	p.ids, p.pos, p.rowPos = make([]int32, n), make([]int32, n), make([]int32, n*group)
+	return p, nil
+}
+
+func (p *pass) reserve(n int) (*cpu.Buffer, error) {
+	b, err := cpu.Reserve(n)
+	if err != nil {
+		return nil, fmt.Errorf("activations: %w", err)
+	}
+	p.bufs = append(p.bufs, b)
+	return b, nil
+}
+
+func (p *pass) free() {
+	for _, b := range p.bufs {
+		_ = b.Free() // nothing to do about it
+	}
+}
+
+// bind resolves the kernels.
+func (p *pass) bind(m *Llama) (err error) {
+	dev := m.dev
+	get := func(to **call, op, config string, names ...string) {
+		if err == nil {
+			*to, err = one(dev, op, config, names...)
+		}
+	}
+	bits := 13
+	if m.KV == "f32" {
+		bits = 0
+	}
+	get(&p.gather, "gather_"+m.embed.Format, "any", "ids", "w", "out", "m", "k")
+	get(&p.norm, "rmsnorm", "any", "x", "w", "out", "m", "k", "inv", "eps")
+	get(&p.normQuantize, "rmsnorm_quantize", "any", "x", "w", "act", "m", "k", "inv", "eps")
+	get(&p.quantize, "quantize", "any", "x", "act", "m", "k")
+	get(&p.gated, "silu_mul", "any", "x", "y", "out", "n")
+	get(&p.gatedQuantize, "silu_mul_quantize", "any", "x", "y", "act", "m", "k")
+	get(&p.ropeQuery, "rope_query", fmt.Sprintf("p1r%d", bits), "q", "c", "s", "pos", "out", "m", "kv", "group", "hd", "rot", "scale")
+	get(&p.kvStore, "kv_store_"+m.KV, "p1", "k", "v", "c", "s", "pos", "pages", "kcache", "vcache", "m", "kv", "hd", "rot")
+	get(&p.merge, "attention_merge", "any", "o", "ml", "position", "out", "rows", "kv", "group", "hd", "window")
+	for _, w := range m.weights.matrices {
+		if w.Float && p.round[w.Bits] == nil && err == nil {
+			p.round[w.Bits], err = one(dev, "round", fmt.Sprintf("r%d", w.Bits), "x", "out", "m", "k")
+		}
+	}
+	if err == nil {
+		p.attention, err = bindRows(dev, "attention_"+m.KV, "r", "q", "kcache", "vcache", "pages", "position", "o", "ml", "rows", "kv", "segments", "hd", "window")
+	}
+	if err == nil {
+		p.prod, err = newProducts(dev, m.weights.matrices)
+	}
+	return err
+}
+
+// place sets ids and positions of a chunk that follows the sequence.
+func (p *pass) place(s *Sequence, ids []int32) {
+	group := p.c.Heads / p.c.KVHeads
+	copy(p.ids, ids)
+	for i := range ids {
+		p.pos[i] = int32(s.n + i)
+		for g := range group {
+			p.rowPos[i*group+g] = int32(s.n + i)
+		}
+	}
+}
+
+func (p *pass) embed(w *Matrix, n int) {
+	g := p.gather
+	g.buf(0, pointer(p.ids))
+	g.buf(1, w.ptr())
+	g.buf(2, pointer(p.x))
+	g.int(3, n)
+	g.int(4, p.c.Width)
+	g.run(p.c.Width)
+}
+
+// mul multiplies the activations that normalise, convert or activate left for w.
+func (p *pass) mul(w *Matrix, out []float32, n int, add bool) {
+	act := p.records
+	if w.Float {
+		act = p.rounded[w.Bits]
+	}
+	p.prod.mul(w, act, out, n, add)
+}
+
+// quantizedOnly reports whether all the matrices take quantized activations.
+func quantizedOnly(users []*Matrix) bool {
+	for _, w := range users {
+		if w.Float {
+			return false
+		}
+	}
+	return true
+}
+
+// normalise makes activations of n rows of x for the matrices: their norm, quantized or rounded as each of them reads it.
+func (p *pass) normalise(x, norm []float32, n int, users ...*Matrix) {
+	c, out := p.normQuantize, pointer(p.records)
+	fused := quantizedOnly(users)
+	if !fused {
+		c, out = p.norm, pointer(p.y)
+	}
+	c.buf(0, pointer(x))
+	c.buf(1, pointer(norm))
+	c.buf(2, out)
+	c.int(3, n)
+	c.int(4, p.c.Width)
+	c.float(5, 1/float32(p.c.Width))
+	c.float(6, p.c.Eps)
+	c.run(8 * p.c.Width)
+	if !fused {
+		p.convert(p.y, p.c.Width, n, users...)
+	}
+}
+
+// activate makes activations of the gated feed-forward layer.
+func (p *pass) activate(n int, user *Matrix) {
+	if !user.Float {
+		c := p.gatedQuantize
+		c.buf(0, pointer(p.gate))
+		c.buf(1, pointer(p.up))
+		c.buf(2, pointer(p.records))
+		c.int(3, n)
+		c.int(4, p.c.FF)
+		c.run(16 * p.c.FF)
+		return
+	}
+	c := p.gated
+	c.buf(0, pointer(p.gate))
+	c.buf(1, pointer(p.up))
+	c.buf(2, pointer(p.y))
+	c.int(3, n*p.c.FF)
+	c.run(16 * 1024)
+	p.convert(p.y, p.c.FF, n, user)
+}
+
+// convert makes activations of n rows of k floats in every form that the matrices read.
+func (p *pass) convert(x []float32, k, n int, users ...*Matrix) {
+	quantized := false
+	done := [33]bool{}
+	for _, w := range users {
+		if !w.Float && !quantized {
+			quantized = true
+			runConversion(p.quantize, x, p.records, k, n)
+		}
+		if w.Float && !done[w.Bits] {
+			done[w.Bits] = true
+			runConversion(p.round[w.Bits], x, p.rounded[w.Bits], k, n)
+		}
+	}
+}
+
+func runConversion(c *call, x []float32, to []byte, k, n int) {
+	c.buf(0, pointer(x))
+	c.buf(1, pointer(to))
+	c.int(2, n)
+	c.int(3, k)
+	c.run(8 * k)
+}
+
+// attend turns queries and keys, stores keys and values of the layer and leaves the heads' results in attn.
+func (p *pass) attend(s *Sequence, layer, n int) {
+	c, group := p.c, p.c.Heads/p.c.KVHeads
+	keys, values := p.cache.layer(layer)
+	st := p.kvStore
+	for i, b := range []unsafe.Pointer{pointer(p.k), pointer(p.v), pointer(p.rope.cos), pointer(p.rope.sin), pointer(p.pos), pointer(s.pages), keys, values} {
+		st.buf(i, b)
+	}
+	for i, v := range [...]int{n, c.KVHeads, c.HeadDim, c.Rot} {
+		st.int(8+i, v)
+	}
+	st.run(16 * c.KVHeads * c.HeadDim)
+
+	q := p.ropeQuery
+	for i, b := range []unsafe.Pointer{pointer(p.q), pointer(p.rope.cos), pointer(p.rope.sin), pointer(p.pos), pointer(p.turned)} {
+		q.buf(i, b)
+	}
+	for i, v := range [...]int{n, c.KVHeads, group, c.HeadDim, c.Rot} {
+		q.int(5+i, v)
+	}
+	q.float(10, attentionScale(c.HeadDim))
+	q.run(8 * c.Heads * c.HeadDim)
+
+	rows, segments := n*group, (s.n+n+PageTokens-1)/PageTokens
+	tile := p.attentionTile(rows)
+	a := p.attention.calls[tile]
+	for i, b := range []unsafe.Pointer{pointer(p.turned), keys, values, pointer(s.pages), pointer(p.rowPos), pointer(p.o), pointer(p.ml)} {
+		a.buf(i, b)
+	}
+	for i, v := range [...]int{rows, c.KVHeads, segments, c.HeadDim, noWindow} {
+		a.int(7+i, v)
+	}
+	a.run(2 * PageTokens * c.HeadDim * tile.Grid[0].Tile)
+
+	g := p.merge
+	for i, b := range []unsafe.Pointer{pointer(p.o), pointer(p.ml), pointer(p.rowPos), pointer(p.attn)} {
+		g.buf(i, b)
+	}
+	for i, v := range [...]int{rows, c.KVHeads, group, c.HeadDim, noWindow} {
+		g.int(4+i, v)
+	}
+	g.run(8 * segments * c.HeadDim)
+}
+
+// noWindow is a window that no position reaches.
+const noWindow = 1 << 30
+
+// attentionTile chooses the tile that computes the fewest rows beyond the last; the results are the same with all.
+func (p *pass) attentionTile(rows int) *kernel.Kernel {
+	var best *kernel.Kernel
+	least := 0
+	for _, k := range p.attention.rows {
+		if k.Rows < 4 && k.Rows != rows {
+			continue
+		}
+		if n := (rows + k.Rows - 1) / k.Rows * k.Rows; best == nil || n < least {
+			best, least = k.Kernel, n
+		}
+	}
+	return best
+}
