@@ -115,9 +115,9 @@ func TestFloat64Accuracy(t *testing.T) {
 		case 4:
 			return 0x1p63 * math.Exp(-40*rng.Float64())
 		case 1: // next to a multiple of π/2
-			return float64(rng.IntN(1<<31)) * (math.Pi / 2)
+			return float64(rng.Int32()) * (math.Pi / 2)
 		}
-		return float64(rng.IntN(1<<31)) * math.Exp(-14*rng.Float64())
+		return float64(rng.Int32()) * math.Exp(-14*rng.Float64())
 	}
 	positive := func() float64 {
 		if rng.IntN(2) == 0 {

@@ -58,16 +58,17 @@ func (m *machine) asyncCopy(i *ir.Instr, s *asyncState, g int) {
 		if to%16 != 0 {
 			m.fail("lane %d copies to byte %d of %s, which is not a multiple of 16", lane, to, i.Mem.Name())
 		}
-		m.cells(i.Mem, to, 16, true)
-		m.touchBytes(i.Mem, to, 16, lane, true)
+		m.cells(i.Mem, b, to, 16, true)
+		m.touchBytes(i.Mem, b, to, 16, lane, true)
 		c := copy16{mem: i.Mem, at: to, lane: lane}
 		if !m.masked(i.Args[2], g, l) {
 			src := m.index(i.Args[1], g, l) * int64(i.Mem2.Type.Bytes())
 			if src%16 != 0 {
 				m.fail("lane %d copies from byte %d of %s, which is not a multiple of 16", lane, src, i.Mem2.Name())
 			}
-			copy(c.data[:], m.cells(i.Mem2, src, 16, false))
-			m.touchBytes(i.Mem2, src, 16, lane, false)
+			source := m.memory(i.Mem2)
+			copy(c.data[:], m.cells(i.Mem2, source, src, 16, false))
+			m.touchBytes(i.Mem2, source, src, 16, lane, false)
 			from = append(from, int(src))
 		}
 		s.open = append(s.open, c)
@@ -102,6 +103,7 @@ func (m *machine) barrier(active []bool) {
 
 func (m *machine) ldMatrix(i *ir.Instr, active []bool) {
 	m.warp(i)
+	mem := m.memory(i.Mem)
 	for g, on := range active {
 		if !on {
 			continue
@@ -114,10 +116,10 @@ func (m *machine) ldMatrix(i *ir.Instr, active []bool) {
 					m.fail("lane %d gives byte %d of %s as a row of ldmatrix, which is not a multiple of 16", 8*n+row, off, i.Mem.Name())
 				}
 				at = append(at, int(off))
-				b := m.cells(i.Mem, off, 16, false)
+				b := m.cells(i.Mem, mem, off, 16, false)
 				for c := range 4 {
 					lane := 4*row + c
-					m.touchBytes(i.Mem, off+int64(4*c), 4, g*m.lanes+lane, false)
+					m.touchBytes(i.Mem, mem, off+int64(4*c), 4, g*m.lanes+lane, false)
 					m.slot(r).u[g*m.lanes+lane] = decode(ir.U32, b[4*c:])
 				}
 			}

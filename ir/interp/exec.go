@@ -93,48 +93,51 @@ func (m *machine) exec(i *ir.Instr, active []bool) {
 	}
 }
 
-// each calls f for every entry of v's slot that belongs to an active group.
-func (m *machine) each(v *ir.Value, active []bool, f func(g, l, at int)) {
-	gs, ls := m.strides(v.Span)
-	switch {
-	case gs == 0:
-		f(0, 0, 0)
-	case ls == 0:
-		for g, on := range active {
-			if on {
-				f(g, 0, g)
-			}
-		}
-	default:
-		for g, on := range active {
-			if on {
-				for l := range m.lanes {
-					f(g, l, g*gs+l)
-				}
-			}
+// rows calls f for every run of entries of a value's slot that belongs to an active group: n of them from at on, those of
+// lanes 0 … n−1 of group g.
+func (m *machine) rows(s ir.Span, active []bool, f func(g, at, n int)) {
+	if s == ir.Block {
+		f(0, 0, 1)
+		return
+	}
+	for g, on := range active {
+		switch {
+		case !on:
+		case s == ir.Group:
+			f(g, g, 1)
+		default:
+			f(g, g*m.lanes, m.lanes)
 		}
 	}
 }
 
-func (m *machine) laneOp(i *ir.Instr, info *ir.Info, active []bool) {
-	var src [3][]uint32
-	var gs, ls [3]int
-	for n, a := range i.Args {
-		src[n] = m.slot(a).u
-		gs[n], ls[n] = m.strides(a.Span)
-	}
-	for n := len(i.Args); n < 3; n++ {
-		src[n] = zero[:]
-	}
-	dst := m.slot(i.Results[0]).u
-	check := i.Op == ir.OpFMAExact || i.Op == ir.OpToF32 || i.Op == ir.OpDot4US || i.Op == ir.OpDot4SS
-	f := info.Lane
-	m.each(i.Results[0], active, func(g, l, at int) {
-		a, b, c := src[0][g*gs[0]+l*ls[0]], src[1][g*gs[1]+l*ls[1]], src[2][g*gs[2]+l*ls[2]]
-		if check {
-			m.promise(i, a, b, l)
+// each calls f for every entry of v's slot that belongs to an active group.
+func (m *machine) each(v *ir.Value, active []bool, f func(g, l, at int)) {
+	m.rows(v.Span, active, func(g, at, n int) {
+		for l := range n {
+			f(g, l, at+l)
 		}
-		dst[at] = f(a, b, c)
+	})
+}
+
+func (m *machine) laneOp(i *ir.Instr, info *ir.Info, active []bool) {
+	check := i.Op == ir.OpFMAExact || i.Op == ir.OpToF32 || i.Op == ir.OpDot4US || i.Op == ir.OpDot4SS
+	dst := m.slot(i.Results[0]).u
+	m.rows(i.Results[0].Span, active, func(g, at, n int) {
+		src := [3][]uint32{zero[:], zero[:], zero[:]}
+		var step [3]int
+		for k, v := range i.Args {
+			gs, ls := m.strides(v.Span)
+			src[k], step[k] = m.slot(v).u[g*gs:], ls
+		}
+		a, b, c := src[0], src[1], src[2]
+		for l := range n {
+			x, y, z := a[l*step[0]], b[l*step[1]], c[l*step[2]]
+			if check {
+				m.promise(i, x, y, l)
+			}
+			dst[at+l] = info.Lane(x, y, z)
+		}
 	})
 }
 
@@ -186,7 +189,7 @@ func (m *machine) indexOp(i *ir.Instr, info *ir.Info, active []bool) {
 func (m *machine) crossLane(i *ir.Instr, active []bool) {
 	r := m.slot(i.Results[0]).u
 	gs, ls := m.strides(i.Results[0].Span)
-	in := make([]uint32, m.lanes)
+	in := m.words[:m.lanes]
 	for g, on := range active {
 		if !on && i.Results[0].Span != ir.Block {
 			continue

@@ -110,6 +110,8 @@ type machine struct {
 	tileID int64
 	report *Report
 	byOp   [256]int64
+	words  [32]uint32 // scratch, one per lane
+	where  [32]int
 	at     *ir.Instr
 }
 
@@ -135,6 +137,16 @@ func newMachine(k *ir.Kernel, a Args) *machine {
 		}
 	}
 	m.async = make([]asyncState, k.Groups)
+	ir.Walk(k.Body, func(s ir.Stmt) {
+		switch s := s.(type) {
+		case *ir.For:
+			m.define(s.Var)
+		case *ir.Instr:
+			for _, r := range s.Results {
+				m.define(r)
+			}
+		}
+	})
 	return m
 }
 
@@ -264,18 +276,17 @@ func (m *machine) branch(s *ir.If, active []bool) {
 	}
 }
 
-// slot returns the storage of a value, made at its first definition.
-func (m *machine) slot(v *ir.Value) *slot {
+// define makes the storage of a value.
+func (m *machine) define(v *ir.Value) {
 	s := &m.vals[v.ID]
-	if s.u == nil && s.x == nil {
-		if v.Type == ir.Index {
-			s.x = make([]int64, m.width(v.Span))
-		} else {
-			s.u = make([]uint32, m.width(v.Span))
-		}
+	if v.Type == ir.Index {
+		s.x = make([]int64, m.width(v.Span))
+	} else {
+		s.u = make([]uint32, m.width(v.Span))
 	}
-	return s
 }
+
+func (m *machine) slot(v *ir.Value) *slot { return &m.vals[v.ID] }
 
 func (m *machine) word(v *ir.Value, g, l int) uint32 {
 	gs, ls := m.strides(v.Span)

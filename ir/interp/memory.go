@@ -38,8 +38,7 @@ func (t touch) String() string {
 }
 
 // cells checks an access of n bytes at byte offset at by a lane and returns the bytes.
-func (m *machine) cells(mem ir.Memory, at, n int64, write bool) []byte {
-	b := m.memory(mem)
+func (m *machine) cells(mem ir.Memory, b *memory, at, n int64, write bool) []byte {
 	limit := int64(len(b.data))
 	if !write && mem.Param != nil {
 		limit = (limit + 63) &^ 63
@@ -73,11 +72,10 @@ func (m *machine) memory(mem ir.Memory) *memory {
 
 // touchBytes records an access and fails on a race: another lane's access to the same byte since the last barrier, or
 // another tile's, where one of the two writes.
-func (m *machine) touchBytes(mem ir.Memory, at, n int64, lane int, write bool) {
+func (m *machine) touchBytes(mem ir.Memory, b *memory, at, n int64, lane int, write bool) {
 	if mem.Param != nil && mem.Param.Access == ir.In {
 		return
 	}
-	b := m.memory(mem)
 	if b.wrote == nil {
 		b.wrote, b.read = make([]touch, len(b.data)), make([]touch, len(b.data))
 	}
@@ -120,6 +118,7 @@ func (m *machine) masked(mask *ir.Value, g, l int) bool {
 func (m *machine) load(i *ir.Instr, active []bool) {
 	size := int64(i.Mem.Type.Bytes())
 	v := i.Results[0]
+	mem := m.memory(i.Mem)
 	m.count(i.Mem, i.Args[0], i.Args[1], size*i.Imm, active, v.Span == ir.Varying)
 	m.each(v, active, func(g, l, at int) {
 		off := m.index(i.Args[0], g, l) * size
@@ -131,8 +130,8 @@ func (m *machine) load(i *ir.Instr, active []bool) {
 				if v.Span != ir.Varying {
 					lane = several // every lane reads it
 				}
-				b := m.cells(i.Mem, off+int64(n)*size, size, false)
-				m.touchBytes(i.Mem, off+int64(n)*size, size, lane, false)
+				b := m.cells(i.Mem, mem, off+int64(n)*size, size, false)
+				m.touchBytes(i.Mem, mem, off+int64(n)*size, size, lane, false)
 				w = decode(i.Mem.Type, b)
 			}
 			m.slot(r).u[at] = w
@@ -142,6 +141,7 @@ func (m *machine) load(i *ir.Instr, active []bool) {
 
 func (m *machine) store(i *ir.Instr, active []bool) {
 	size := int64(i.Mem.Type.Bytes())
+	mem := m.memory(i.Mem)
 	varying := i.Args[0].Span == ir.Varying
 	for _, a := range i.Args[1:] {
 		varying = varying || a != nil && a.Span == ir.Varying
@@ -161,8 +161,8 @@ func (m *machine) store(i *ir.Instr, active []bool) {
 			}
 			off := m.index(i.Args[0], g, l) * size
 			for n := range int(i.Imm) {
-				b := m.cells(i.Mem, off+int64(n)*size, size, true)
-				m.touchBytes(i.Mem, off+int64(n)*size, size, lane, true)
+				b := m.cells(i.Mem, mem, off+int64(n)*size, size, true)
+				m.touchBytes(i.Mem, mem, off+int64(n)*size, size, lane, true)
 				encode(i.Mem.Type, b, m.word(i.Args[2+n], g, l))
 			}
 			if !varying {
@@ -209,7 +209,7 @@ func (m *machine) count(mem ir.Memory, index, mask *ir.Value, width int64, activ
 		if !on {
 			continue
 		}
-		var at []int
+		at := m.where[:0]
 		for l := range m.lanes {
 			if !m.masked(mask, g, l) {
 				at = append(at, int(m.index(index, g, l))*mem.Type.Bytes())

@@ -71,6 +71,7 @@ func All() []*Op {
 	list = append(list, Gather()...)
 	list = append(list, GEMMFloat()...)
 	list = append(list, GEMM()...)
+	list = append(list, GEMMMatrix())
 	list = append(list, KVStore()...)
 	list = append(list, Pack()...)
 	list = append(list, Quantize(), RMSNorm(), RMSNormQuantize(), RopeQuery(), Round())

@@ -25,7 +25,7 @@ func WHT() *Op {
 			}
 			return vs
 		},
-		Shapes:   []Shape{{1}, {3}},
+		Shapes: []Shape{{1}, {3}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
 			m, n := s[0], v.Rows
 			x := d.floats(m * n)

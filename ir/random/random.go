@@ -346,7 +346,8 @@ func (g *maker) arith() {
 		g.add(c.AndB(g.value(ir.Bool)), c.OrB(g.value(ir.Bool)), c.Not())
 	case 14:
 		t := words[g.r.IntN(len(words))]
-		g.add(g.value(ir.Bool).Select(g.value(t), g.value(t)))
+		c, yes := g.value(ir.Bool), g.value(t)
+		g.add(c.Select(yes, g.value(t)), c.Select(yes, g.value(t))) // alike but for the last argument
 	case 15:
 		v := g.value(words[g.r.IntN(len(words))])
 		g.add(v.As(words[g.r.IntN(len(words))]))
@@ -359,10 +360,13 @@ func (g *maker) arith() {
 		g.add(b.Dot4SS(g.value(ir.I8x4), low().As(ir.I8x4), i))
 	default:
 		var table [16]byte
-		for n := range table {
-			table[n] = byte(g.r.Uint32())
+		codes := g.value(ir.U32).And(0x0F0F0F0F).As(ir.U8x4)
+		for range 2 {
+			for n := range table {
+				table[n] = byte(g.r.Uint32())
+			}
+			g.add(b.Lookup16(codes, table))
 		}
-		g.add(b.Lookup16(g.value(ir.U32).And(0x0F0F0F0F).As(ir.U8x4), table))
 	}
 }
 

@@ -13,14 +13,23 @@ import (
 // A varying word takes Lanes·32/VecBits vector registers (one where that is below one or VecBits is 0), and so does an
 // element of a varying register tile that is read later; a uniform word takes one, equal in all lanes. Masks take none where
 // vectors have 512 bits (they have registers of their own) or VecBits is 0. An index takes a general register, the lane's
-// part of a varying one being folded into addresses. Constants take none, being immediates or operands in memory; nor does
-// what was read of an element while the element itself is live. Each buffer takes a general register for its address.
+// part of a varying one being folded into addresses. What can be an operand in memory takes none: constants, and words of
+// buffers that nothing writes; nor does what was read of an element while the element itself is live. Each buffer takes a
+// general register for its address.
 //
-// A backend needs further ones for what it expands an op into.
+// It goes by the order of the statements. A backend may need fewer, computing values where they are used, and needs more for
+// what it expands an op into.
 func Pressure(k *ir.Kernel, c *target.Caps) (vectors, gprs int) {
-	p := newPressure(k, c)
+	p := newPressure(k, c, true)
 	p.body(k.Body)
 	return p.most[vector], p.most[general] + buffers(k)
+}
+
+// tilePressure counts the elements of register tiles alone: no order of statements needs fewer vector registers.
+func tilePressure(k *ir.Kernel, c *target.Caps) int {
+	p := newPressure(k, c, false)
+	p.body(k.Body)
+	return p.most[vector]
 }
 
 func buffers(k *ir.Kernel) int {
@@ -52,7 +61,8 @@ type pressure struct {
 	most    [classes]int
 }
 
-func newPressure(k *ir.Kernel, c *target.Caps) *pressure {
+// newPressure numbers the kernel's values and elements; without values those cost nothing.
+func newPressure(k *ir.Kernel, c *target.Caps, values bool) *pressure {
 	p := &pressure{k: k, element: map[*ir.Reg]int{}}
 	n := k.Values()
 	for _, r := range k.Regs {
@@ -68,13 +78,16 @@ func newPressure(k *ir.Kernel, c *target.Caps) *pressure {
 			p.cost[p.element[r]+e] = cost(k, c, r.Type, r.Span)
 		}
 	}
+	if !values {
+		return p
+	}
 	ir.Walk(k.Body, func(s ir.Stmt) {
 		switch s := s.(type) {
 		case *ir.For:
 			p.cost[s.Var.ID] = cost(k, c, s.Var.Type, s.Var.Span)
 		case *ir.Instr:
 			for _, r := range s.Results {
-				if _, constant := r.Const(); !constant {
+				if !inMemory(s) {
 					p.cost[r.ID] = cost(k, c, r.Type, r.Span)
 				}
 			}
@@ -84,6 +97,13 @@ func newPressure(k *ir.Kernel, c *target.Caps) *pressure {
 		}
 	})
 	return p
+}
+
+// inMemory reports whether the results can be operands in memory wherever they are used: constants, and words of buffers
+// that nothing writes.
+func inMemory(i *ir.Instr) bool {
+	return i.Op == ir.OpConst || i.Op == ir.OpFloatParam ||
+		i.Op == ir.OpLoad && i.Args[1] == nil && i.Mem.Type.Bytes() == 4 && i.Mem.Param != nil && i.Mem.Param.Access == ir.In
 }
 
 // cost returns the registers that a value takes.

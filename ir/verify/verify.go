@@ -11,7 +11,8 @@ import (
 )
 
 // Kernel returns all that is wrong with a kernel for a target, joined, each an *ir.Error with the source line and the
-// statement, or nil. Vector registers are counted in lowered kernels, those without unrolled loops.
+// statement, or nil. Of a lowered kernel, one without unrolled loops, the register tiles must fit in the vector registers;
+// whether all the rest fits is for the backend to say, which orders it: [Pressure] is an estimate.
 func Kernel(k *ir.Kernel, c *target.Caps) error {
 	v := &verifier{k: k, c: c, defined: map[*ir.Value]bool{}, ids: map[int]bool{}, lowered: true}
 	ir.Walk(k.Body, func(s ir.Stmt) {
@@ -22,8 +23,8 @@ func Kernel(k *ir.Kernel, c *target.Caps) error {
 	v.declarations()
 	v.body(k.Body, false)
 	if len(v.errs) == 0 && v.lowered && c.VecRegs > 0 {
-		if n, _ := Pressure(k, c); n > c.VecRegs {
-			v.fail(ir.Pos{}, nil, "%d vector registers needed, %d available on %s", n, c.VecRegs, c.Arch)
+		if n := tilePressure(k, c); n > c.VecRegs {
+			v.fail(ir.Pos{}, nil, "%d vector registers needed for register tiles, %d available on %s", n, c.VecRegs, c.Arch)
 		}
 	}
 	return errors.Join(v.errs...)
@@ -204,7 +205,7 @@ func (v *verifier) instr(i *ir.Instr, split bool) {
 		v.fail(i.Pos, i, "%s where lane groups may have parted: a condition or a bound around it is uniform over a group only", op)
 	}
 	switch op {
-	case ir.OpFoldAddF, ir.OpMMA, ir.OpFragCoord, ir.OpLdMatrix:
+	case ir.OpMMA, ir.OpFragCoord, ir.OpLdMatrix:
 		if v.k.Lanes != 32 {
 			v.fail(i.Pos, i, "%s needs 32 lanes, the kernel has %d", op, v.k.Lanes)
 		}
