@@ -6,13 +6,13 @@ const (
 	MagicBits         = 0x4B400000
 )
 
-// Constants of Rcp: the minuend of the first guess and a quadratic for 1/u on [1, 9/8], a little above it.
+// Constants of Rcp: the minuend of the first guess and a quadratic a little above 1/u on [1, 9/8].
 const (
 	RcpGuess         = 0x7F000000
-	RcpC0    float32 = 0x1.6a0bf8p+1  // 403505FC
-	RcpC1    float32 = -0x1.550ad2p+1 // C02A8569
-	RcpC2    float32 = 0x1.abfadp-1   // 3F55FD68
-	RcpMax   float32 = 0x1p+126       // 7E800000: the largest argument whose reciprocal is not a subnormal
+	RcpC0    float32 = 0x1.6a0eaap+1 // 40350755
+	RcpC1    float32 = -0x1.550e2p+1 // C02A8710
+	RcpC2    float32 = 0x1.abfddep-1 // 3F55FEEF
+	RcpMax   float32 = 0x1p+126      // 7E800000: the largest argument whose reciprocal is not a subnormal
 )
 
 // Constants of Rsqrt: the minuend of the first guess, a quadratic with leading coefficient 1 for 2^(−1/3)/√u, and 3·2^(−2/3).

@@ -89,7 +89,7 @@ func TestNarrowing(t *testing.T) {
 
 func TestRoundSig(t *testing.T) {
 	for _, significant := range []int{13, 16, 20} {
-		for b := uint64(0); b < 1<<32; b += 10007 {
+		for b := uint64(0); b < 1<<32; b += 20011 {
 			x := math.Float32frombits(uint32(b))
 			var want float32
 			switch a := math.Abs(float64(x)); {

@@ -1,7 +1,10 @@
 package canon
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -59,12 +62,15 @@ func TestSpecial(t *testing.T) {
 		if Rcp(x) != 1/x || Rcp(-x) != -1/x {
 			t.Errorf("rcp of ±2^%d: %v, %v", e, Rcp(x), Rcp(-x))
 		}
+		if y := Rsqrt(x); e%2 == 0 && y != float32(math.Ldexp(1, -e/2)) {
+			t.Errorf("rsqrt of 2^%d: %v", e, y)
+		}
 	}
 }
 
 // Outside the accuracy test: Tanh is odd and within ±1, Rcp odd and never subnormal.
 func TestShape(t *testing.T) {
-	step := uint64(1021)
+	step := uint64(2039)
 	if *exhaustive {
 		step = 1
 	}
@@ -81,33 +87,53 @@ func TestShape(t *testing.T) {
 			t.Fatalf("rcp of %v is the subnormal %v", x, y)
 		}
 	}
-	for b := uint32(0x7E7F0000); b <= 0x7E800000; b++ { // just below 2¹²⁶
-		if x := math.Float32frombits(b); Rcp(x) < normal {
-			t.Fatalf("rcp of %v is the subnormal %v", x, Rcp(x))
+	// Neither are Rcp's first two guesses, the second of which is never below 1/x: on [2¹²⁵, 2¹²⁶] for the mantissas, then everywhere.
+	for b := uint32(0x7E000000); b <= 0x7E800000; b += 7 {
+		x := math.Float32frombits(b)
+		y := math.Float32frombits(RcpGuess - b)
+		u := float32(x * y)
+		z := float32(y * (float32((float32(RcpC2*u)+RcpC1)*u) + RcpC0))
+		if y < normal || z < normal || float64(x)*float64(z) < 1 {
+			t.Fatalf("rcp of %v: guesses %v, %v", x, y, z)
 		}
 	}
 }
 
-func TestGELU(t *testing.T) {
-	if a := -2 * math.Sqrt(2/math.Pi); GELUA0 != float32(a) || GELUA1 != float32(0.044715*a) {
-		t.Errorf("constants %v, %v", GELUA0, GELUA1)
+func TestConstants(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/math.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	// The error of t is that of an exponent: it is relative to |t|, so the result is judged by units of x.
-	worst, at := 0.0, float32(0)
-	for b := uint64(0); b < 1<<32; b += 1021 {
-		x := math.Float32frombits(uint32(b))
-		if !(math.Abs(float64(x)) < 9.9) || subnormal(x) {
-			continue
-		}
-		v := float64(x)
-		want := v / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v)))
-		if u := math.Abs(float64(GELU(x))-want) / math.Ldexp(1, math.Ilogb(v)-23); u > worst {
-			worst, at = u, x
+	for _, c := range []struct {
+		name string
+		y    float32
+	}{
+		{"Magic", Magic}, {"RcpGuess", math.Float32frombits(RcpGuess)}, {"RcpC0", RcpC0}, {"RcpC1", RcpC1}, {"RcpC2", RcpC2}, {"RcpMax", RcpMax},
+		{"RsqrtGuess", math.Float32frombits(RsqrtGuess)}, {"RsqrtC0", RsqrtC0}, {"RsqrtC1", RsqrtC1}, {"RsqrtC", RsqrtC},
+		{"ExpMax", ExpMax}, {"ExpMin", ExpMin}, {"ExpLog2E", ExpLog2E}, {"ExpMagic", ExpMagic}, {"Ln2Hi", Ln2Hi}, {"Ln2Lo", Ln2Lo},
+		{"ExpC2", ExpC2}, {"ExpC3", ExpC3}, {"ExpC4", ExpC4}, {"ExpC5", ExpC5}, {"ExpC6", ExpC6},
+		{"LogSplit", math.Float32frombits(LogSplit)}, {"LogC0", LogC0}, {"LogC1", LogC1}, {"LogC2", LogC2}, {"LogC3", LogC3},
+		{"LogC4", LogC4}, {"LogC5", LogC5}, {"LogC6", LogC6}, {"LogC7", LogC7},
+		{"TanhMax", TanhMax}, {"TanhScale", TanhScale}, {"TanhLn2Hi", TanhLn2Hi}, {"TanhLn2Lo", TanhLn2Lo},
+		{"TanhC1", TanhC1}, {"TanhC2", TanhC2}, {"TanhC3", TanhC3}, {"TanhC4", TanhC4}, {"TanhC5", TanhC5},
+		{"GELUA0", GELUA0}, {"GELUA1", GELUA1}, {"Inv127", Inv127},
+	} {
+		if s := fmt.Sprintf("`%s` %08X", c.name, math.Float32bits(c.y)); !strings.Contains(string(doc), s) {
+			t.Errorf("docs/math.md does not state %s", s)
 		}
 	}
-	t.Logf("largest error %.3f units in the last place of x at %v", worst, at)
-	if worst > 3 {
-		t.Errorf("largest error %v units of x at %v", worst, at)
+	// Some are given by a formula, rounded once.
+	a0 := -2 * math.Sqrt(2/math.Pi)
+	for _, c := range []struct {
+		got  float32
+		want float64
+	}{
+		{GELUA0, a0}, {GELUA1, 0.044715 * a0}, {Inv127, 1.0 / 127}, {ExpLog2E, 1 / math.Ln2}, {Ln2Lo, math.Ln2 - float64(Ln2Hi)},
+		{RsqrtC, 3 * math.Pow(2, -2.0/3)}, {TanhScale, -2 / math.Ln2}, {TanhLn2Hi, float64(Ln2Hi) / 2}, {TanhLn2Lo, float64(Ln2Lo) / 2},
+	} {
+		if c.got != float32(c.want) {
+			t.Errorf("constant %v, want %v", c.got, c.want)
+		}
 	}
 }
 

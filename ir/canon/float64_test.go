@@ -104,7 +104,7 @@ func units64(y float64, want *big.Float) float64 {
 func TestFloat64Accuracy(t *testing.T) {
 	n := 2000
 	if *exhaustive {
-		n = 400_000
+		n = 100_000
 	}
 	pi := bigPi()
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -59,39 +59,51 @@ func (a attention) build(b *ir.Builder) {
 	tile := b.Tiles(rows, max(a.rows, 4))
 	h, segment := b.Tiles(kv, 1), b.Tiles(segments, 1)
 	row0 := tile.Mul(max(a.rows, 4))
+	last := rows.Sub(1)
 
-	scores := b.Shared("scores", ir.F32, 256*a.rows)
-	seen := make([]visible, a.rows)
+	// sees is made where it is needed: keeping it for every row would take too many registers. A row beyond the last one sees
+	// what the last one sees, and is not stored.
+	sees := func(r any) visible {
+		n := b.LoadIndex(position, row0.Add(r).Min(last)).Sub(segment.Mul(256))
+		hi := n.Add(1).Min(256).Max(0)
+		return visible{n.Sub(window).Add(1).Max(0).Min(hi), hi}
+	}
+	stored := func(r any, s visible) *ir.Value { return row0.Add(r).Le(last).AndB(s.lo.Lt(s.hi)) }
 	all := visible{b.Idx(256), b.Idx(0)}    // from the first to the last key that some row sees
 	common := visible{b.Idx(0), b.Idx(256)} // keys that all rows see
-	for r := range seen {
-		// A row beyond the last one sees what the last one sees, and is not stored.
-		n := b.LoadIndex(position, row0.Add(r).Min(rows.Sub(1))).Sub(segment.Mul(256))
-		hi := n.Add(1).Min(256).Max(0)
-		seen[r] = visible{n.Sub(window).Add(1).Max(0).Min(hi), hi}
-		all = visible{all.lo.Min(seen[r].lo), all.hi.Max(hi)}
-		common = visible{common.lo.Max(seen[r].lo), common.hi.Min(hi)}
+	for r := range a.rows {
+		s := sees(r)
+		all = visible{all.lo.Min(s.lo), all.hi.Max(s.hi)}
+		common = visible{common.lo.Max(s.lo), common.hi.Min(s.hi)}
 	}
 	common.hi = common.hi.Max(common.lo)
+	scores := b.Shared("scores", ir.F32, 256*a.rows)
 	b.If(all.lo.Lt(all.hi), func() {
 		base := b.LoadIndex(pages, segment).Mul(kv).Add(h).Mul(hd).Mul(256)
 		part := segment.Mul(kv).Add(h).Mul(rows).Add(row0)
 		// The rows' groups of four; those beyond the last are read as the last.
 		groups := make([]*ir.Value, (a.rows+3)/4)
-		last := rows.Sub(1).Shr(2)
 		for i := range groups {
-			groups[i] = h.Mul(last.Add(1)).Add(tile.Mul(len(groups)).Add(i).Min(last)).Mul(hd)
+			groups[i] = h.Mul(last.Shr(2).Add(1)).Add(tile.Mul(len(groups)).Add(i).Min(last.Shr(2))).Mul(hd)
 		}
 		a.scores(b, q, k, scores, groups, base, hd, all)
-		for r, s := range seen {
-			m, l := a.softmax(b, scores, 256*r, s)
-			b.If(row0.Add(r).Lt(rows).AndB(s.lo.Lt(s.hi)), func() {
+		b.For(0, a.rows, 1, func(r *ir.Value) {
+			s := sees(r)
+			m, l := a.softmax(b, scores, r.Mul(256), s)
+			b.If(stored(r, s), func() {
 				b.Store(ml, part.Add(r).Mul(2), m)
 				b.Store(ml, part.Add(r).Mul(2).Add(1), l)
 			})
-		}
+		})
 		b.Barrier() // lanes read what others stored
-		a.values(b, v, scores, o, base, part, row0, rows, hd, seen, common)
+		b.For(0, hd, 16, func(first *ir.Value) {
+			e := first.Add(b.Lane())
+			sum := a.values(b, v, scores, base.Add(e), hd, sees, common)
+			for r := range a.rows {
+				s := sees(r)
+				b.If(stored(r, s), func() { b.StoreMasked(o, part.Add(r).Mul(hd).Add(e), sum.At(r), e.Lt(hd)) })
+			}
+		})
 	})
 }
 
@@ -121,12 +133,11 @@ func (a attention) multiplyAdd(b *ir.Builder, sum ir.Tile, x, y *ir.Value, r int
 	}
 }
 
-// softmax replaces a row's scores by p and returns m and l, uniform. Two registers hold the 32 virtual lanes of l.
-func (a attention) softmax(b *ir.Builder, scores ir.Memory, row int, s visible) (m, l *ir.Value) {
-	name := fmt.Sprint(row / 256)
-	top, sum := b.Reg("top"+name, ir.F32, 1), b.Reg("sum"+name, ir.F32, 2)
+// softmax replaces the scores of the row at index row by p and returns m and l, uniform. Two registers hold the 32 virtual
+// lanes of l.
+func (a attention) softmax(b *ir.Builder, scores ir.Memory, row *ir.Value, s visible) (m, l *ir.Value) {
+	top, sum := b.Reg("top", ir.F32, 1), b.Reg("sum", ir.F32, 2)
 	low := b.Const(ir.F32, 0xFF800000)
-	top.Fill(low)
 	each := func(step int, f func(at, mask *ir.Value)) {
 		b.For(s.lo.Shr(5).Shl(5), s.hi, step, func(c *ir.Value) {
 			for i := range step / 16 {
@@ -135,51 +146,48 @@ func (a attention) softmax(b *ir.Builder, scores ir.Memory, row int, s visible) 
 			}
 		})
 	}
+	top.Fill(low)
 	each(16, func(j, mask *ir.Value) {
-		x := mask.Select(b.LoadMasked(scores, j.Add(row), mask), low)
+		x := mask.Select(b.LoadMasked(scores, row.Add(j), mask), low)
 		top.Set(top.At(0).Lt(x).Select(x, top.At(0)), 0)
 	})
 	m = top.At(0).FoldMax()
 	sum.Fill(b.F32(0))
-	i := 0
+	half := 0
 	each(32, func(j, mask *ir.Value) {
-		x := b.LoadMasked(scores, j.Add(row), mask).Sub(m)
+		x := b.LoadMasked(scores, row.Add(j), mask).Sub(m)
 		p := x.Lt(b.F32(-44)).Select(b.F32(0), mathx.Exp(x))
 		if a.t == ir.F16 {
 			p = mathx.RoundSig(p, 13)
 		}
-		p = mask.Select(p, b.F32(0))
-		b.StoreMasked(scores, j.Add(row), p, mask)
-		sum.Add(p, i%2)
-		i++
+		b.StoreMasked(scores, row.Add(j), p, mask)
+		sum.Add(mask.Select(p, b.F32(0)), half%2)
+		half++
 	})
 	return m, sum.At(0).Add(sum.At(1)).FoldAdd()
 }
 
-// values stores Σ p·v in ascending order of positions: first those that only some rows see, row by row, then the common
-// ones for all rows, then the rest.
-func (a attention) values(b *ir.Builder, v, scores, o ir.Memory, base, part, row0, rows, hd *ir.Value, seen []visible, common visible) {
+// values returns Σ p·v of every row, in ascending order of positions: first those that only some rows see, row by row, then
+// the common ones for all rows, then the rest. at is the index of the page's first element of the lane.
+func (a attention) values(b *ir.Builder, v, scores ir.Memory, at, hd *ir.Value, sees func(r any) visible, common visible) ir.Tile {
 	sum := b.Reg("value", ir.F32, a.rows)
-	b.For(0, hd, 16, func(first *ir.Value) {
-		e := first.Add(b.Lane())
-		sum.Fill(b.F32(0))
-		step := func(j *ir.Value, from, to int) {
-			x := b.Load(v, base.Add(j.Mul(hd)).Add(e))
-			for r := from; r < to; r++ {
-				a.multiplyAdd(b, sum, b.Load(scores, j.Add(256*r)), x, r)
-			}
+	sum.Fill(b.F32(0))
+	step := func(j *ir.Value, from, to int) {
+		x := b.Load(v, at.Add(j.Mul(hd)))
+		for r := from; r < to; r++ {
+			a.multiplyAdd(b, sum, b.Load(scores, j.Add(256*r)), x, r)
 		}
-		for r, s := range seen {
-			b.For(s.lo, common.lo.Min(s.hi), 1, func(j *ir.Value) { step(j, r, r+1) })
-		}
-		b.For(common.lo, common.hi, 1, func(j *ir.Value) { step(j, 0, a.rows) })
-		for r, s := range seen {
-			b.For(common.hi.Max(s.lo), s.hi, 1, func(j *ir.Value) { step(j, r, r+1) })
-		}
-		for r := range seen {
-			b.StoreMasked(o, part.Add(r).Mul(hd).Add(e), sum.At(r), row0.Add(r).Lt(rows).AndB(seen[r].lo.Lt(seen[r].hi)).AndB(e.Lt(hd)))
-		}
-	})
+	}
+	for r := range a.rows {
+		s := sees(r)
+		b.For(s.lo, common.lo.Min(s.hi), 1, func(j *ir.Value) { step(j, r, r+1) })
+	}
+	b.For(common.lo, common.hi, 1, func(j *ir.Value) { step(j, 0, a.rows) })
+	for r := range a.rows {
+		s := sees(r)
+		b.For(common.hi.Max(s.lo), s.hi, 1, func(j *ir.Value) { step(j, r, r+1) })
+	}
+	return sum
 }
 
 // attentionMerge folds the segments of every row in order and divides by l. The output has heads·hd elements a token: row r

@@ -71,14 +71,13 @@ func gatherQuant(b *ir.Builder, f *quant.Format) {
 	tile := id.Shr(4).Mul(records)
 	lane := b.Lane().FromIndex()
 	b.For(0, records, 1, func(r *ir.Value) {
-		rec := f.Open(b, w, tile.Add(r).Mul(f.Record), id.And(15))
+		rec := f.Open(b, quant.Loader(b, w, tile.Add(r).Mul(f.Record), id.And(15)))
 		for i := range f.Span / 32 {
 			first := r.Mul(f.Span).Add(32 * i)
 			b.If(first.Lt(k), func() {
-				codes := rec.Codes(i)
-				word := codes[0].As(ir.U32)
+				word := rec.Code(i, 0).As(ir.U32)
 				for g := 1; g < 8; g++ {
-					word = lane.Lt(4*g).Select(word, codes[g].As(ir.U32))
+					word = lane.Lt(4*g).Select(word, rec.Code(i, g).As(ir.U32))
 				}
 				code := word.Shr(lane.And(3).Shl(3).As(ir.U32)).And(0xFF).As(ir.I32).Sub(f.Bias).ToF32()
 				scale := rec.Scale(i)

@@ -8,27 +8,20 @@ import (
 	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
-// GEMM is out = act · wᵀ (+ out) for every quantized weight format: quantized activations of m rows, packed weights of n rows,
-// both of k elements (numerics rules 9 and 11). gemm_FORMAT stores the product, gemm_add_FORMAT adds the output's old value,
-// the residual. Shape: m, n, k.
+// GEMM is out = act · wᵀ for every quantized weight format: quantized activations of m rows, packed weights of n rows, both
+// of k elements (numerics rules 9 and 11). With add ≠ 0 the output's old value, the residual, is added. Shape: m, n, k.
 //
-// A tile computes Rows rows of activations. With Rows ≥ 4, m is a multiple of Rows; with fewer, m equals Rows: a caller cuts
+// A tile computes R rows of activations (config mR). With R ≥ 4, m is a multiple of R; with fewer, m equals R: a caller cuts
 // its rows into such runs, each starting at a multiple of four. Row r of the output starts at element r·ldo.
 func GEMM() []*Op {
 	var list []*Op
 	for _, f := range quant.Formats() {
-		for _, add := range []bool{false, true} {
-			name, doc := "gemm_"+f.Name, "product of quantized rows and "+f.Name+" weights"
-			if add {
-				name, doc = "gemm_add_"+f.Name, doc+", added to the output"
-			}
-			list = append(list, &Op{
-				Name: name, Source: "gemm.go", Doc: doc, Pack: "pack_" + f.Name,
-				Variants: func(c *target.Caps) []Variant { return gemmVariants(f, add, c) },
-				Shapes:   gemmShapes(f),
-				Case:     func(v Variant, s Shape, d *Data) *Case { return gemmCase(f, add, v.Rows, s, d) },
-			})
-		}
+		list = append(list, &Op{
+			Name: "gemm_" + f.Name, Source: "gemm.go", Doc: "product of quantized rows and " + f.Name + " weights", Pack: "pack_" + f.Name,
+			Variants: func(c *target.Caps) []Variant { return gemmVariants(f, c) },
+			Shapes:   gemmShapes(f),
+			Case:     func(v Variant, s Shape, d *Data) *Case { return gemmCase(f, v.Rows, s, d) },
+		})
 	}
 	return list
 }
@@ -39,13 +32,16 @@ func gemmShapes(f *quant.Format) []Shape {
 	return []Shape{{1, 16, b}, {12, 17, 2 * max(b, 64)}, {24, 40, 288 / b * b}, {3, 1, 5 * b}, {4, 33, 512 + 64/b*b}}
 }
 
-func gemmVariants(f *quant.Format, add bool, c *target.Caps) []Variant {
+func gemmVariants(f *quant.Format, c *target.Caps) []Variant {
 	if c.Family != target.CPU {
 		return nil
 	}
 	var vs []Variant
 	for _, rows := range gemmRows(c) {
-		s := gemm{f: f, add: add, rows: rows, interleave: min(rows, 2), signed: f.UMax > c.DotUMax}
+		s := gemm{f: f, rows: rows, interleave: min(rows, 2), signed: f.UMax > c.DotUMax}
+		if c.VecRegs > 0 && c.VecRegs*c.VecBits < 32*512 {
+			s.interleave = rows // a word of codes meets all rows at once, and no two words are held
+		}
 		vs = append(vs, Variant{Config: fmt.Sprintf("m%d", rows), Lanes: quant.Rows, Groups: 1, Rows: rows, Build: s.build})
 	}
 	return vs
@@ -53,16 +49,16 @@ func gemmVariants(f *quant.Format, add bool, c *target.Caps) []Variant {
 
 // gemmRows lists the row tiles of a target, the largest first. An accumulator takes 16 lanes a row.
 func gemmRows(c *target.Caps) []int {
-	if c.VecBits == 512 || c.VecRegs == 0 {
+	if c.VecBits == 512 {
 		return []int{12, 8, 4, 3, 2, 1}
 	}
 	return []int{4, 3, 2, 1}
 }
 
-// gemm is the CPU schedule: a lane is a row of weights.
+// gemm is the CPU schedule: a lane is a row of weights. The codes of a 32-block are held in registers while runs of interleave
+// rows of activations pass, or, where all rows pass at once, read word by word.
 type gemm struct {
 	f                *quant.Format
-	add              bool
 	rows, interleave int
 	signed           bool // the target's dot takes signed codes only: flip the sign bit back
 }
@@ -70,8 +66,8 @@ type gemm struct {
 func (s gemm) build(b *ir.Builder) {
 	f := s.f
 	act, w := b.In("act", ir.I8), b.In("w", ir.U8)
-	out := s.output(b)
-	m, n, k, ldo := b.Int("m"), b.Int("n"), b.Int("k"), b.Int("ldo")
+	out := b.InOut("out", ir.F32)
+	m, n, k := b.Int("m"), b.Int("n"), b.Int("k")
 	tile, cols := b.Tiles(m, max(s.rows, actRows)), b.Tiles(n, quant.Rows)
 
 	total := b.Shared("total", ir.F32, 16*s.rows)
@@ -87,7 +83,8 @@ func (s gemm) build(b *ir.Builder) {
 	b.For(0, records, perSegment, func(segment *ir.Value) {
 		sum.Fill(b.F32(0))
 		b.For(segment, segment.Add(perSegment).Min(records), 1, func(r *ir.Value) {
-			rec := f.Open(b, w, wTile.Add(r).Mul(f.Record), b.Lane())
+			load := quant.Loader(b, w, wTile.Add(r).Mul(f.Record), b.Lane())
+			rec := f.Open(b, s.cached(load))
 			for i := range f.Span / 32 {
 				kb := r.Mul(f.Span / 32).Add(i)
 				var at []*ir.Value
@@ -97,90 +94,118 @@ func (s gemm) build(b *ir.Builder) {
 				s.block(b, rec, i, act, at, sum)
 			}
 		})
-		b.IfElse(segment.Eq(0), func() {
-			for j := range s.rows {
-				b.Store(total, b.Lane().Add(16*j), sum.At(j))
-			}
-		}, func() {
-			for j := range s.rows {
-				at := b.Lane().Add(16 * j)
-				b.Store(total, at, b.Load(total, at).Add(sum.At(j)))
-			}
-		})
+		addSegment(b, total, sum, segment, s.rows)
 	})
-	mask := cols.Mul(quant.Rows).Add(b.Lane()).Lt(n)
-	for j := range s.rows {
-		at := tile.Mul(max(s.rows, actRows)).Add(j).Mul(ldo).Add(cols.Mul(quant.Rows)).Add(b.Lane())
-		y := b.Load(total, b.Lane().Add(16*j))
-		if s.add {
-			y = y.Add(b.LoadMasked(out, at, mask))
-		}
-		b.StoreMasked(out, at, y, mask)
-	}
+	storeTotals(b, total, out, tile.Mul(max(s.rows, actRows)), cols.Mul(quant.Rows), n, s.rows)
 }
 
-func (s gemm) output(b *ir.Builder) ir.Memory {
-	if s.add {
-		return b.InOut("out", ir.F32)
+// addSegment adds a segment's sums to the totals, which lie in scratch; the first one starts them. (A sum that starts at +0
+// is never −0, so +0 plus it is the sum.)
+func addSegment(b *ir.Builder, total ir.Memory, sum ir.Tile, segment *ir.Value, rows int) {
+	at := func(j int) *ir.Value { return b.Lane().Add(16 * j) }
+	b.IfElse(segment.Eq(0), func() {
+		for j := range rows {
+			b.Store(total, at(j), sum.At(j))
+		}
+	}, func() {
+		for j := range rows {
+			b.Store(total, at(j), b.Load(total, at(j)).Add(sum.At(j)))
+		}
+	})
+}
+
+// storeTotals ends a product: totals of rows from row on, columns from col on, stored or added to the output.
+func storeTotals(b *ir.Builder, total, out ir.Memory, row, col, n *ir.Value, rows int) {
+	ldo, add := b.Int("ldo"), b.Int("add")
+	mask := col.Add(b.Lane()).Lt(n)
+	each := func(f func(at, y *ir.Value)) {
+		for j := range rows {
+			f(row.Add(j).Mul(ldo).Add(col).Add(b.Lane()), b.Load(total, b.Lane().Add(16*j)))
+		}
 	}
-	return b.Out("out", ir.F32)
+	b.IfElse(add.Eq(0), func() {
+		each(func(at, y *ir.Value) { b.StoreMasked(out, at, y, mask) })
+	}, func() {
+		each(func(at, y *ir.Value) { b.StoreMasked(out, at, y.Add(b.LoadMasked(out, at, mask)), mask) })
+	})
+}
+
+// cached keeps loaded words where several codes come from one and codes are held in registers anyway.
+func (s gemm) cached(load quant.Load) quant.Load {
+	if s.interleave == s.rows {
+		return load
+	}
+	type key struct {
+		t  ir.Type
+		at int
+	}
+	seen := map[key]*ir.Value{}
+	return func(t ir.Type, at int) *ir.Value {
+		k := key{t, at}
+		if seen[k] == nil {
+			seen[k] = load(t, at)
+		}
+		return seen[k]
+	}
 }
 
 // block adds 32-block i of a record to the sums: at holds, for each group of four rows, the first word of its activation
 // record.
 func (s gemm) block(b *ir.Builder, rec quant.Record, i int, act ir.Memory, at []*ir.Value, sum ir.Tile) {
 	f := s.f
-	codes := rec.Codes(i)
+	code := func(g int) *ir.Value { return s.code(rec, i, g) }
 	bias := f.Bias
 	if s.signed {
-		for g := range codes {
-			codes[g] = codes[g].As(ir.U32).Xor(0x80808080).As(ir.I8x4)
-		}
 		bias -= 128
 	}
-	w := rec.Scale(i)
-	var min *ir.Value
-	if f.Min {
-		min = rec.Min(i)
-	}
-	var sc [2]*ir.Value
-	if f.Halves {
-		sc = [2]*ir.Value{rec.Half(i, 0), rec.Half(i, 1)}
-	}
-	word := func(t ir.Type, j, word int) *ir.Value { return b.Load(act.As(t), at[j/actRows].Add(word)) }
-	for first := 0; first < s.rows; first += s.interleave {
-		last := first + s.interleave
-		if last > s.rows {
-			last = s.rows
+	if s.interleave < s.rows {
+		var held [8]*ir.Value
+		for g := range held {
+			held[g] = code(g)
 		}
-		var isum []*ir.Value
-		if f.Halves {
+		code = func(g int) *ir.Value { return held[g] }
+	}
+	word := func(t ir.Type, j, n int) *ir.Value { return b.Load(act.As(t), at[j/actRows].Add(n)) }
+	for first := 0; first < s.rows; first += s.interleave {
+		last := min(first+s.interleave, s.rows)
+		// dots returns, for each row, the dot of words from … to−1 on top of start.
+		dots := func(from, to int, start func(j int) *ir.Value) []*ir.Value {
+			var acc []*ir.Value
 			for j := first; j < last; j++ {
-				slot := j % actRows
-				head := word(ir.I32, j, 44+slot)
-				tail := word(ir.I32, j, 40+slot).Sub(head)
-				d0 := s.dots(b, codes[:4], 0, biased(b, head, bias), func(g int) *ir.Value { return word(ir.I8x4, j, 8*slot+g) })
-				d1 := s.dots(b, codes[4:], 4, biased(b, tail, bias), func(g int) *ir.Value { return word(ir.I8x4, j, 8*slot+g) })
-				isum = append(isum, sc[0].Mul(d0).Add(sc[1].Mul(d1)))
+				acc = append(acc, biased(b, start(j), bias))
 			}
-		} else {
-			for j := first; j < last; j++ {
-				isum = append(isum, biased(b, word(ir.I32, j, 40+j%actRows), bias))
-			}
-			for g := range codes {
+			for g := from; g < to; g++ {
+				c := code(g)
 				for j := first; j < last; j++ {
-					isum[j-first] = s.dot(b, codes[g], word(ir.I8x4, j, 8*(j%actRows)+g), isum[j-first])
+					acc[j-first] = s.dot(b, c, word(ir.I8x4, j, 8*(j%actRows)+g), acc[j-first])
 				}
 			}
+			return acc
 		}
-		for j := first; j < last; j++ {
-			slot := j % actRows
-			t := isum[j-first].ToF32().Mul(word(ir.F32, j, 32+slot).Mul(w))
-			sum.Add(t, j)
-			if !f.Min {
-				continue
+		total := func(j int) *ir.Value { return word(ir.I32, j, 40+j%actRows) }
+		head := func(j int) *ir.Value { return word(ir.I32, j, 44+j%actRows) }
+		var isum []*ir.Value
+		if f.Halves {
+			isum = dots(0, 4, head)
+			for j := range isum {
+				isum[j] = rec.Half(i, 0).Mul(isum[j])
 			}
-			t = word(ir.F32, j, 36+slot).Mul(min)
+			for j, d := range dots(4, 8, func(j int) *ir.Value { return total(j).Sub(head(j)) }) {
+				isum[j] = isum[j].Add(rec.Half(i, 1).Mul(d))
+			}
+		} else {
+			isum = dots(0, 8, total)
+		}
+		w := rec.Scale(i)
+		for j := first; j < last; j++ {
+			sum.Add(isum[j-first].ToF32().Mul(word(ir.F32, j, 32+j%actRows).Mul(w)), j)
+		}
+		if !f.Min {
+			continue
+		}
+		m := rec.Min(i)
+		for j := first; j < last; j++ {
+			t := word(ir.F32, j, 36+j%actRows).Mul(m)
 			if f.Plus {
 				sum.Add(t, j)
 			} else {
@@ -190,11 +215,13 @@ func (s gemm) block(b *ir.Builder, rec quant.Record, i int, act ir.Memory, at []
 	}
 }
 
-func (s gemm) dots(b *ir.Builder, codes []*ir.Value, from int, acc *ir.Value, a func(g int) *ir.Value) *ir.Value {
-	for g, c := range codes {
-		acc = s.dot(b, c, a(from+g), acc)
+// code returns word g of 32-block i as the target's dot takes it.
+func (s gemm) code(rec quant.Record, i, g int) *ir.Value {
+	c := rec.Code(i, g)
+	if s.signed {
+		return c.As(ir.U32).Xor(0x80808080).As(ir.I8x4)
 	}
-	return acc
+	return c
 }
 
 func (s gemm) dot(b *ir.Builder, code, a, acc *ir.Value) *ir.Value {
@@ -227,12 +254,12 @@ func gemmM(m, rows int) int {
 	return (m + rows - 1) / rows * rows
 }
 
-func gemmCase(f *quant.Format, add bool, rows int, s Shape, d *Data) *Case {
+func gemmCase(f *quant.Format, rows int, s Shape, d *Data) *Case {
 	m, n, k := gemmM(s[0], rows), s[1], s[2]
 	w := weights(f, n, k, d)
 	x := d.floats(m * k)
 	act := make([]byte, actBytes(m, k))
-	ldo := n + 3
+	ldo, add := n+3, s[1]%2
 	old := d.floats(m * ldo)
 	want := floatBytes(old)
 	out := clone(want)
@@ -241,7 +268,7 @@ func gemmCase(f *quant.Format, add bool, rows int, s Shape, d *Data) *Case {
 		q.put(act, r)
 		for c := range n {
 			y := dotRow(f, w[c*f.RowBytes(k):][:f.RowBytes(k)], q)
-			if add {
+			if add != 0 {
 				y += old[r*ldo+c]
 			}
 			putFloat(want, r*ldo+c, y)
@@ -250,7 +277,7 @@ func gemmCase(f *quant.Format, add bool, rows int, s Shape, d *Data) *Case {
 	return &Case{
 		Buf:  map[string][]byte{"act": act, "w": f.Pack(w, n, k), "out": out},
 		Want: map[string][]byte{"out": want},
-		Int:  map[string]int64{"m": int64(m), "n": int64(n), "k": int64(k), "ldo": int64(ldo)},
+		Int:  map[string]int64{"m": int64(m), "n": int64(n), "k": int64(k), "ldo": int64(ldo), "add": int64(add)},
 	}
 }
 

@@ -20,46 +20,39 @@ type floatFormat struct {
 
 var floatFormats = []floatFormat{{"bf16", ir.BF16, 16}, {"f16", ir.F16, 13}, {"f32", ir.F32, 0}}
 
-// GEMMFloat is out = x · wᵀ (+ out) for float weights. The activations x are f32, rounded by op round where the format asks,
+// GEMMFloat is out = x · wᵀ for float weights, added to the output with add ≠ 0. The activations x are f32, rounded by op round where the format asks,
 // four rows interleaved: element k of row r at 4·(r/4·k_total + k) + r mod 4. Rows as in GEMM. Shape: m, n, k.
 func GEMMFloat() []*Op {
 	var list []*Op
 	for _, f := range floatFormats {
-		for _, add := range []bool{false, true} {
-			name, doc := "gemm_"+f.name, "product of f32 rows and "+f.name+" weights"
-			if add {
-				name, doc = "gemm_add_"+f.name, doc+", added to the output"
-			}
-			list = append(list, &Op{
-				Name: name, Source: "gemm_float.go", Doc: doc, Pack: "pack_" + f.name,
-				Variants: func(c *target.Caps) []Variant {
-					if c.Family != target.CPU {
-						return nil
-					}
-					var vs []Variant
-					for _, rows := range gemmRows(c) {
-						vs = append(vs, Variant{Config: fmt.Sprintf("m%d", rows), Lanes: quant.Rows, Groups: 1, Rows: rows, Build: gemmFloat{f, add, rows}.build})
-					}
-					return vs
-				},
-				Shapes: []Shape{{1, 16, 32}, {12, 17, 300}, {5, 40, 257}, {3, 1, 1}},
-				Case:   func(v Variant, s Shape, d *Data) *Case { return gemmFloatCase(f, add, v.Rows, s, d) },
-			})
-		}
+		list = append(list, &Op{
+			Name: "gemm_" + f.name, Source: "gemm_float.go", Doc: "product of f32 rows and " + f.name + " weights", Pack: "pack_" + f.name,
+			Variants: func(c *target.Caps) []Variant {
+				if c.Family != target.CPU {
+					return nil
+				}
+				var vs []Variant
+				for _, rows := range gemmRows(c) {
+					vs = append(vs, Variant{Config: fmt.Sprintf("m%d", rows), Lanes: quant.Rows, Groups: 1, Rows: rows, Build: gemmFloat{f, rows}.build})
+				}
+				return vs
+			},
+			Shapes: []Shape{{1, 16, 32}, {12, 17, 300}, {5, 40, 257}, {3, 1, 1}},
+			Case:   func(v Variant, s Shape, d *Data) *Case { return gemmFloatCase(f, v.Rows, s, d) },
+		})
 	}
 	return list
 }
 
 type gemmFloat struct {
 	f    floatFormat
-	add  bool
 	rows int
 }
 
 func (s gemmFloat) build(b *ir.Builder) {
 	x, w := b.In("x", ir.F32), b.In("w", s.f.t)
-	out := gemm{add: s.add}.output(b)
-	m, n, k, ldo := b.Int("m"), b.Int("n"), b.Int("k"), b.Int("ldo")
+	out := b.InOut("out", ir.F32)
+	m, n, k := b.Int("m"), b.Int("n"), b.Int("k")
 	tile, cols := b.Tiles(m, max(s.rows, actRows)), b.Tiles(n, quant.Rows)
 	total := b.Shared("total", ir.F32, 16*s.rows)
 	sum := b.Reg("sum", ir.F32, s.rows)
@@ -81,26 +74,9 @@ func (s gemmFloat) build(b *ir.Builder) {
 				}
 			}
 		})
-		b.IfElse(segment.Eq(0), func() {
-			for j := range s.rows {
-				b.Store(total, b.Lane().Add(16*j), sum.At(j))
-			}
-		}, func() {
-			for j := range s.rows {
-				at := b.Lane().Add(16 * j)
-				b.Store(total, at, b.Load(total, at).Add(sum.At(j)))
-			}
-		})
+		addSegment(b, total, sum, segment, s.rows)
 	})
-	mask := cols.Mul(quant.Rows).Add(b.Lane()).Lt(n)
-	for j := range s.rows {
-		at := tile.Mul(max(s.rows, actRows)).Add(j).Mul(ldo).Add(cols.Mul(quant.Rows)).Add(b.Lane())
-		y := b.Load(total, b.Lane().Add(16*j))
-		if s.add {
-			y = y.Add(b.LoadMasked(out, at, mask))
-		}
-		b.StoreMasked(out, at, y, mask)
-	}
+	storeTotals(b, total, out, tile.Mul(max(s.rows, actRows)), cols.Mul(quant.Rows), n, s.rows)
 }
 
 // floatWeights makes n rows of k elements, finite, as float32 and as stored.
@@ -141,12 +117,12 @@ func packFloat(raw []byte, n, k, size int) []byte {
 	return out
 }
 
-func gemmFloatCase(f floatFormat, add bool, rows int, s Shape, d *Data) *Case {
+func gemmFloatCase(f floatFormat, rows int, s Shape, d *Data) *Case {
 	m, n, k := gemmM(s[0], rows), s[1], s[2]
 	w, raw := floatWeights(f, n, k, d)
 	x := d.floats(m * k)
 	xr := make([]float32, (m+actRows-1)/actRows*actRows*k)
-	ldo := n + 1
+	ldo, add := n+1, n%2
 	old := d.floats(m * ldo)
 	want := floatBytes(old)
 	out := clone(want)
@@ -168,7 +144,7 @@ func gemmFloatCase(f floatFormat, add bool, rows int, s Shape, d *Data) *Case {
 				}
 				total += sum
 			}
-			if add {
+			if add != 0 {
 				total += old[r*ldo+c]
 			}
 			putFloat(want, r*ldo+c, total)
@@ -177,6 +153,6 @@ func gemmFloatCase(f floatFormat, add bool, rows int, s Shape, d *Data) *Case {
 	return &Case{
 		Buf:  map[string][]byte{"x": floatBytes(xr), "w": packFloat(raw, n, k, f.t.Bytes()), "out": out},
 		Want: map[string][]byte{"out": want},
-		Int:  map[string]int64{"m": int64(m), "n": int64(n), "k": int64(k), "ldo": int64(ldo)},
+		Int:  map[string]int64{"m": int64(m), "n": int64(n), "k": int64(k), "ldo": int64(ldo), "add": int64(add)},
 	}
 }

@@ -15,6 +15,7 @@ import (
 // GPU with matrix instructions.
 var targets = []*target.Caps{
 	{Arch: "portable", Family: target.CPU, DotUMax: 255},
+	{Arch: "avx512vnni", Family: target.CPU, VecBits: 512, VecRegs: 32, DotUMax: 255},
 	{Arch: "avx2", Family: target.CPU, VecBits: 256, VecRegs: 16, DotUMax: 127},
 	{Arch: "gpu", Family: target.GPU, Atoms: target.Atoms()},
 }

@@ -18,10 +18,10 @@ func Q4_0() *Format {
 		}
 		return s
 	}
-	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
+	f.Open = func(_ *ir.Builder, load Load) Record {
 		return Record{
-			Codes: func(i int) [8]*ir.Value { return nibbles(b, packed, record, row, 256*i) },
-			Scale: func(i int) *ir.Value { return halves(b, packed, record, row, 512+32*i) },
+			Code:  func(i, g int) *ir.Value { return nibble(load, 256*i, g) },
+			Scale: func(i int) *ir.Value { return load(ir.F16, 512+32*i) },
 		}
 	}
 	return f

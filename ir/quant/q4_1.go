@@ -19,11 +19,11 @@ func Q4_1() *Format {
 		}
 		return s
 	}
-	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
+	f.Open = func(_ *ir.Builder, load Load) Record {
 		return Record{
-			Codes: func(int) [8]*ir.Value { return nibbles(b, packed, record, row, 0) },
-			Scale: func(int) *ir.Value { return halves(b, packed, record, row, 256) },
-			Min:   func(int) *ir.Value { return halves(b, packed, record, row, 288) },
+			Code:  func(_, g int) *ir.Value { return nibble(load, 0, g) },
+			Scale: func(int) *ir.Value { return load(ir.F16, 256) },
+			Min:   func(int) *ir.Value { return load(ir.F16, 288) },
 		}
 	}
 	return f

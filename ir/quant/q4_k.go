@@ -20,9 +20,9 @@ func Q4K() *Format {
 		}
 		return s
 	}
-	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
-		r := openScales6(b, packed, record, row, 2048)
-		r.Codes = func(i int) [8]*ir.Value { return kNibbles(b, packed, record, row, i) }
+	f.Open = func(_ *ir.Builder, load Load) Record {
+		r := openScales6(load, 2048)
+		r.Code = func(i, g int) *ir.Value { return kNibble(load, i, g) }
 		return r
 	}
 	return f
@@ -58,26 +58,21 @@ func packScales6(moves []Move, at int) func(record, block []byte, n, r int) {
 }
 
 // openScales6 makes w = d·sc and m = dmin·mn (both exact: 11 + 6 bits); d and dmin follow the 256 scale bytes.
-func openScales6(b *ir.Builder, packed ir.Memory, record, row *ir.Value, at int) Record {
-	d, dmin := halves(b, packed, record, row, at+256), halves(b, packed, record, row, at+288)
+func openScales6(load Load, at int) Record {
+	d, dmin := load(ir.F16, at+256), load(ir.F16, at+288)
 	return Record{
-		Scale: func(i int) *ir.Value { return d.Mul(bytesOf(b, packed, ir.U8, record, row, at+16*i).ToF32()) },
-		Min:   func(i int) *ir.Value { return dmin.Mul(bytesOf(b, packed, ir.U8, record, row, at+128+16*i).ToF32()) },
+		Scale: func(i int) *ir.Value { return d.Mul(load(ir.U8, at+16*i).ToF32()) },
+		Min:   func(i int) *ir.Value { return dmin.Mul(load(ir.U8, at+128+16*i).ToF32()) },
 	}
 }
 
-// kNibbles gives the eight words of 32-block i: of each 64 elements the first 32 lie in low nibbles, the others in high ones.
-func kNibbles(b *ir.Builder, packed ir.Memory, record, row *ir.Value, i int) [8]*ir.Value {
-	var w [8]*ir.Value
-	for g := range w {
-		v := word(b, packed, record, row, 512*(i/2)+64*g)
-		if i%2 == 0 {
-			w[g] = low(v)
-		} else {
-			w[g] = high(v)
-		}
+// kNibble gives word g of 32-block i: of each 64 elements the first 32 lie in low nibbles, the others in high ones.
+func kNibble(load Load, i, g int) *ir.Value {
+	v := load(ir.U8x4, 512*(i/2)+64*g)
+	if i%2 == 0 {
+		return low(v)
 	}
-	return w
+	return high(v)
 }
 
 // packRest6 is the part of packScales6 that spreads the scales, as IR.

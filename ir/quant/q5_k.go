@@ -20,20 +20,16 @@ func Q5K() *Format {
 		}
 		return s
 	}
-	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
-		r := openScales6(b, packed, record, row, 2560)
-		r.Codes = func(i int) [8]*ir.Value {
-			w := kNibbles(b, packed, record, row, i)
-			for g := range w {
-				h := word(b, packed, record, row, 2048+64*g).As(ir.U32)
-				if i < 4 {
-					h = h.And(0x01010101 << i).Shl(4 - i)
-				} else {
-					h = h.And(0x01010101 << i).Shr(i - 4)
-				}
-				w[g] = w[g].As(ir.U32).Or(h).As(ir.U8x4)
+	f.Open = func(_ *ir.Builder, load Load) Record {
+		r := openScales6(load, 2560)
+		r.Code = func(i, g int) *ir.Value {
+			h := load(ir.U8x4, 2048+64*g).As(ir.U32).And(0x01010101 << i)
+			if i < 4 {
+				h = h.Shl(4 - i)
+			} else {
+				h = h.Shr(i - 4)
 			}
-			return w
+			return kNibble(load, i, g).As(ir.U32).Or(h).As(ir.U8x4)
 		}
 		return r
 	}

@@ -25,36 +25,32 @@ func Q6K() *Format {
 		}
 		return s
 	}
-	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
-		d := halves(b, packed, record, row, 3328)
+	f.Open = func(_ *ir.Builder, load Load) Record {
+		d := load(ir.F16, 3328)
 		return Record{
-			Codes: func(i int) [8]*ir.Value {
-				var w [8]*ir.Value
+			Code: func(i, g int) *ir.Value {
 				h, q := i/4, i%4
-				for g := range w {
-					v := word(b, packed, record, row, 1024*h+512*(q%2)+64*g)
-					if q < 2 {
-						v = low(v)
-					} else {
-						v = high(v)
-					}
-					two := word(b, packed, record, row, 2048+512*h+64*g).As(ir.U32)
-					switch q {
-					case 0:
-						two = two.And(0x03030303).Shl(4)
-					case 1:
-						two = two.And(0x0C0C0C0C).Shl(2)
-					case 2:
-						two = two.And(0x30303030)
-					case 3:
-						two = two.And(0xC0C0C0C0).Shr(2)
-					}
-					w[g] = v.As(ir.U32).Or(two).As(ir.U8x4)
+				v := load(ir.U8x4, 1024*h+512*(q%2)+64*g)
+				two := load(ir.U8x4, 2048+512*h+64*g).As(ir.U32)
+				if q < 2 {
+					v = low(v)
+				} else {
+					v = high(v)
 				}
-				return w
+				switch q {
+				case 0:
+					two = two.And(0x03030303).Shl(4)
+				case 1:
+					two = two.And(0x0C0C0C0C).Shl(2)
+				case 2:
+					two = two.And(0x30303030)
+				case 3:
+					two = two.And(0xC0C0C0C0).Shr(2)
+				}
+				return v.As(ir.U32).Or(two).As(ir.U8x4)
 			},
 			Scale: func(int) *ir.Value { return d },
-			Half:  func(i, h int) *ir.Value { return bytesOf(b, packed, ir.I8, record, row, 3072+32*i+16*h) },
+			Half:  func(i, h int) *ir.Value { return load(ir.I8, 3072+32*i+16*h) },
 		}
 	}
 	return f

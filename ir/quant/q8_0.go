@@ -18,51 +18,24 @@ func Q8_0() *Format {
 		}
 		return s
 	}
-	f.Open = func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record {
+	f.Open = func(_ *ir.Builder, load Load) Record {
 		return Record{
-			Codes: func(i int) [8]*ir.Value { return words(b, packed, record, row, 512*i) },
-			Scale: func(i int) *ir.Value { return halves(b, packed, record, row, 1024+32*i) },
+			Code:  func(i, g int) *ir.Value { return load(ir.U8x4, 512*i+64*g) },
+			Scale: func(i int) *ir.Value { return load(ir.F16, 1024+32*i) },
 		}
 	}
 	return f
 }
 
-// words loads the row's eight words from byte at of the record.
-func words(b *ir.Builder, packed ir.Memory, record, row *ir.Value, at int) [8]*ir.Value {
-	var w [8]*ir.Value
-	for g := range w {
-		w[g] = word(b, packed, record, row, at+64*g)
-	}
-	return w
-}
-
-// word loads the row's word from byte at of the record.
-func word(b *ir.Builder, packed ir.Memory, record, row *ir.Value, at int) *ir.Value {
-	return b.Load(packed.As(ir.U8x4), record.Shr(2).Add(at/4).Add(row))
-}
-
-// halves loads the row's f16 from byte at of the record.
-func halves(b *ir.Builder, packed ir.Memory, record, row *ir.Value, at int) *ir.Value {
-	return b.Load(packed.As(ir.F16), record.Shr(1).Add(at/2).Add(row))
-}
-
-// bytesOf loads the row's byte from byte at of the record.
-func bytesOf(b *ir.Builder, packed ir.Memory, t ir.Type, record, row *ir.Value, at int) *ir.Value {
-	return b.Load(packed.As(t), record.Add(at).Add(row))
-}
-
 // low and high are the nibbles of every byte of a word.
-func low(w *ir.Value) *ir.Value { return w.As(ir.U32).And(0x0F0F0F0F).As(ir.U8x4) }
-func high(w *ir.Value) *ir.Value {
-	return w.As(ir.U32).Shr(4).And(0x0F0F0F0F).As(ir.U8x4)
-}
+func low(w *ir.Value) *ir.Value  { return w.As(ir.U32).And(0x0F0F0F0F).As(ir.U8x4) }
+func high(w *ir.Value) *ir.Value { return w.As(ir.U32).Shr(4).And(0x0F0F0F0F).As(ir.U8x4) }
 
-// nibbles splits four words into eight: word g of the block in the low nibbles of word g, word g + 4 in the high ones.
-func nibbles(b *ir.Builder, packed ir.Memory, record, row *ir.Value, at int) [8]*ir.Value {
-	var w [8]*ir.Value
-	for g := range 4 {
-		v := word(b, packed, record, row, at+64*g)
-		w[g], w[g+4] = low(v), high(v)
+// nibble gives word g of a 32-block whose four words start at byte at: g in the low nibbles of word g, g + 4 in the high ones.
+func nibble(load Load, at, g int) *ir.Value {
+	v := load(ir.U8x4, at+64*(g%4))
+	if g < 4 {
+		return low(v)
 	}
-	return w
+	return high(v)
 }

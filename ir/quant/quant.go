@@ -43,9 +43,8 @@ type Format struct {
 	// Moves describes PackBlock for the generated pack kernel.
 	Moves []Move
 
-	// Open prepares what 32-blocks of a record share. record is the index of its first byte in packed, row the row within
-	// the tile: the lane in a matrix product, a uniform index in a gather.
-	Open func(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Record
+	// Open prepares what the 32-blocks of a record share.
+	Open func(b *ir.Builder, load Load) Record
 	// PackRest, where set, is what Moves leave of PackBlock in the generated pack kernel: block is the index of the first
 	// byte of the lane's GGUF block in rows.
 	PackRest func(b *ir.Builder, rows, packed ir.Memory, block, record, row, mask *ir.Value)
@@ -59,10 +58,24 @@ type Sub32 struct {
 	M    float32   // minimum
 }
 
-// Record gives the IR values of 32-block i of a row of a record, i constant: Codes holds its eight words of unsigned codes, word g of
-// g holding k = 4g … 4g+3.
+// Load loads one element of a row of a record: that of type t of a vector of all rows that starts at byte at.
+type Load func(t ir.Type, at int) *ir.Value
+
+// Loader returns a Load of row (the lane in a matrix product, a uniform index in a gather) of the record whose first byte is
+// at index record of packed.
+func Loader(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Load {
+	return func(t ir.Type, at int) *ir.Value {
+		shift := 0
+		for 1<<shift < t.Bytes() {
+			shift++
+		}
+		return b.Load(packed.As(t), record.Shr(shift).Add(at>>shift).Add(row))
+	}
+}
+
+// Record gives the IR values of 32-block i of a row, i constant.
 type Record struct {
-	Codes func(i int) [8]*ir.Value // U8x4
+	Code  func(i, g int) *ir.Value // U8x4: unsigned codes of k = 4g … 4g+3
 	Scale func(i int) *ir.Value    // F32: w
 	Half  func(i, h int) *ir.Value // I32: integer scale of half h, of formats with Halves
 	Min   func(i int) *ir.Value    // F32: m, of formats with Min

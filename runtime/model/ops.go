@@ -84,50 +84,44 @@ func groupBytes(k int, float bool) int {
 }
 
 // products multiplies activations with matrices of any format.
-type products struct {
-	dev   *dispatch.Device
-	store map[string]*rowOp // by format
-	add   map[string]*rowOp
-}
+type products map[string]*rowOp
 
-func newProducts(dev *dispatch.Device, matrices []*Matrix) (*products, error) {
-	p := &products{dev, map[string]*rowOp{}, map[string]*rowOp{}}
+func newProducts(dev *dispatch.Device, matrices []*Matrix) (products, error) {
+	p := products{}
 	for _, m := range matrices {
-		if p.store[m.Format] != nil {
+		if p[m.Format] != nil {
 			continue
 		}
 		act := "act"
 		if m.Float {
 			act = "x"
 		}
-		for prefix, to := range map[string]map[string]*rowOp{"gemm_": p.store, "gemm_add_": p.add} {
-			r, err := bindRows(dev, prefix+m.Format, "m", act, "w", "out", "m", "n", "k", "ldo")
-			if err != nil {
-				return nil, err
-			}
-			to[m.Format] = r
+		r, err := bindRows(dev, "gemm_"+m.Format, "m", act, "w", "out", "m", "n", "k", "ldo", "add")
+		if err != nil {
+			return nil, err
 		}
+		p[m.Format] = r
 	}
 	return p, nil
 }
 
 // mul computes out = act·wᵀ for m rows, or adds it to out; rows of out are w.N apart.
-func (p *products) mul(w *Matrix, act []byte, out []float32, m int, add bool) {
-	r := p.store[w.Format]
-	if add {
-		r = p.add[w.Format]
-	}
+func (p products) mul(w *Matrix, act []byte, out []float32, m int, add bool) {
+	r := p[w.Format]
 	r.runs = r.rows.Cut(m, r.runs[:0])
 	group := groupBytes(w.K, w.Float)
+	residual := 0
+	if add {
+		residual = 1
+	}
 	for _, run := range r.runs {
 		c := r.calls[run.Kernel]
 		c.buf(0, pointer(act[run.First/4*group:]))
 		c.buf(1, w.ptr())
 		c.buf(2, pointer(out[run.First*w.N:]))
-		c.int(3, run.Rows)
-		c.int(4, w.N)
-		c.int(5, w.K)
-		c.int(6, w.N)
-		c.run(16 * w.K * max(1, run.Kernel.Grid[0].Tile))
+		for i, v := range [...]int{run.Rows, w.N, w.K, w.N, residual} {
+			c.int(3+i, v)
+		}
+		c.run(16 * w.K * run.Kernel.Grid[0].Tile)
 	}
 }

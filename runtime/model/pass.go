@@ -20,7 +20,7 @@ const (
 type pass struct {
 	c    Config
 	bufs []*cpu.Buffer
-	prod *products
+	prod products
 
 	gather                       *call
 	norm, normQuantize, quantize *call
