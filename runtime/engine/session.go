@@ -10,7 +10,7 @@ import (
 )
 
 // Session is one sequence of tokens with its pages of the cache. Its methods are for one goroutine at a time; sessions of
-// one engine may be used side by side.
+// one engine may be used side by side, and share the pages of one context.
 type Session struct {
 	e      *Engine
 	seq    *model.Sequence

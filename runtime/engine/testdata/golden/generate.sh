@@ -17,6 +17,6 @@ lib=$(dirname "$(find "$build" -name 'libllama.so' | head -n 1)")
 ${CXX:-c++} -std=c++17 -O2 -Wall -Wextra -I"$source/include" -I"$source/ggml/include" "$here/generate.cpp" -o "$work/generate" \
   -L"$lib" -lllama -lggml -lggml-base -Wl,-rpath,"$lib"
 "$work/generate" "$work/f32.gguf" "$model" "$work/out.bin" "$work/out.json" "llama.cpp 0c1e57098, CPU, GGML_NATIVE" \
-  "$here"/texts/{prose,code,dialogue,languages}.txt
+  "$here"/texts/{prose,code,dialogue,languages,manual,science}.txt
 mv "$work/out.bin" "$here/$name.bin"
 mv "$work/out.json" "$here/$name.json"
