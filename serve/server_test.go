@@ -673,23 +673,20 @@ func TestHostHeader(t *testing.T) {
 }
 
 func TestListenAndServe(t *testing.T) {
-	s := newTestServer(t, hello)
-	var log bytes.Buffer
-	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.ListenAndServe(ctx, "127.0.0.1:0"); err == nil {
-		t.Error("listened with a context that had ended")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	if err := s.ListenAndServe(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
+	defer taken.Close()
+	addr := taken.Addr().String()
+	if err := newTestServer(t, hello).ListenAndServe(t.Context(), addr); err == nil || !strings.Contains(err.Error(), addr) {
 		t.Errorf("got %v for an address in use", err)
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+
+	s := newTestServer(t, hello)
+	var log bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := s.ListenAndServe(ctx, "127.0.0.1:0"); err != nil {
 		t.Error(err)

@@ -29,6 +29,7 @@ type allocator struct {
 	usedVectors  int
 	spills       int
 	vectorSpills int
+	worst        *avo.Instruction // after which too many registers are live
 
 	again map[*avo.Instruction]bool // instructions that may be repeated before each use instead
 
@@ -138,7 +139,8 @@ func (a *allocator) pressure() error {
 	if most[reg.KindVector] < a.vecRegs && most[reg.KindOpmask] > 7 {
 		kind, name, have = reg.KindOpmask, "mask", 7
 	}
-	return fmt.Errorf("%d %s registers are live at once (after a %s), there are %d", most[kind], name, at[kind].Opcode, have)
+	a.worst = at[kind]
+	return fmt.Errorf("%d %s registers are live at once (after a %s), there are %d", most[kind], name, a.worst.Opcode, have)
 }
 
 // number gives every register of the function a node.

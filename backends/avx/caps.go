@@ -249,11 +249,13 @@ func (g *gen) prefetch(i *ir.Instr) {
 	if x.vec != nil {
 		return // a hint not worth a prefetch per lane
 	}
-	// Lanes lie next to each other: the first one's line, and the following lines that the last ones reach.
-	p := x.p.add(constant(laneAt(x, 0)))
-	first := g.address(g.bytesAt(i.Mem, p, 0))
-	span := int(laneAt(x, g.lanes-1)-laneAt(x, 0)) * i.Mem.Type.Bytes()
-	for off := 0; off <= max(span, 0); off += 64 {
-		g.put(x86.PREFETCHT0(first.Offset(off)))
+	at := g.address(g.bytesAt(i.Mem, x.p, 0))
+	lines := map[int64]bool{}
+	for l := range g.lanes {
+		off := laneAt(x, l) * int64(i.Mem.Type.Bytes())
+		if line := off >> 6; !lines[line] {
+			lines[line] = true
+			g.put(x86.PREFETCHT0(at.Offset(int(off))))
+		}
 	}
 }

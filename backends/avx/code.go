@@ -97,7 +97,8 @@ type gen struct {
 	at      ir.Stmt
 	steady  bool                      // the load at hand reads memory that nothing writes
 	again   map[*avo.Instruction]bool // instructions that give the same wherever they stand: constants and steady loads
-	n       int                       // instructions
+	origin  map[*avo.Instruction]ir.Stmt
+	n       int // instructions
 }
 
 // hoisting says which constants stay in a register for the whole kernel.
@@ -137,6 +138,7 @@ func (g *gen) put(i *avo.Instruction, err error) {
 	if g.n > maxInstructions {
 		g.fail("more than %d instructions", maxInstructions)
 	}
+	g.origin[i] = g.at
 	if g.steady || len(i.InputRegisters()) == 0 {
 		g.again[i] = true
 	}

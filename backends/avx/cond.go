@@ -1,6 +1,8 @@
 package avx
 
 import (
+	"math"
+
 	avo "github.com/mmcloughlin/avo/ir"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -39,10 +41,14 @@ func (g *gen) compareLanes(op ir.Op, a, b index) []reg.Register {
 	swapped := a.vec == nil && b.vec != nil // −b < d is −d < b
 	if swapped {
 		x = g.offsets(g.times64(index{lanes: lanes}, constant(-1)).plus(b.vec))
-		limit = g.clamped(d.scale(-1))
+		limit = g.clamped(d.scale(-1), math.MaxInt32)
 	} else {
 		x = g.offsets(index{lanes: lanes, vec: a.vec})
-		limit = g.clamped(d)
+		bits := int64(math.MaxInt32)
+		if b.vec != nil {
+			bits = 1 << 30 // room to add the other side's lanes
+		}
+		limit = g.clamped(d, bits)
 	}
 	out := make([]reg.Register, g.parts)
 	for p := range out {
@@ -64,9 +70,8 @@ func (g *gen) compareLanes(op ir.Op, a, b index) []reg.Register {
 	return out
 }
 
-// clamped broadcasts p limited to ±2³⁰.
-func (g *gen) clamped(p poly) reg.VecVirtual {
-	const limit = 1 << 30
+// clamped broadcasts p limited to ±limit.
+func (g *gen) clamped(p poly, limit int64) reg.VecVirtual {
 	if p.isConst() {
 		return g.splatReg(uint32(max(-limit, min(limit, p.c))))
 	}

@@ -7,8 +7,9 @@
 // with it become pointers that the loop advances, constants and scales go into addressing modes.
 //
 // Statements are printed in their order. Register tiles, loop variables and accumulators are mutable virtual registers that
-// are copied in and out; allocation merges the copies. General registers spill to the frame, vector and mask registers never
-// do: a kernel that needs too many is an error that names the statement and the pressure.
+// are copied in and out; allocation merges the copies. Where registers are scarce constants go back to memory, then lanes that
+// don't depend on each other are computed in slices of one register, then values spill to the frame or are loaded again, but
+// never elements of register tiles or masks: a kernel that needs too many is an error that names a statement and the pressure.
 //
 // Varying index values have 32 bits a lane beside their uniform part: an index computed from lane data, and the operands of a
 // varying division, remainder, minimum or bit operation, stay below 2³¹.

@@ -45,26 +45,29 @@ const (
 // func(a *kernel.Args, lo, hi int) and runs the tiles lo … hi−1 of the flattened grid.
 //
 // It refuses, with an [*ir.Error] that names the statement: lane counts other than 8, 16 and 32; more than one lane group;
-// intrinsics without a row in the capability table; more instructions, vector or mask registers than there are.
+// intrinsics without a row in the capability table; more instructions or registers than there are.
 func Emit(k *ir.Kernel, o Options) (*Output, error) {
-	a := findArch(o.Arch)
-	if a == nil {
-		return nil, fmt.Errorf("kernel %s: no architecture %q; there are %s", k.Name, o.Arch, strings.Join(Arches(), ", "))
-	}
-	f, err := best(k, a, o.Symbol)
+	f, err := compileBest(k, o.Arch, o.Symbol)
 	if err != nil {
 		return nil, err
 	}
-	asm, err := f.assembly(o.Header)
-	if err != nil {
+	out := &Output{Instructions: f.instructions, Vectors: f.vectors, VectorSpills: f.vectorSpills, Spills: f.spills, Frame: f.fn.LocalSize}
+	if out.Asm, err = f.assembly(o.Header); err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 	}
-	stub, err := stub(k, o)
-	if err != nil {
+	if out.Stub, err = stub(k, o); err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
 	}
-	return &Output{Asm: asm, Stub: stub, Instructions: len(f.fn.Instructions()), Vectors: f.vectors,
-		VectorSpills: f.vectorSpills, Spills: f.spills, Frame: f.fn.LocalSize}, nil
+	return out, nil
+}
+
+// Function returns what Emit would print as avo has it, for simulation: registers are allocated, data holds the constants.
+func Function(k *ir.Kernel, arch, symbol string) (fn *avo.Function, data *avo.Global, err error) {
+	f, err := compileBest(k, arch, symbol)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.fn, f.data.g, nil
 }
 
 // plan is a way to print a kernel.
@@ -74,23 +77,33 @@ type plan struct {
 	spill  bool // vectors may spill
 }
 
-// best prints the kernel by the first plan that has enough registers: constants in registers, all lanes at once, nothing
-// spilled, as far as possible.
-func best(k *ir.Kernel, a *arch, symbol string) (*compiled, error) {
-	slices := sliceable(k) && 32*k.Lanes > a.bits
+// compileBest follows the first plan that has enough registers: constants in registers, all lanes at once, nothing spilled,
+// as far as possible.
+func compileBest(k *ir.Kernel, name, symbol string) (*compiled, error) {
+	a := findArch(name)
+	if a == nil {
+		return nil, fmt.Errorf("kernel %s: no architecture %q; there are %s", k.Name, name, strings.Join(Arches(), ", "))
+	}
+	canSlice := sliceable(k) && 32*k.Lanes > a.bits
 	var plans []plan
 	for _, sliced := range []bool{false, true} {
-		if !sliced || slices {
+		if !sliced || canSlice {
 			plans = append(plans, plan{hoist: hoistLoops, sliced: sliced}, plan{hoist: hoistNeeded, sliced: sliced}, plan{sliced: sliced})
 		}
 	}
-	plans = append(plans, plan{sliced: slices, spill: true})
+	plans = append(plans, plan{sliced: canSlice, spill: true})
 	var err error
 	for _, p := range plans {
 		var f *compiled
-		if f, err = compile(k, a, symbol, p); err == nil {
-			return f, nil
+		if f, err = compile(k, a, symbol, p); err != nil {
+			continue
 		}
+		if a.vnni && !a.evex {
+			if err := encodeVEX(f.fn); err != nil {
+				return nil, fmt.Errorf("kernel %s: %w", k.Name, err)
+			}
+		}
+		return f, nil
 	}
 	return nil, err
 }
@@ -101,6 +114,7 @@ type compiled struct {
 	data    *data
 	vectors int
 
+	instructions         int
 	spills, vectorSpills int
 }
 
@@ -130,21 +144,18 @@ func compile(k *ir.Kernel, a *arch, symbol string, p plan) (f *compiled, err err
 		}
 	}
 	if err := al.run(); err != nil {
-		return nil, &ir.Error{Kernel: k.Name, Msg: a.name + ": " + err.Error()}
+		g.at = g.origin[al.worst]
+		g.fail("%v", err)
 	}
+	f.instructions = len(fn.Instructions())
 	f.vectors, f.spills, f.vectorSpills = al.usedVectors, al.spills, al.vectorSpills
-	if a.vnni && !a.evex {
-		if err := encodeVEX(fn); err != nil {
-			return nil, &ir.Error{Kernel: k.Name, Msg: a.name + ": " + err.Error()}
-		}
-	}
 	return f, nil
 }
 
 func newGen(k *ir.Kernel, a *arch, symbol string, p plan) *gen {
 	g := &gen{k: k, arch: a, regs: reg.NewCollection(), out: &code{}, bases: map[any]*atom{}, vals: make([]val, k.Values()),
 		uses: countUses(k), folds: make([]bool, k.Values()), elems: map[*ir.Reg][]reg.VecVirtual{},
-		temps: map[*ir.Value]reg.VecVirtual{}, data: newData(symbol), hoist: p.hoist, again: map[*avo.Instruction]bool{}}
+		temps: map[*ir.Value]reg.VecVirtual{}, data: newData(symbol), hoist: p.hoist, again: map[*avo.Instruction]bool{}, origin: map[*avo.Instruction]ir.Stmt{}}
 	if k.Lanes != 8 && k.Lanes != 16 && k.Lanes != 32 {
 		g.fail("%d lanes; 8, 16 and 32 are possible", k.Lanes)
 	}

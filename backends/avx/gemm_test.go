@@ -100,17 +100,16 @@ func buildLowered(t testing.TB, name string, lanes int, f func(b *ir.Builder)) *
 	return k
 }
 
-func TestTile(t *testing.T) {
-	p := newProgram(t)
+func (p *program) addTiles(t *testing.T) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, arch := range supported() {
-		lanes, mt := 8, 4
+		lanes, mt := 16, 4 // two registers a value: in slices
 		if arch == "avx512vnni" {
-			lanes, mt = 16, 12
+			mt = 12
 		}
 		p.add(t, buildLowered(t, "q8", lanes, q8Tile(lanes, mt, 2)), arch, q8Args(r, lanes, 2*lanes, 2*mt, 11))
 	}
-	p.check(t)
 }
 
 // BenchmarkTile reports the speed of the Q8_0 tile beside that of VPDPBUSD alone.
@@ -121,31 +120,30 @@ func BenchmarkTile(b *testing.B) {
 	p := newProgram(b)
 	r := rand.New(rand.NewPCG(7, 8))
 	const n, m, nb = 3072, 48, 32
-	args := q8Args(r, 16, n, m, nb)
-	for _, il := range []int{1, 2, 3, 4} {
-		p.add(b, buildLowered(b, "q8", 16, q8Tile(16, 12, il)), "avx512vnni", args)
+	configs := []struct{ lanes, mt, il int }{{16, 12, 1}, {16, 12, 2}, {16, 12, 4}, {32, 4, 2}}
+	for _, c := range configs {
+		p.add(b, buildLowered(b, "q8", c.lanes, q8Tile(c.lanes, c.mt, c.il)), "avx512vnni", q8Args(r, c.lanes, n, m, nb))
 	}
-	p.add(b, buildLowered(b, "q8wide", 32, q8Tile(32, 4, 2)), "avx512vnni", q8Args(r, 32, n, m, nb))
-	p.add(b, buildLowered(b, "q8wide", 32, q8Tile(32, 4, 4)), "avx512vnni", q8Args(r, 32, n, m, nb))
+	const rounds, chains = 1000, 16
 	peak := buildLowered(b, "peak", 16, func(b *ir.Builder) {
 		n := b.Int("n")
 		b.Tiles(n, 1)
 		in, out := b.In("in", ir.U8x4), b.Out("out", ir.I32)
 		x := b.Load(in, b.Lane())
-		acc := b.Reg("acc", ir.I32, 16)
-		for i := range 16 {
+		acc := b.Reg("acc", ir.I32, chains)
+		for i := range chains {
 			acc.Set(b.I32(0), i)
 		}
-		b.For(0, 1000, 1, func(*ir.Value) {
-			for i := range 16 {
+		b.For(0, rounds, 1, func(*ir.Value) {
+			for i := range chains {
 				acc.Set(b.Dot4US(x, x.As(ir.I8x4), acc.At(i), 255), i)
 			}
 		})
-		for i := range 16 {
+		for i := range chains {
 			b.Store(out, b.Lane().Add(16*i), acc.At(i))
 		}
 	})
-	p.add(b, peak, "avx512vnni", interp.Args{Ints: []int64{1}, Buffers: [][]byte{make([]byte, 64), make([]byte, 1024)}})
+	p.add(b, peak, "avx512vnni", interp.Args{Ints: []int64{1}, Buffers: [][]byte{make([]byte, 64), make([]byte, 64*chains)}})
 	p.build(b)
 	var jobs []job
 	for i, s := range p.call {
@@ -153,9 +151,9 @@ func BenchmarkTile(b *testing.B) {
 		jobs = append(jobs, job{Symbol: s, Buffers: x.Buffers, Ints: x.Ints, Hi: p.runs[i].hi, Repeat: 200})
 	}
 	replies := p.execute(b, jobs)
-	top := 2 * 64 * 16 * 1000 / replies[6].Seconds / 1e9
-	for i, il := range []int{1, 2, 3, 4, 322, 324} {
+	top := 2 * 64 * chains * rounds / replies[len(configs)].Seconds / 1e9
+	for i, c := range configs {
 		gops := 2 * n * m * nb * 32 / replies[i].Seconds / 1e9
-		b.Logf("interleaved %d: %.0f GOPS of %.0f, %.0f %%", il, gops, top, 100*gops/top)
+		b.Logf("%d rows × %d tokens, %d interleaved: %.0f GOPS of %.0f, %.0f %%", c.lanes, c.mt, c.il, gops, top, 100*gops/top)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/swizzle-rt/swizzle/ir/random"
 )
 
-// Random legal kernels give the interpreter's bits, as written by a schedule and lowered.
-func TestRandom(t *testing.T) {
-	p := newProgram(t)
+// addRandom adds random legal kernels, as written by a schedule and lowered.
+func (p *program) addRandom(t *testing.T, n uint64) {
+	t.Helper()
 	fit := 0
-	for seed := range uint64(60) {
+	for seed := range n {
 		r := rand.New(rand.NewPCG(seed, 9))
 		k := random.Kernel(r, allLanes[seed%3], 1, 40)
 		k, err := lower.Run(k, lower.CPU)
@@ -30,8 +30,7 @@ func TestRandom(t *testing.T) {
 			}
 		}
 	}
-	if fit < 100 {
+	if fit < int(n) {
 		t.Errorf("only %d kernels fit their architectures' registers", fit)
 	}
-	p.check(t)
 }

@@ -204,6 +204,9 @@ func (a *allocator) reload(i *avo.Instruction) (before, after []*avo.Instruction
 	replace(i.Operands)
 	replace(i.Inputs)
 	replace(i.Outputs)
+	if len(temps) == 0 {
+		return nil, nil, nil
+	}
 	for _, r := range a.nodes { // in their order, not in the map's
 		t, ok := temps[r.ID()]
 		if !ok {

@@ -223,16 +223,6 @@ func (g *gen) inMemory(v *ir.Value) bool {
 	return m != nil && (m.lanewise || g.arch.evex || m.bits != nil)
 }
 
-// dst makes the registers of a word result.
-func (g *gen) dst(v *ir.Value) []reg.VecVirtual {
-	r := make([]reg.VecVirtual, g.partsOf(v))
-	for p := range r {
-		r[p] = g.vec()
-	}
-	g.val(v).vec = r
-	return r
-}
-
 // move copies a vector register; allocation merges the two where it can.
 func (g *gen) move(from, to reg.Register) { g.put(g.arch.mov(from, to)) }
 

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/zeebo/blake3"
@@ -17,6 +18,7 @@ import (
 	"github.com/swizzle-rt/swizzle/runtime/device/cpu"
 	"github.com/swizzle-rt/swizzle/runtime/engine"
 	"github.com/swizzle-rt/swizzle/runtime/gguf"
+	"github.com/swizzle-rt/swizzle/runtime/kernel"
 )
 
 type kernelsCheckCmd struct {
@@ -68,14 +70,14 @@ func (c *kernelsCheckCmd) Run() error {
 		if err := writeCheckModel(path, w); err != nil {
 			return err
 		}
-		want, err := logitsHash(ctx, path, cpu.Portable)
+		want, err := logitsHash(ctx, path, cpu.Portable, w.kv, kernels())
 		if err != nil {
 			return err
 		}
 		for _, isa := range isas {
 			got := want
 			if isa != cpu.Portable {
-				if got, err = logitsHash(ctx, path, isa); err != nil {
+				if got, err = logitsHash(ctx, path, isa, w.kv, kernels()); err != nil {
 					return err
 				}
 			}
@@ -107,30 +109,28 @@ func (c *kernelsCheckCmd) Run() error {
 	return nil
 }
 
-// The check's model: one layer of the llama architecture, wide enough for one block of the formats with 256 elements,
-// and a text long enough to reach a second segment of attention.
-const (
-	checkWidth  = 256
-	checkTokens = 300
-)
+// checkWidth is the width of the check's model, one layer of the llama architecture: one block of the formats with 256
+// elements.
+const checkWidth = 256
 
-// weightFormat is a format of weights, and where the half-precision scales of its blocks are. The other bytes of a block
-// may hold anything.
+// weightFormat is a format of weights, the format of the KV cache to check with it, and where the half-precision scales
+// of its blocks are. The other bytes of a block may hold anything.
 type weightFormat struct {
 	kind   gguf.Type
+	kv     string
 	scales []int
 }
 
 var weightFormats = []weightFormat{
-	{gguf.TypeF32, nil},
-	{gguf.TypeF16, nil},
-	{gguf.TypeBF16, nil},
-	{gguf.TypeQ4_0, []int{0}},
-	{gguf.TypeQ4_1, []int{0, 2}},
-	{gguf.TypeQ8_0, []int{0}},
-	{gguf.TypeQ4_K, []int{0, 2}},
-	{gguf.TypeQ5_K, []int{0, 2}},
-	{gguf.TypeQ6_K, []int{208}},
+	{gguf.TypeF32, "f32", nil},
+	{gguf.TypeF16, "f16", nil},
+	{gguf.TypeBF16, "f16", nil},
+	{gguf.TypeQ4_0, "f16", []int{0}},
+	{gguf.TypeQ4_1, "f32", []int{0, 2}},
+	{gguf.TypeQ8_0, "f16", []int{0}},
+	{gguf.TypeQ4_K, "f16", []int{0, 2}},
+	{gguf.TypeQ5_K, "f16", []int{0, 2}},
+	{gguf.TypeQ6_K, "f16", []int{208}},
 }
 
 // weights returns pseudo-random weights of small size.
@@ -221,9 +221,13 @@ func checkVocabulary() (tokens []string, scores []float32, types []int32) {
 	return tokens, make([]float32, len(tokens)), types
 }
 
-// logitsHash returns the BLAKE3 of the bits of all logits of a fixed text, the last of them evaluated one by one.
-func logitsHash(ctx context.Context, path string, isa cpu.ISA) (string, error) {
-	e, err := engine.Load(ctx, path, engine.Options{Kernels: kernels(), ISA: string(isa)})
+// checkChunks are the numbers of tokens that are evaluated at once: the first makes large tiles, the others small ones,
+// up to a second segment of attention.
+var checkChunks = []int{250, 11, 7, 6, 5, 3, 2, 1, 1, 1}
+
+// logitsHash returns the BLAKE3 of the bits of all logits of a fixed text.
+func logitsHash(ctx context.Context, path string, isa cpu.ISA, kv string, set []kernel.Kernel) (string, error) {
+	e, err := engine.Load(ctx, path, engine.Options{Kernels: set, ISA: string(isa), KV: kv})
 	if err != nil {
 		return "", err
 	}
@@ -233,25 +237,20 @@ func logitsHash(ctx context.Context, path string, isa cpu.ISA) (string, error) {
 		return "", err
 	}
 	defer s.Close()
-	random := rand.New(rand.NewPCG(3, 4))
-	ids := make([]int32, checkTokens)
-	for i := range ids {
-		ids[i] = random.Int32N(int32(e.Info().Vocab))
-	}
 	sum := blake3.New()
-	add := func(_ int, logits []float32) error {
-		return binary.Write(sum, binary.LittleEndian, logits)
-	}
-	const prompt = checkTokens - 20
-	if err := s.EvalAll(ctx, ids[:prompt], add); err != nil {
-		return "", err
-	}
-	for i := prompt; i < len(ids); i++ {
-		logits, err := s.Eval(ctx, ids[i:i+1])
-		if err != nil {
-			return "", err
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, n := range checkChunks {
+		ids := make([]int32, n)
+		for i := range ids {
+			ids[i] = random.Int32N(int32(e.Info().Vocab))
 		}
-		if err := add(i, logits); err != nil {
+		err := s.EvalAll(ctx, ids, func(i int, logits []float32) error {
+			if slices.ContainsFunc(logits, func(x float32) bool { return x != x }) {
+				return fmt.Errorf("%s on %s: a logit after token %d is NaN", filepath.Base(path), isa, i)
+			}
+			return binary.Write(sum, binary.LittleEndian, logits)
+		})
+		if err != nil {
 			return "", err
 		}
 	}

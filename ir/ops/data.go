@@ -50,7 +50,7 @@ func (d *Data) float(i int) float32 {
 	case Extremes:
 		return []float32{127, -127, 1e6, -1e6, 0.5, -0.5, 126.5, 3}[d.rng.IntN(8)]
 	case Tiny:
-		return []float32{math.Float32frombits(1), math.Float32frombits(0x807FFFFF), 1.0 / (1 << 50), -1.0 / (1 << 51), 1e-30, -1e-38, x * 1e-20, x}[d.rng.IntN(8)]
+		return []float32{math.Float32frombits(1), math.Float32frombits(0x807FFFFF), 1.0 / (1 << 50), -1.0 / (1 << 51), 1e-30, -1e-38, float32(x * 1e-20), x}[d.rng.IntN(8)]
 	case Special:
 		switch d.rng.IntN(40) {
 		case 0:

@@ -161,7 +161,7 @@ func halfFloat(b []byte, at int) float32 {
 	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
 	switch exp {
 	case 0:
-		v := float32(frac) * (1.0 / (1 << 24))
+		v := float32(float32(frac) * (1.0 / (1 << 24)))
 		return math.Float32frombits(math.Float32bits(v) | sign)
 	case 31:
 		return math.Float32frombits(sign | 0x7F800000 | frac<<13)

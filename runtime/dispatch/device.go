@@ -7,21 +7,27 @@ import (
 	"github.com/swizzle-rt/swizzle/runtime/kernel"
 )
 
-// Device runs kernels on a pool of workers, each with scratch memory of its own. One kernel runs at a time.
+// Device runs kernels on a pool of workers, each with scratch memory of its own. One batch runs at a time.
 type Device struct {
 	*Table
 	pool    *cpu.Pool
 	workers []worker
 	job     func(worker, lo, hi int) // made once: a literal in Run would be allocated every time
-	kernel  *kernel.Kernel
-	args    *kernel.Args
-	step    int
+	batch   []Call
 }
 
 type worker struct {
 	args    kernel.Args
 	scratch *cpu.Buffer
 	_       [64]byte // keeps workers' arguments on different cache lines
+}
+
+// Call is one kernel with its arguments. Work is the size of a tile in multiply-adds or elements.
+type Call struct {
+	Kernel *kernel.Kernel
+	Args   *kernel.Args
+	Work   int
+	tiles  int // set by Run
 }
 
 // NewDevice starts the workers.
@@ -45,22 +51,49 @@ func (d *Device) Close() { d.pool.Close() }
 // Threads returns the number of workers.
 func (d *Device) Threads() int { return len(d.workers) }
 
-// callWork bounds the work of one kernel call, in multiply-adds or elements, to well under 100 µs: assembly can't be
-// preempted.
-const callWork = 1 << 19
+const (
+	// callWork bounds the work of one kernel call to well under 100 µs: assembly can't be preempted.
+	callWork = 1 << 19
+	// soloWork is work that one worker does sooner than it could call others.
+	soloWork = 1 << 13
+)
 
-// Run runs every tile of the kernel's grid; work is the size of a tile in multiply-adds or elements.
-func (d *Device) Run(k *kernel.Kernel, a *kernel.Args, work int) {
-	d.kernel, d.args, d.step = k, a, max(1, callWork/max(work, 1))
-	d.pool.Run(k.Tiles(a), d.job)
-	d.kernel, d.args = nil, nil
+// Run runs every tile of every call; the calls don't depend on each other.
+func (d *Device) Run(calls ...Call) {
+	tiles, work := 0, 0
+	for i := range calls {
+		c := &calls[i]
+		c.tiles = c.Kernel.Tiles(c.Args)
+		tiles += c.tiles
+		work += c.tiles * c.Work
+	}
+	d.batch = calls
+	if work <= soloWork {
+		d.pool.Solo(tiles, d.job)
+	} else {
+		d.pool.Run(tiles, d.job)
+	}
+	d.batch = nil
 }
 
+// work runs the tiles lo … hi−1, counted through the batch.
 func (d *Device) work(n, lo, hi int) {
 	w := &d.workers[n]
-	w.args = *d.args
-	w.args.Scratch = unsafe.Pointer(unsafe.SliceData(w.scratch.Bytes()))
-	for ; lo < hi; lo += d.step {
-		d.kernel.Func(&w.args, lo, min(lo+d.step, hi))
+	for i := range d.batch {
+		c := &d.batch[i]
+		if lo < c.tiles && lo < hi {
+			w.args = *c.Args
+			w.args.Scratch = unsafe.Pointer(unsafe.SliceData(w.scratch.Bytes()))
+			step := max(1, callWork/max(c.Work, 1))
+			end := min(hi, c.tiles)
+			for at := lo; at < end; at += step {
+				c.Kernel.Func(&w.args, at, min(at+step, end))
+			}
+			lo = end
+		}
+		lo, hi = lo-c.tiles, hi-c.tiles
+		if hi <= 0 {
+			return
+		}
 	}
 }

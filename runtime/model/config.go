@@ -37,6 +37,8 @@ func Architectures() []string { return []string{"llama"} }
 const (
 	maxLayers = 1024
 	maxDim    = 1 << 20
+	// maxHead is a segment of a contraction: attention sums a head in one.
+	maxHead = 256
 )
 
 // ReadConfig reads and checks the metadata of a model of a supported architecture.
@@ -71,11 +73,11 @@ func ReadConfig(f *gguf.File) (Config, error) {
 	if c.Width%c.Heads != 0 {
 		r.need = "embedding_length is no multiple of it"
 	}
-	c.HeadDim = r.dim("attention.key_length", 1024, c.Width/c.Heads)
-	if v := r.dim("attention.value_length", 1024, c.HeadDim); r.err == nil && v != c.HeadDim {
+	c.HeadDim = r.dim("attention.key_length", maxHead, c.Width/c.Heads)
+	if v := r.dim("attention.value_length", maxHead, c.HeadDim); r.err == nil && v != c.HeadDim {
 		return Config{}, r.wrong("attention.value_length", "%d differs from the key length %d: %w", v, c.HeadDim, ErrUnsupported)
 	}
-	c.Rot = r.dim("rope.dimension_count", 1024, c.HeadDim)
+	c.Rot = r.dim("rope.dimension_count", maxHead, c.HeadDim)
 	if kind, ok, err := f.String(arch + ".rope.scaling.type"); err != nil {
 		return Config{}, err
 	} else if ok && kind != "none" {
@@ -91,6 +93,8 @@ func ReadConfig(f *gguf.File) (Config, error) {
 		return Config{}, r.err
 	}
 	switch {
+	case c.HeadDim > maxHead:
+		return Config{}, r.wrong("embedding_length", "heads of %d elements: %w, at most %d", c.HeadDim, ErrUnsupported, maxHead)
 	case c.Rot > c.HeadDim || c.Rot%2 != 0:
 		return Config{}, r.wrong("rope.dimension_count", "%d of a head of %d elements", c.Rot, c.HeadDim)
 	case !(c.Eps > 0 && c.Eps < 1):

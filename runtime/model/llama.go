@@ -186,17 +186,14 @@ func (m *Llama) chunk(ctx context.Context, s *Sequence, ids []int32) error {
 		}
 		l := &m.layers[i]
 		p.normalise(p.x, l.attnNorm, n, l.q, l.k, l.v)
-		p.mul(l.q, p.q, n, false)
-		p.mul(l.k, p.k, n, false)
-		p.mul(l.v, p.v, n, false)
+		p.mul(n, product{w: l.q, out: p.q}, product{w: l.k, out: p.k}, product{w: l.v, out: p.v})
 		p.attend(s, i, n)
 		p.convert(p.attn, c.Heads*c.HeadDim, n, l.o)
-		p.mul(l.o, p.x, n, true)
+		p.mul(n, product{l.o, p.x, true})
 		p.normalise(p.x, l.ffnNorm, n, l.gate, l.up)
-		p.mul(l.gate, p.gate, n, false)
-		p.mul(l.up, p.up, n, false)
+		p.mul(n, product{w: l.gate, out: p.gate}, product{w: l.up, out: p.up})
 		p.activate(n, l.down)
-		p.mul(l.down, p.x, n, true)
+		p.mul(n, product{l.down, p.x, true})
 	}
 	return nil
 }
@@ -207,7 +204,7 @@ func (m *Llama) logits(from, to int, row func(i int, logits []float32) error) er
 	for ; from < to; from += logitRows {
 		n := min(logitRows, to-from)
 		p.normalise(p.x[from*m.Config.Width:], m.norm, n, m.head)
-		p.mul(m.head, p.logits, n, false)
+		p.mul(n, product{w: m.head, out: p.logits})
 		for i := range n {
 			if err := row(from+i, p.logits[i*v:i*v+v]); err != nil {
 				return err

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/swizzle-rt/swizzle/runtime/dispatch"
@@ -14,6 +15,7 @@ type call struct {
 	k     *kernel.Kernel
 	slots []int
 	args  kernel.Args
+	batch [1]dispatch.Call
 }
 
 // bind resolves names to slots; every parameter of the kernel must be named.
@@ -40,7 +42,11 @@ func bind(dev *dispatch.Device, k *kernel.Kernel, names ...string) (*call, error
 func (c *call) buf(i int, p unsafe.Pointer) { c.args.Buf[c.slots[i]] = p }
 func (c *call) int(i, v int)                { c.args.Int[c.slots[i]] = int64(v) }
 func (c *call) float(i int, v float32)      { c.args.F32[c.slots[i]] = v }
-func (c *call) run(work int)                { c.dev.Run(c.k, &c.args, work) }
+
+func (c *call) run(work int) {
+	c.batch[0] = dispatch.Call{Kernel: c.k, Args: &c.args, Work: work}
+	c.dev.Run(c.batch[:]...)
+}
 
 // one binds the op's only config.
 func one(dev *dispatch.Device, op, config string, names ...string) (*call, error) {
@@ -54,8 +60,7 @@ func one(dev *dispatch.Device, op, config string, names ...string) (*call, error
 // rowOp is an op with kernels for several row tiles; the parameters are the same in all.
 type rowOp struct {
 	rows  dispatch.Rows
-	calls map[*kernel.Kernel]*call
-	runs  []dispatch.Run
+	slots []int
 }
 
 func bindRows(dev *dispatch.Device, op, param string, names ...string) (*rowOp, error) {
@@ -63,13 +68,16 @@ func bindRows(dev *dispatch.Device, op, param string, names ...string) (*rowOp, 
 	if err != nil {
 		return nil, err
 	}
-	r := &rowOp{rows: rows, calls: map[*kernel.Kernel]*call{}}
+	r := &rowOp{rows: rows}
 	for _, k := range rows {
 		c, err := bind(dev, k.Kernel, names...)
 		if err != nil {
 			return nil, err
 		}
-		r.calls[k.Kernel] = c
+		if r.slots != nil && !slices.Equal(r.slots, c.slots) {
+			return nil, fmt.Errorf("kernel %s has its parameters in other slots than its siblings", k.Kernel.Name)
+		}
+		r.slots = c.slots
 	}
 	return r, nil
 }
@@ -84,12 +92,26 @@ func groupBytes(k int, float bool) int {
 }
 
 // products multiplies activations with matrices of any format.
-type products map[string]*rowOp
+type products struct {
+	dev   *dispatch.Device
+	ops   map[string]*rowOp // by format
+	runs  []dispatch.Run
+	args  []kernel.Args
+	batch []dispatch.Call
+}
 
-func newProducts(dev *dispatch.Device, matrices []*Matrix) (products, error) {
-	p := products{}
+// product is one of several products that don't depend on each other: out = act·wᵀ, or added to out.
+type product struct {
+	w   *Matrix
+	out []float32
+	add bool
+}
+
+func newProducts(dev *dispatch.Device, matrices []*Matrix) (*products, error) {
+	// Arguments must stay in place while a batch refers to them: room for three products in the runs of one cut.
+	p := &products{dev: dev, ops: map[string]*rowOp{}, args: make([]kernel.Args, 0, 64)}
 	for _, m := range matrices {
-		if p[m.Format] != nil {
+		if p.ops[m.Format] != nil {
 			continue
 		}
 		act := "act"
@@ -100,28 +122,39 @@ func newProducts(dev *dispatch.Device, matrices []*Matrix) (products, error) {
 		if err != nil {
 			return nil, err
 		}
-		p[m.Format] = r
+		p.ops[m.Format] = r
 	}
 	return p, nil
 }
 
-// mul computes out = act·wᵀ for m rows, or adds it to out; rows of out are w.N apart.
-func (p products) mul(w *Matrix, act []byte, out []float32, m int, add bool) {
-	r := p[w.Format]
-	r.runs = r.rows.Cut(m, r.runs[:0])
+// begin empties the batch.
+func (p *products) begin() { p.args, p.batch = p.args[:0], p.batch[:0] }
+
+// append adds a product of m rows of activations to the batch; rows of out are w.N apart.
+func (p *products) append(q product, act []byte, m int) {
+	w, r := q.w, p.ops[q.w.Format]
+	p.runs = r.rows.Cut(m, p.runs[:0])
 	group := groupBytes(w.K, w.Float)
-	residual := 0
-	if add {
-		residual = 1
+	add := int64(0)
+	if q.add {
+		add = 1
 	}
-	for _, run := range r.runs {
-		c := r.calls[run.Kernel]
-		c.buf(0, pointer(act[run.First/4*group:]))
-		c.buf(1, w.ptr())
-		c.buf(2, pointer(out[run.First*w.N:]))
-		for i, v := range [...]int{run.Rows, w.N, w.K, w.N, residual} {
-			c.int(3+i, v)
+	for _, run := range p.runs {
+		if len(p.args) == cap(p.args) { // the batch is full: run what there is
+			p.run()
+			p.begin()
 		}
-		c.run(16 * w.K * run.Kernel.Grid[0].Tile)
+		p.args = append(p.args, kernel.Args{})
+		a := &p.args[len(p.args)-1]
+		a.Buf[r.slots[0]] = pointer(act[run.First/4*group:])
+		a.Buf[r.slots[1]] = w.ptr()
+		a.Buf[r.slots[2]] = pointer(q.out[run.First*w.N:])
+		for i, v := range [...]int64{int64(run.Rows), int64(w.N), int64(w.K), int64(w.N), add} {
+			a.Int[r.slots[3+i]] = v
+		}
+		p.batch = append(p.batch, dispatch.Call{Kernel: run.Kernel, Args: a, Work: 16 * w.K * run.Kernel.Grid[0].Tile})
 	}
 }
+
+// run computes the batch.
+func (p *products) run() { p.dev.Run(p.batch...) }

@@ -20,13 +20,14 @@ const (
 type pass struct {
 	c    Config
 	bufs []*cpu.Buffer
-	prod products
+	prod *products
 
 	gather                       *call
 	norm, normQuantize, quantize *call
 	round                        map[int]*call // by significant bits
 	ropeQuery, kvStore, merge    *call
 	attention                    *rowOp
+	segments                     call // the attention kernel of the tile in use
 	gated, gatedQuantize         *call
 	cache                        *Cache
 	rope                         *ropeTable
@@ -132,6 +133,7 @@ func (p *pass) bind(m *Llama) (err error) {
 		p.attention, err = bindRows(dev, "attention_"+m.KV, "r", "q", "kcache", "vcache", "pages", "position", "o", "ml", "rows", "kv", "segments", "hd", "window")
 	}
 	if err == nil {
+		p.segments = call{dev: dev, slots: p.attention.slots}
 		p.prod, err = newProducts(dev, m.weights.matrices)
 	}
 	return err
@@ -159,13 +161,17 @@ func (p *pass) embed(w *Matrix, n int) {
 	g.run(p.c.Width)
 }
 
-// mul multiplies the activations that normalise, convert or activate left for w.
-func (p *pass) mul(w *Matrix, out []float32, n int, add bool) {
-	act := p.records
-	if w.Float {
-		act = p.rounded[w.Bits]
+// mul computes products with the activations of n rows that normalise, convert or activate left for their matrices.
+func (p *pass) mul(n int, list ...product) {
+	p.prod.begin()
+	for _, q := range list {
+		act := p.records
+		if q.w.Float {
+			act = p.rounded[q.w.Bits]
+		}
+		p.prod.append(q, act, n)
 	}
-	p.prod.mul(w, act, out, n, add)
+	p.prod.run()
 }
 
 // quantizedOnly reports whether all the matrices take quantized activations.
@@ -248,7 +254,7 @@ func (p *pass) attend(s *Sequence, layer, n int) {
 	c, group := p.c, p.c.Heads/p.c.KVHeads
 	keys, values := p.cache.layer(layer)
 	st := p.kvStore
-	for i, b := range []unsafe.Pointer{pointer(p.k), pointer(p.v), pointer(p.rope.cos), pointer(p.rope.sin), pointer(p.pos), pointer(s.pages), keys, values} {
+	for i, b := range [...]unsafe.Pointer{pointer(p.k), pointer(p.v), pointer(p.rope.cos), pointer(p.rope.sin), pointer(p.pos), pointer(s.pages), keys, values} {
 		st.buf(i, b)
 	}
 	for i, v := range [...]int{n, c.KVHeads, c.HeadDim, c.Rot} {
@@ -257,7 +263,7 @@ func (p *pass) attend(s *Sequence, layer, n int) {
 	st.run(16 * c.KVHeads * c.HeadDim)
 
 	q := p.ropeQuery
-	for i, b := range []unsafe.Pointer{pointer(p.q), pointer(p.rope.cos), pointer(p.rope.sin), pointer(p.pos), pointer(p.turned)} {
+	for i, b := range [...]unsafe.Pointer{pointer(p.q), pointer(p.rope.cos), pointer(p.rope.sin), pointer(p.pos), pointer(p.turned)} {
 		q.buf(i, b)
 	}
 	for i, v := range [...]int{n, c.KVHeads, group, c.HeadDim, c.Rot} {
@@ -268,8 +274,9 @@ func (p *pass) attend(s *Sequence, layer, n int) {
 
 	rows, segments := n*group, (s.n+n+PageTokens-1)/PageTokens
 	tile := p.attentionTile(rows)
-	a := p.attention.calls[tile]
-	for i, b := range []unsafe.Pointer{pointer(p.turned), keys, values, pointer(s.pages), pointer(p.rowPos), pointer(p.o), pointer(p.ml)} {
+	a := &p.segments
+	a.k = tile
+	for i, b := range [...]unsafe.Pointer{pointer(p.turned), keys, values, pointer(s.pages), pointer(p.rowPos), pointer(p.o), pointer(p.ml)} {
 		a.buf(i, b)
 	}
 	for i, v := range [...]int{rows, c.KVHeads, segments, c.HeadDim, noWindow} {
@@ -278,7 +285,7 @@ func (p *pass) attend(s *Sequence, layer, n int) {
 	a.run(2 * PageTokens * c.HeadDim * tile.Grid[0].Tile)
 
 	g := p.merge
-	for i, b := range []unsafe.Pointer{pointer(p.o), pointer(p.ml), pointer(p.rowPos), pointer(p.attn)} {
+	for i, b := range [...]unsafe.Pointer{pointer(p.o), pointer(p.ml), pointer(p.rowPos), pointer(p.attn)} {
 		g.buf(i, b)
 	}
 	for i, v := range [...]int{rows, c.KVHeads, group, c.HeadDim, noWindow} {

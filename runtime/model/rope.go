@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/swizzle-rt/swizzle/ir/canon"
@@ -25,6 +26,9 @@ func newRopeTable(c Config, positions int, neighbours bool, factors []float32) (
 	for i := range c.Rot / 2 {
 		f := canon.Pow64(c.RopeBase, -float64(2*i)/float64(c.Rot)) / c.RopeScale
 		if factors != nil {
+			if !(factors[i] > 0) {
+				return nil, fmt.Errorf("rope_freqs.weight: element %d is %v, expected more than 0", i, factors[i])
+			}
 			f /= float64(factors[i])
 		}
 		t.freq = append(t.freq, f)

@@ -154,7 +154,7 @@ func toHalf(a uint32, control uint8) uint16 {
 		return s | uint16(math.Ldexp(x, 24))
 	}
 	fraction, exponent := math.Frexp(x)
-	return s | uint16(exponent+14)<<10 | uint16(fraction*2048)&1023
+	return s | uint16(exponent+14)<<10 | uint16(float64(fraction*2048))&1023
 }
 
 // fromGP converts a general register or memory operand to the lowest float32.

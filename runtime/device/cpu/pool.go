@@ -97,6 +97,22 @@ func (p *Pool) Run(tasks int, fn func(worker, lo, hi int)) { p.run(tasks, false,
 // work that streams through memory. A range whose worker is late to start is done by the caller, as worker 0.
 func (p *Pool) RunStatic(tasks int, fn func(worker, lo, hi int)) { p.run(tasks, true, fn) }
 
+// Solo calls fn once, for all tasks, on the calling goroutine as worker 0: for work too small to share.
+func (p *Pool) Solo(tasks int, fn func(worker, lo, hi int)) {
+	if tasks <= 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		panic("cpu: Solo on a closed Pool")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	setFloatControl(defaultFloatControl)
+	fn(0, 0, tasks)
+}
+
 func (p *Pool) run(tasks int, static bool, fn func(worker, lo, hi int)) {
 	if tasks <= 0 {
 		return

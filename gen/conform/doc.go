@@ -1,0 +1,16 @@
+// Package conform proves the generated kernels: it has nothing but tests, and is the only place where they join the
+// compiler's half of the module, which knows what an op means, with the runtime's half, which calls kernels.
+//
+// Every kernel that this CPU can run is compared with its op's scalar reference, bit by bit: between inaccessible pages, in
+// one call and in many, off the alignment of vectors, from several goroutines, under the race detector, and while the
+// runtime traces, profiles and collects garbage. The files of generated/ are held to the list of ops, and their descriptors
+// to the ops' IR. Kernels for instruction sets that the CPU lacks are simulated by the tests of backends/avx.
+//
+// The tests print how many cases each instruction set ran, and for how long. With -short they take one data pattern a
+// shape; with -exhaustive many more shapes:
+//
+//	go test -v -run Reference ./gen/conform -exhaustive
+//	GOARCH=arm64 go test -short -exec qemu-aarch64-static ./gen/conform
+//	GOAMD64=v3 go test -short ./gen/conform
+//	go test -fuzz Kernels ./gen/conform
+package conform
