@@ -3,6 +3,7 @@ package conform
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"unsafe"
 )
 
@@ -96,10 +97,11 @@ func (a *arena) intact() error {
 	return nil
 }
 
-// where tells where an address lies in respect of the buffer, if it lies near.
+// where returns an address as an offset in the buffer, if it lies in the arena or in the pages around it.
 func (a *arena) where(addr uintptr) (int, bool) {
+	page := os.Getpagesize()
 	at := int(addr - uintptr(unsafe.Pointer(unsafe.SliceData(a.memory))))
-	return at - a.at, a.memory != nil && at >= -1<<16 && at < len(a.memory)+1<<16
+	return at - a.at, a.memory != nil && at >= -page && at < len(a.memory)+page
 }
 
 func (a *arena) free() error {

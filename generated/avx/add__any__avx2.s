@@ -33,10 +33,10 @@ loop1:
 	VMOVUPS      add__any__avx2_data<>+64(SB), Y2
 	VMOVUPS      add__any__avx2_data<>+96(SB), Y1
 	MOVQ         DX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

@@ -31,10 +31,10 @@ loop1:
 	VMOVUPS      add__any__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      add__any__avx512vnni_data<>+64(SB), Z1
 	MOVQ         DX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

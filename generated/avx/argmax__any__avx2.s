@@ -39,10 +39,10 @@ loop1:
 	VMOVUPS      argmax__any__avx2_data<>+96(SB), Y2
 	VMOVUPS      argmax__any__avx2_data<>+128(SB), Y1
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0
@@ -114,10 +114,10 @@ loop3:
 	VMOVUPS      argmax__any__avx2_data<>+96(SB), Y10
 	VMOVUPS      argmax__any__avx2_data<>+128(SB), Y9
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X8

@@ -37,10 +37,10 @@ loop1:
 	VMOVUPS      argmax__any__avx512vnni_data<>+64(SB), Z8
 	VMOVUPS      argmax__any__avx512vnni_data<>+128(SB), Z1
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -86,10 +86,10 @@ loop3:
 	VMOVUPS      argmax__any__avx512vnni_data<>+64(SB), Z8
 	VMOVUPS      argmax__any__avx512vnni_data<>+128(SB), Z3
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z2

@@ -941,11 +941,11 @@ loop9:
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+64(SB), Z2
 	MOVQ         16(SP), AX
 	LEAQ         1(AX), R8
-	MOVQ         $+1073741824, (SP)
+	MOVQ         $+2147483647, (SP)
 	CMPQ         R8, (SP)
 	MOVQ         (SP), AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, (SP)
+	MOVQ         $-2147483647, (SP)
 	CMPQ         R8, (SP)
 	MOVQ         (SP), AX
 	CMOVQLT      AX, R8
@@ -953,11 +953,11 @@ loop9:
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z2
 	MOVQ         8(SP), R8
-	MOVQ         $+1073741824, (SP)
+	MOVQ         $+2147483647, (SP)
 	CMPQ         R8, (SP)
 	MOVQ         (SP), AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, (SP)
+	MOVQ         $-2147483647, (SP)
 	CMPQ         R8, (SP)
 	MOVQ         (SP), AX
 	CMOVQLT      AX, R8
@@ -993,20 +993,20 @@ end10:
 loop11:
 	VMOVUPS        attention_f16__r12__avx512vnni_data<>+64(SB), Z2
 	LEAQ           1(R12), R8
-	MOVQ           $+1073741824, AX
+	MOVQ           $+2147483647, AX
 	CMPQ           R8, AX
 	CMOVQGT        AX, R8
-	MOVQ           $-1073741824, AX
+	MOVQ           $-2147483647, AX
 	CMPQ           R8, AX
 	CMOVQLT        AX, R8
 	VPBROADCASTD   R8, Z1
 	VPCMPD         $0x01, Z1, Z2, K2
 	VMOVUPS        attention_f16__r12__avx512vnni_data<>+128(SB), Z2
 	MOVQ           R10, R8
-	MOVQ           $+1073741824, AX
+	MOVQ           $+2147483647, AX
 	CMPQ           R8, AX
 	CMOVQGT        AX, R8
-	MOVQ           $-1073741824, AX
+	MOVQ           $-2147483647, AX
 	CMPQ           R8, AX
 	CMOVQLT        AX, R8
 	VPBROADCASTD   R8, Z1
@@ -1059,20 +1059,20 @@ loop11:
 	VADDPS         Z1, Z5, Z5
 	VMOVUPS        attention_f16__r12__avx512vnni_data<>+64(SB), Z2
 	LEAQ           17(R12), R8
-	MOVQ           $+1073741824, AX
+	MOVQ           $+2147483647, AX
 	CMPQ           R8, AX
 	CMOVQGT        AX, R8
-	MOVQ           $-1073741824, AX
+	MOVQ           $-2147483647, AX
 	CMPQ           R8, AX
 	CMOVQLT        AX, R8
 	VPBROADCASTD   R8, Z1
 	VPCMPD         $0x01, Z1, Z2, K2
 	VMOVUPS        attention_f16__r12__avx512vnni_data<>+128(SB), Z2
 	LEAQ           -16(R10), R8
-	MOVQ           $+1073741824, AX
+	MOVQ           $+2147483647, AX
 	CMPQ           R8, AX
 	CMOVQGT        AX, R8
-	MOVQ           $-1073741824, AX
+	MOVQ           $-2147483647, AX
 	CMPQ           R8, AX
 	CMOVQLT        AX, R8
 	VPBROADCASTD   R8, Z1
@@ -2107,10 +2107,10 @@ end66:
 	JEQ          else67
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2149,10 +2149,10 @@ else67:
 	JEQ          else69
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2191,10 +2191,10 @@ else69:
 	JEQ          else71
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2233,10 +2233,10 @@ else71:
 	JEQ          else73
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2275,10 +2275,10 @@ else73:
 	JEQ          else75
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2317,10 +2317,10 @@ else75:
 	JEQ          else77
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2359,10 +2359,10 @@ else77:
 	JEQ          else79
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2401,10 +2401,10 @@ else79:
 	JEQ          else81
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2443,10 +2443,10 @@ else81:
 	JEQ          else83
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2485,10 +2485,10 @@ else83:
 	JEQ          else85
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2527,10 +2527,10 @@ else85:
 	JEQ          else87
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2569,10 +2569,10 @@ else87:
 	JEQ          else89
 	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0

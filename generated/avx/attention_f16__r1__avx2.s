@@ -316,10 +316,10 @@ loop9:
 	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y3
 	LEAQ         1(R15), BX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         BX, AX
 	CMOVQGT      AX, BX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         BX, AX
 	CMOVQLT      AX, BX
 	VMOVD        BX, X2
@@ -329,10 +329,10 @@ loop9:
 	VMOVUPS      attention_f16__r1__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r1__avx2_data<>+128(SB), Y4
 	MOVQ         R14, BX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         BX, AX
 	CMOVQGT      AX, BX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         BX, AX
 	CMOVQLT      AX, BX
 	VMOVD        BX, X2
@@ -377,10 +377,10 @@ loop11:
 	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y3
 	LEAQ         1(R11), BX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         BX, AX
 	CMOVQGT      AX, BX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         BX, AX
 	CMOVQLT      AX, BX
 	VMOVD        BX, X2
@@ -390,10 +390,10 @@ loop11:
 	VMOVUPS      attention_f16__r1__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r1__avx2_data<>+128(SB), Y4
 	MOVQ         SI, BX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         BX, AX
 	CMOVQGT      AX, BX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         BX, AX
 	CMOVQLT      AX, BX
 	VMOVD        BX, X2
@@ -513,10 +513,10 @@ loop11:
 	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y3
 	LEAQ         17(R11), BX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         BX, AX
 	CMOVQGT      AX, BX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         BX, AX
 	CMOVQLT      AX, BX
 	VMOVD        BX, X2
@@ -526,10 +526,10 @@ loop11:
 	VMOVUPS      attention_f16__r1__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r1__avx2_data<>+128(SB), Y4
 	LEAQ         -16(SI), BX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         BX, AX
 	CMOVQGT      AX, BX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         BX, AX
 	CMOVQLT      AX, BX
 	VMOVD        BX, X2
@@ -836,10 +836,10 @@ end22:
 	VMOVUPS      attention_f16__r1__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f16__r1__avx2_data<>+128(SB), Y2
 	MOVQ         DI, BX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         BX, AX
 	CMOVQGT      AX, BX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         BX, AX
 	CMOVQLT      AX, BX
 	VMOVD        BX, X0

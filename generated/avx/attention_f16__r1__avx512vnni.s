@@ -331,20 +331,20 @@ loop7:
 loop9:
 	VMOVUPS      attention_f16__r1__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R15), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f16__r1__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R14, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
@@ -378,20 +378,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f16__r1__avx512vnni_data<>+64(SB), Z26
 	LEAQ         1(R11), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
 	VPCMPD       $0x01, Z1, Z26, K2
 	VMOVUPS      attention_f16__r1__avx512vnni_data<>+128(SB), Z26
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
@@ -441,20 +441,20 @@ loop11:
 	VADDPS       Z1, Z25, Z25
 	VMOVUPS      attention_f16__r1__avx512vnni_data<>+64(SB), Z26
 	LEAQ         17(R11), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
 	VPCMPD       $0x01, Z1, Z26, K2
 	VMOVUPS      attention_f16__r1__avx512vnni_data<>+128(SB), Z26
 	LEAQ         -16(SI), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
@@ -681,10 +681,10 @@ end22:
 	JEQ          else23
 	VMOVUPS      attention_f16__r1__avx512vnni_data<>+128(SB), Z1
 	MOVQ         DI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

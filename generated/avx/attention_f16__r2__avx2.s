@@ -373,10 +373,10 @@ loop9:
 	VMOVUPS      attention_f16__r2__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r2__avx2_data<>+64(SB), Y3
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -386,10 +386,10 @@ loop9:
 	VMOVUPS      attention_f16__r2__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r2__avx2_data<>+128(SB), Y4
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -434,10 +434,10 @@ loop11:
 	VMOVUPS      attention_f16__r2__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r2__avx2_data<>+64(SB), Y3
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -447,10 +447,10 @@ loop11:
 	VMOVUPS      attention_f16__r2__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r2__avx2_data<>+128(SB), Y4
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -570,10 +570,10 @@ loop11:
 	VMOVUPS      attention_f16__r2__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r2__avx2_data<>+64(SB), Y3
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -583,10 +583,10 @@ loop11:
 	VMOVUPS      attention_f16__r2__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r2__avx2_data<>+128(SB), Y4
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -982,10 +982,10 @@ end26:
 	VMOVUPS      attention_f16__r2__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f16__r2__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -1032,10 +1032,10 @@ else27:
 	VMOVUPS      attention_f16__r2__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f16__r2__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0

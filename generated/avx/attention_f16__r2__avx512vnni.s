@@ -384,20 +384,20 @@ loop7:
 loop9:
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -431,20 +431,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+64(SB), Z26
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z26, K2
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+128(SB), Z26
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -494,20 +494,20 @@ loop11:
 	VADDPS       Z1, Z25, Z25
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+64(SB), Z26
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z26, K2
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+128(SB), Z26
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -814,10 +814,10 @@ end26:
 	JEQ          else27
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -859,10 +859,10 @@ else27:
 	JEQ          else29
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0

@@ -428,10 +428,10 @@ loop9:
 	VMOVUPS      attention_f16__r3__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y3
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -441,10 +441,10 @@ loop9:
 	VMOVUPS      attention_f16__r3__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r3__avx2_data<>+128(SB), Y4
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -489,10 +489,10 @@ loop11:
 	VMOVUPS      attention_f16__r3__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y3
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -502,10 +502,10 @@ loop11:
 	VMOVUPS      attention_f16__r3__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r3__avx2_data<>+128(SB), Y4
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -625,10 +625,10 @@ loop11:
 	VMOVUPS      attention_f16__r3__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y3
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -638,10 +638,10 @@ loop11:
 	VMOVUPS      attention_f16__r3__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f16__r3__avx2_data<>+128(SB), Y4
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -1126,10 +1126,10 @@ end30:
 	VMOVUPS      attention_f16__r3__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f16__r3__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -1176,10 +1176,10 @@ else31:
 	VMOVUPS      attention_f16__r3__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f16__r3__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -1226,10 +1226,10 @@ else33:
 	VMOVUPS      attention_f16__r3__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f16__r3__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0

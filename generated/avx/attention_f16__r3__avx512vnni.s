@@ -435,20 +435,20 @@ loop7:
 loop9:
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -482,20 +482,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+64(SB), Z26
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z26, K2
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z26
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -545,20 +545,20 @@ loop11:
 	VADDPS       Z1, Z25, Z25
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+64(SB), Z26
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z26, K2
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z26
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -945,10 +945,10 @@ end30:
 	JEQ          else31
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -990,10 +990,10 @@ else31:
 	JEQ          else33
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -1035,10 +1035,10 @@ else33:
 	JEQ          else35
 	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0

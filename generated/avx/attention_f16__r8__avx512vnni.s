@@ -729,20 +729,20 @@ loop9:
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+64(SB), Z2
 	MOVQ         8(SP), AX
 	LEAQ         1(AX), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z2
 	MOVQ         (SP), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
@@ -776,20 +776,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+64(SB), Z26
 	LEAQ         1(R12), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x01, Z1, Z26, K2
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z26
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
@@ -839,20 +839,20 @@ loop11:
 	VADDPS       Z1, Z25, Z25
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+64(SB), Z26
 	LEAQ         17(R12), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x01, Z1, Z26, K2
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z26
 	LEAQ         -16(R10), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
@@ -1588,10 +1588,10 @@ end50:
 	JEQ          else51
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1630,10 +1630,10 @@ else51:
 	JEQ          else53
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1672,10 +1672,10 @@ else53:
 	JEQ          else55
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1714,10 +1714,10 @@ else55:
 	JEQ          else57
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1756,10 +1756,10 @@ else57:
 	JEQ          else59
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1798,10 +1798,10 @@ else59:
 	JEQ          else61
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1840,10 +1840,10 @@ else61:
 	JEQ          else63
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1882,10 +1882,10 @@ else63:
 	JEQ          else65
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0

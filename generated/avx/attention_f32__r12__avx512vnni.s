@@ -967,11 +967,11 @@ loop9:
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+64(SB), Z2
 	MOVQ         16(SP), AX
 	LEAQ         1(AX), R8
-	MOVQ         $+1073741824, (SP)
+	MOVQ         $+2147483647, (SP)
 	CMPQ         R8, (SP)
 	MOVQ         (SP), AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, (SP)
+	MOVQ         $-2147483647, (SP)
 	CMPQ         R8, (SP)
 	MOVQ         (SP), AX
 	CMOVQLT      AX, R8
@@ -979,11 +979,11 @@ loop9:
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z2
 	MOVQ         8(SP), R8
-	MOVQ         $+1073741824, (SP)
+	MOVQ         $+2147483647, (SP)
 	CMPQ         R8, (SP)
 	MOVQ         (SP), AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, (SP)
+	MOVQ         $-2147483647, (SP)
 	CMPQ         R8, (SP)
 	MOVQ         (SP), AX
 	CMOVQLT      AX, R8
@@ -1018,20 +1018,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R12), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
@@ -1071,20 +1071,20 @@ loop11:
 	VADDPS       Z1, Z19, Z19
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+64(SB), Z2
 	LEAQ         17(R12), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z2
 	LEAQ         -16(R10), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
@@ -2142,10 +2142,10 @@ end66:
 	JEQ          else67
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2184,10 +2184,10 @@ else67:
 	JEQ          else69
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2226,10 +2226,10 @@ else69:
 	JEQ          else71
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2268,10 +2268,10 @@ else71:
 	JEQ          else73
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2310,10 +2310,10 @@ else73:
 	JEQ          else75
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2352,10 +2352,10 @@ else75:
 	JEQ          else77
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2394,10 +2394,10 @@ else77:
 	JEQ          else79
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2436,10 +2436,10 @@ else79:
 	JEQ          else81
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2478,10 +2478,10 @@ else81:
 	JEQ          else83
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2520,10 +2520,10 @@ else83:
 	JEQ          else85
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2562,10 +2562,10 @@ else85:
 	JEQ          else87
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -2604,10 +2604,10 @@ else87:
 	JEQ          else89
 	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0

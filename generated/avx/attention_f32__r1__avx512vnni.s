@@ -325,20 +325,20 @@ loop7:
 loop9:
 	VMOVUPS      attention_f32__r1__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R15), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r1__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R14, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
@@ -372,20 +372,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f32__r1__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R11), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r1__avx512vnni_data<>+128(SB), Z2
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
@@ -425,20 +425,20 @@ loop11:
 	VADDPS       Z1, Z19, Z19
 	VMOVUPS      attention_f32__r1__avx512vnni_data<>+64(SB), Z2
 	LEAQ         17(R11), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r1__avx512vnni_data<>+128(SB), Z2
 	LEAQ         -16(SI), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z1
@@ -658,10 +658,10 @@ end22:
 	JEQ          else23
 	VMOVUPS      attention_f32__r1__avx512vnni_data<>+128(SB), Z1
 	MOVQ         DI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

@@ -374,10 +374,10 @@ loop9:
 	VMOVUPS      attention_f32__r2__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y3
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -387,10 +387,10 @@ loop9:
 	VMOVUPS      attention_f32__r2__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r2__avx2_data<>+128(SB), Y4
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -435,10 +435,10 @@ loop11:
 	VMOVUPS      attention_f32__r2__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y3
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -448,10 +448,10 @@ loop11:
 	VMOVUPS      attention_f32__r2__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r2__avx2_data<>+128(SB), Y4
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -537,10 +537,10 @@ loop11:
 	VMOVUPS      attention_f32__r2__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y3
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -550,10 +550,10 @@ loop11:
 	VMOVUPS      attention_f32__r2__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r2__avx2_data<>+128(SB), Y4
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -919,10 +919,10 @@ end26:
 	VMOVUPS      attention_f32__r2__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r2__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -969,10 +969,10 @@ else27:
 	VMOVUPS      attention_f32__r2__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r2__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0

@@ -376,20 +376,20 @@ loop7:
 loop9:
 	VMOVUPS      attention_f32__r2__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r2__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -423,20 +423,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f32__r2__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r2__avx512vnni_data<>+128(SB), Z2
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -476,20 +476,20 @@ loop11:
 	VADDPS       Z1, Z19, Z19
 	VMOVUPS      attention_f32__r2__avx512vnni_data<>+64(SB), Z2
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r2__avx512vnni_data<>+128(SB), Z2
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -792,10 +792,10 @@ end26:
 	JEQ          else27
 	VMOVUPS      attention_f32__r2__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -837,10 +837,10 @@ else27:
 	JEQ          else29
 	VMOVUPS      attention_f32__r2__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0

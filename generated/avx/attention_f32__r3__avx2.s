@@ -431,10 +431,10 @@ loop9:
 	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y3
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -444,10 +444,10 @@ loop9:
 	VMOVUPS      attention_f32__r3__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r3__avx2_data<>+128(SB), Y4
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -492,10 +492,10 @@ loop11:
 	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y3
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -505,10 +505,10 @@ loop11:
 	VMOVUPS      attention_f32__r3__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r3__avx2_data<>+128(SB), Y4
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -594,10 +594,10 @@ loop11:
 	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y3
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -607,10 +607,10 @@ loop11:
 	VMOVUPS      attention_f32__r3__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r3__avx2_data<>+128(SB), Y4
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -1067,10 +1067,10 @@ end30:
 	VMOVUPS      attention_f32__r3__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r3__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -1117,10 +1117,10 @@ else31:
 	VMOVUPS      attention_f32__r3__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r3__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -1167,10 +1167,10 @@ else33:
 	VMOVUPS      attention_f32__r3__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r3__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0

@@ -428,20 +428,20 @@ loop7:
 loop9:
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -475,20 +475,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+128(SB), Z2
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -528,20 +528,20 @@ loop11:
 	VADDPS       Z1, Z4, Z4
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+64(SB), Z2
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+128(SB), Z2
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -927,10 +927,10 @@ end30:
 	JEQ          else31
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -972,10 +972,10 @@ else31:
 	JEQ          else33
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -1017,10 +1017,10 @@ else33:
 	JEQ          else35
 	VMOVUPS      attention_f32__r3__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0

@@ -488,10 +488,10 @@ loop9:
 	VMOVUPS      attention_f32__r4__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y3
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -501,10 +501,10 @@ loop9:
 	VMOVUPS      attention_f32__r4__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r4__avx2_data<>+128(SB), Y4
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -549,10 +549,10 @@ loop11:
 	VMOVUPS      attention_f32__r4__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y3
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -562,10 +562,10 @@ loop11:
 	VMOVUPS      attention_f32__r4__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r4__avx2_data<>+128(SB), Y4
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -651,10 +651,10 @@ loop11:
 	VMOVUPS      attention_f32__r4__avx2_data<>+32(SB), Y4
 	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y3
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -664,10 +664,10 @@ loop11:
 	VMOVUPS      attention_f32__r4__avx2_data<>+96(SB), Y3
 	VMOVUPS      attention_f32__r4__avx2_data<>+128(SB), Y4
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X2
@@ -1215,10 +1215,10 @@ end34:
 	VMOVUPS      attention_f32__r4__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r4__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -1265,10 +1265,10 @@ else35:
 	VMOVUPS      attention_f32__r4__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r4__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -1315,10 +1315,10 @@ else37:
 	VMOVUPS      attention_f32__r4__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r4__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0
@@ -1365,10 +1365,10 @@ else39:
 	VMOVUPS      attention_f32__r4__avx2_data<>+96(SB), Y1
 	VMOVUPS      attention_f32__r4__avx2_data<>+128(SB), Y2
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0

@@ -480,20 +480,20 @@ loop7:
 loop9:
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R15), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R14, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -527,20 +527,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+128(SB), Z2
 	MOVQ         DI, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -580,20 +580,20 @@ loop11:
 	VADDPS       Z1, Z4, Z4
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+64(SB), Z2
 	LEAQ         17(R10), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+128(SB), Z2
 	LEAQ         -16(DI), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z1
@@ -1062,10 +1062,10 @@ end34:
 	JEQ          else35
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -1107,10 +1107,10 @@ else35:
 	JEQ          else37
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -1152,10 +1152,10 @@ else37:
 	JEQ          else39
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0
@@ -1197,10 +1197,10 @@ else39:
 	JEQ          else41
 	VMOVUPS      attention_f32__r4__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R8, SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VPBROADCASTD SI, Z0

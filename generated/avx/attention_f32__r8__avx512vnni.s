@@ -727,20 +727,20 @@ loop9:
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+64(SB), Z2
 	MOVQ         8(SP), AX
 	LEAQ         1(AX), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z2
 	MOVQ         (SP), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
@@ -774,20 +774,20 @@ end10:
 loop11:
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+64(SB), Z2
 	LEAQ         1(R12), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z2
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
@@ -827,20 +827,20 @@ loop11:
 	VADDPS       Z1, Z19, Z19
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+64(SB), Z2
 	LEAQ         17(R12), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
 	VPCMPD       $0x01, Z1, Z2, K2
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z2
 	LEAQ         -16(R10), R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z1
@@ -1590,10 +1590,10 @@ end50:
 	JEQ          else51
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1632,10 +1632,10 @@ else51:
 	JEQ          else53
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1674,10 +1674,10 @@ else53:
 	JEQ          else55
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1716,10 +1716,10 @@ else55:
 	JEQ          else57
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1758,10 +1758,10 @@ else57:
 	JEQ          else59
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1800,10 +1800,10 @@ else59:
 	JEQ          else61
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1842,10 +1842,10 @@ else61:
 	JEQ          else63
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
@@ -1884,10 +1884,10 @@ else63:
 	JEQ          else65
 	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
 	MOVQ         R10, R8
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R8, AX
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0

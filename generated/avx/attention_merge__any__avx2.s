@@ -137,10 +137,10 @@ loop1:
 	VMOVUPS      attention_merge__any__avx2_data<>+0(SB), Y2
 	VMOVUPS      attention_merge__any__avx2_data<>+32(SB), Y1
 	MOVQ         R15, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0
@@ -363,18 +363,18 @@ DATA attention_merge__any__avx2_data<>+512(SB)/8, $0x7f0000007f000000
 DATA attention_merge__any__avx2_data<>+520(SB)/8, $0x7f0000007f000000
 DATA attention_merge__any__avx2_data<>+528(SB)/8, $0x7f0000007f000000
 DATA attention_merge__any__avx2_data<>+536(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+544(SB)/8, $0x3f55fd683f55fd68
-DATA attention_merge__any__avx2_data<>+552(SB)/8, $0x3f55fd683f55fd68
-DATA attention_merge__any__avx2_data<>+560(SB)/8, $0x3f55fd683f55fd68
-DATA attention_merge__any__avx2_data<>+568(SB)/8, $0x3f55fd683f55fd68
-DATA attention_merge__any__avx2_data<>+576(SB)/8, $0xc02a8569c02a8569
-DATA attention_merge__any__avx2_data<>+584(SB)/8, $0xc02a8569c02a8569
-DATA attention_merge__any__avx2_data<>+592(SB)/8, $0xc02a8569c02a8569
-DATA attention_merge__any__avx2_data<>+600(SB)/8, $0xc02a8569c02a8569
-DATA attention_merge__any__avx2_data<>+608(SB)/8, $0x403505fc403505fc
-DATA attention_merge__any__avx2_data<>+616(SB)/8, $0x403505fc403505fc
-DATA attention_merge__any__avx2_data<>+624(SB)/8, $0x403505fc403505fc
-DATA attention_merge__any__avx2_data<>+632(SB)/8, $0x403505fc403505fc
+DATA attention_merge__any__avx2_data<>+544(SB)/8, $0x3f55feef3f55feef
+DATA attention_merge__any__avx2_data<>+552(SB)/8, $0x3f55feef3f55feef
+DATA attention_merge__any__avx2_data<>+560(SB)/8, $0x3f55feef3f55feef
+DATA attention_merge__any__avx2_data<>+568(SB)/8, $0x3f55feef3f55feef
+DATA attention_merge__any__avx2_data<>+576(SB)/8, $0xc02a8710c02a8710
+DATA attention_merge__any__avx2_data<>+584(SB)/8, $0xc02a8710c02a8710
+DATA attention_merge__any__avx2_data<>+592(SB)/8, $0xc02a8710c02a8710
+DATA attention_merge__any__avx2_data<>+600(SB)/8, $0xc02a8710c02a8710
+DATA attention_merge__any__avx2_data<>+608(SB)/8, $0x4035075540350755
+DATA attention_merge__any__avx2_data<>+616(SB)/8, $0x4035075540350755
+DATA attention_merge__any__avx2_data<>+624(SB)/8, $0x4035075540350755
+DATA attention_merge__any__avx2_data<>+632(SB)/8, $0x4035075540350755
 DATA attention_merge__any__avx2_data<>+640(SB)/8, $0x4000000040000000
 DATA attention_merge__any__avx2_data<>+648(SB)/8, $0x4000000040000000
 DATA attention_merge__any__avx2_data<>+656(SB)/8, $0x4000000040000000

@@ -136,10 +136,10 @@ tile:
 loop1:
 	VMOVUPS      attention_merge__any__avx512vnni_data<>+0(SB), Z1
 	MOVQ         R15, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -303,9 +303,9 @@ DATA attention_merge__any__avx512vnni_data<>+108(SB)/4, $0x3f800000
 DATA attention_merge__any__avx512vnni_data<>+112(SB)/4, $0xc2ae0000
 DATA attention_merge__any__avx512vnni_data<>+116(SB)/4, $0x00000000
 DATA attention_merge__any__avx512vnni_data<>+120(SB)/4, $0x7f000000
-DATA attention_merge__any__avx512vnni_data<>+124(SB)/4, $0x3f55fd68
-DATA attention_merge__any__avx512vnni_data<>+128(SB)/4, $0xc02a8569
-DATA attention_merge__any__avx512vnni_data<>+132(SB)/4, $0x403505fc
+DATA attention_merge__any__avx512vnni_data<>+124(SB)/4, $0x3f55feef
+DATA attention_merge__any__avx512vnni_data<>+128(SB)/4, $0xc02a8710
+DATA attention_merge__any__avx512vnni_data<>+132(SB)/4, $0x40350755
 DATA attention_merge__any__avx512vnni_data<>+136(SB)/4, $0x40000000
 DATA attention_merge__any__avx512vnni_data<>+140(SB)/4, $0x7fffffff
 DATA attention_merge__any__avx512vnni_data<>+144(SB)/4, $0x80000000

@@ -56,10 +56,10 @@ loop1:
 	VMOVUPS      gelu_mul_quantize__any__avx2_data<>+64(SB), Y3
 	VMOVUPS      gelu_mul_quantize__any__avx2_data<>+96(SB), Y2
 	MOVQ         R9, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X1
@@ -533,18 +533,18 @@ DATA gelu_mul_quantize__any__avx2_data<>+608(SB)/8, $0x7f0000007f000000
 DATA gelu_mul_quantize__any__avx2_data<>+616(SB)/8, $0x7f0000007f000000
 DATA gelu_mul_quantize__any__avx2_data<>+624(SB)/8, $0x7f0000007f000000
 DATA gelu_mul_quantize__any__avx2_data<>+632(SB)/8, $0x7f0000007f000000
-DATA gelu_mul_quantize__any__avx2_data<>+640(SB)/8, $0x3f55fd683f55fd68
-DATA gelu_mul_quantize__any__avx2_data<>+648(SB)/8, $0x3f55fd683f55fd68
-DATA gelu_mul_quantize__any__avx2_data<>+656(SB)/8, $0x3f55fd683f55fd68
-DATA gelu_mul_quantize__any__avx2_data<>+664(SB)/8, $0x3f55fd683f55fd68
-DATA gelu_mul_quantize__any__avx2_data<>+672(SB)/8, $0xc02a8569c02a8569
-DATA gelu_mul_quantize__any__avx2_data<>+680(SB)/8, $0xc02a8569c02a8569
-DATA gelu_mul_quantize__any__avx2_data<>+688(SB)/8, $0xc02a8569c02a8569
-DATA gelu_mul_quantize__any__avx2_data<>+696(SB)/8, $0xc02a8569c02a8569
-DATA gelu_mul_quantize__any__avx2_data<>+704(SB)/8, $0x403505fc403505fc
-DATA gelu_mul_quantize__any__avx2_data<>+712(SB)/8, $0x403505fc403505fc
-DATA gelu_mul_quantize__any__avx2_data<>+720(SB)/8, $0x403505fc403505fc
-DATA gelu_mul_quantize__any__avx2_data<>+728(SB)/8, $0x403505fc403505fc
+DATA gelu_mul_quantize__any__avx2_data<>+640(SB)/8, $0x3f55feef3f55feef
+DATA gelu_mul_quantize__any__avx2_data<>+648(SB)/8, $0x3f55feef3f55feef
+DATA gelu_mul_quantize__any__avx2_data<>+656(SB)/8, $0x3f55feef3f55feef
+DATA gelu_mul_quantize__any__avx2_data<>+664(SB)/8, $0x3f55feef3f55feef
+DATA gelu_mul_quantize__any__avx2_data<>+672(SB)/8, $0xc02a8710c02a8710
+DATA gelu_mul_quantize__any__avx2_data<>+680(SB)/8, $0xc02a8710c02a8710
+DATA gelu_mul_quantize__any__avx2_data<>+688(SB)/8, $0xc02a8710c02a8710
+DATA gelu_mul_quantize__any__avx2_data<>+696(SB)/8, $0xc02a8710c02a8710
+DATA gelu_mul_quantize__any__avx2_data<>+704(SB)/8, $0x4035075540350755
+DATA gelu_mul_quantize__any__avx2_data<>+712(SB)/8, $0x4035075540350755
+DATA gelu_mul_quantize__any__avx2_data<>+720(SB)/8, $0x4035075540350755
+DATA gelu_mul_quantize__any__avx2_data<>+728(SB)/8, $0x4035075540350755
 DATA gelu_mul_quantize__any__avx2_data<>+736(SB)/8, $0x4000000040000000
 DATA gelu_mul_quantize__any__avx2_data<>+744(SB)/8, $0x4000000040000000
 DATA gelu_mul_quantize__any__avx2_data<>+752(SB)/8, $0x4000000040000000

@@ -54,10 +54,10 @@ loop1:
 	VMOVUPS        gelu_mul_quantize__any__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS        gelu_mul_quantize__any__avx512vnni_data<>+64(SB), Z1
 	MOVQ           R9, CX
-	MOVQ           $+1073741824, AX
+	MOVQ           $+2147483647, AX
 	CMPQ           CX, AX
 	CMOVQGT        AX, CX
-	MOVQ           $-1073741824, AX
+	MOVQ           $-2147483647, AX
 	CMPQ           CX, AX
 	CMOVQLT        AX, CX
 	VPBROADCASTD   CX, Z0
@@ -293,9 +293,9 @@ DATA gelu_mul_quantize__any__avx512vnni_data<>+176(SB)/4, $0x3f800000
 DATA gelu_mul_quantize__any__avx512vnni_data<>+180(SB)/4, $0xc2ae0000
 DATA gelu_mul_quantize__any__avx512vnni_data<>+184(SB)/4, $0x00000000
 DATA gelu_mul_quantize__any__avx512vnni_data<>+188(SB)/4, $0x7f000000
-DATA gelu_mul_quantize__any__avx512vnni_data<>+192(SB)/4, $0x3f55fd68
-DATA gelu_mul_quantize__any__avx512vnni_data<>+196(SB)/4, $0xc02a8569
-DATA gelu_mul_quantize__any__avx512vnni_data<>+200(SB)/4, $0x403505fc
+DATA gelu_mul_quantize__any__avx512vnni_data<>+192(SB)/4, $0x3f55feef
+DATA gelu_mul_quantize__any__avx512vnni_data<>+196(SB)/4, $0xc02a8710
+DATA gelu_mul_quantize__any__avx512vnni_data<>+200(SB)/4, $0x40350755
 DATA gelu_mul_quantize__any__avx512vnni_data<>+204(SB)/4, $0x40000000
 DATA gelu_mul_quantize__any__avx512vnni_data<>+208(SB)/4, $0x7fffffff
 DATA gelu_mul_quantize__any__avx512vnni_data<>+212(SB)/4, $0x26800000

@@ -101,10 +101,10 @@ end2:
 	IMUL3Q       $-16, R9, CX
 	MOVQ         32(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

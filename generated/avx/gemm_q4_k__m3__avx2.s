@@ -1091,10 +1091,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q4_k__m3__avx2_data<>+64(SB), Y1
 	MOVQ         16(SP), DX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         DX, AX
 	CMOVQGT      AX, DX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         DX, AX
 	CMOVQLT      AX, DX
 	VMOVD        DX, X0

@@ -1498,10 +1498,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q4_k__m3__avxvnni_data<>+32(SB), Y1
 	MOVQ         16(SP), DX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         DX, AX
 	CMOVQGT      AX, DX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         DX, AX
 	CMOVQLT      AX, DX
 	VMOVD        DX, X0

@@ -1357,10 +1357,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q4_k__m4__avx2_data<>+64(SB), Y1
 	MOVQ         24(SP), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0

@@ -1134,10 +1134,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q5_k__m2__avx2_data<>+320(SB), Y1
 	MOVQ         8(SP), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

@@ -1402,10 +1402,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q5_k__m3__avx2_data<>+320(SB), Y1
 	MOVQ         16(SP), DX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         DX, AX
 	CMOVQGT      AX, DX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         DX, AX
 	CMOVQLT      AX, DX
 	VMOVD        DX, X0

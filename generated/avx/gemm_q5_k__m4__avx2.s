@@ -1739,10 +1739,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q5_k__m4__avx2_data<>+320(SB), Y1
 	MOVQ         24(SP), SI
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         SI, AX
 	CMOVQGT      AX, SI
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         SI, AX
 	CMOVQLT      AX, SI
 	VMOVD        SI, X0

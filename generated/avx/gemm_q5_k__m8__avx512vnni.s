@@ -1534,10 +1534,10 @@ end2:
 	IMUL3Q       $-16, R10, CX
 	MOVQ         104(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

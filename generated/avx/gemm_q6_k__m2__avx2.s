@@ -1245,10 +1245,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q6_k__m2__avx2_data<>+192(SB), Y1
 	MOVQ         8(SP), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

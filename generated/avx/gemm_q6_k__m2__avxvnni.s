@@ -1345,10 +1345,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q6_k__m2__avxvnni_data<>+160(SB), Y1
 	MOVQ         8(SP), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

@@ -441,10 +441,10 @@ end6:
 end2:
 	VMOVUPS      gemm_q8_0__m3__avx2_data<>+64(SB), Y1
 	MOVQ         (SP), CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

@@ -115,10 +115,10 @@ loop1:
 loop3:
 	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
 	MOVQ         R14, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -126,10 +126,10 @@ loop3:
 	VMOVUPS.Z    (R12)(DX*4), K3, Z3
 	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
 	MOVQ         R13, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

@@ -113,10 +113,10 @@ loop3:
 	VMOVUPS      kv_store_f32__p1__avx2_data<>+0(SB), Y2
 	VMOVUPS      kv_store_f32__p1__avx2_data<>+32(SB), Y1
 	MOVQ         R14, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0
@@ -128,10 +128,10 @@ loop3:
 	VMOVUPS      kv_store_f32__p1__avx2_data<>+0(SB), Y1
 	VMOVUPS      kv_store_f32__p1__avx2_data<>+32(SB), Y2
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

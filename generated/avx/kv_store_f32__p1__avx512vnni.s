@@ -110,10 +110,10 @@ loop1:
 loop3:
 	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+0(SB), Z1
 	MOVQ         DI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -121,10 +121,10 @@ loop3:
 	VMOVUPS.Z    (R15)(DX*4), K2, Z3
 	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+0(SB), Z1
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

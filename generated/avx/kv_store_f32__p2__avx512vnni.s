@@ -114,10 +114,10 @@ loop1:
 loop3:
 	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
 	MOVQ         R15, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -125,10 +125,10 @@ loop3:
 	VMOVUPS.Z    (R14)(DX*4), K3, Z3
 	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

@@ -47,10 +47,10 @@ loop1:
 	VMOVUPS      quantize__any__avx2_data<>+64(SB), Y2
 	VMOVUPS      quantize__any__avx2_data<>+96(SB), Y1
 	MOVQ         R8, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0
@@ -248,18 +248,18 @@ DATA quantize__any__avx2_data<>+256(SB)/8, $0x7f0000007f000000
 DATA quantize__any__avx2_data<>+264(SB)/8, $0x7f0000007f000000
 DATA quantize__any__avx2_data<>+272(SB)/8, $0x7f0000007f000000
 DATA quantize__any__avx2_data<>+280(SB)/8, $0x7f0000007f000000
-DATA quantize__any__avx2_data<>+288(SB)/8, $0x3f55fd683f55fd68
-DATA quantize__any__avx2_data<>+296(SB)/8, $0x3f55fd683f55fd68
-DATA quantize__any__avx2_data<>+304(SB)/8, $0x3f55fd683f55fd68
-DATA quantize__any__avx2_data<>+312(SB)/8, $0x3f55fd683f55fd68
-DATA quantize__any__avx2_data<>+320(SB)/8, $0xc02a8569c02a8569
-DATA quantize__any__avx2_data<>+328(SB)/8, $0xc02a8569c02a8569
-DATA quantize__any__avx2_data<>+336(SB)/8, $0xc02a8569c02a8569
-DATA quantize__any__avx2_data<>+344(SB)/8, $0xc02a8569c02a8569
-DATA quantize__any__avx2_data<>+352(SB)/8, $0x403505fc403505fc
-DATA quantize__any__avx2_data<>+360(SB)/8, $0x403505fc403505fc
-DATA quantize__any__avx2_data<>+368(SB)/8, $0x403505fc403505fc
-DATA quantize__any__avx2_data<>+376(SB)/8, $0x403505fc403505fc
+DATA quantize__any__avx2_data<>+288(SB)/8, $0x3f55feef3f55feef
+DATA quantize__any__avx2_data<>+296(SB)/8, $0x3f55feef3f55feef
+DATA quantize__any__avx2_data<>+304(SB)/8, $0x3f55feef3f55feef
+DATA quantize__any__avx2_data<>+312(SB)/8, $0x3f55feef3f55feef
+DATA quantize__any__avx2_data<>+320(SB)/8, $0xc02a8710c02a8710
+DATA quantize__any__avx2_data<>+328(SB)/8, $0xc02a8710c02a8710
+DATA quantize__any__avx2_data<>+336(SB)/8, $0xc02a8710c02a8710
+DATA quantize__any__avx2_data<>+344(SB)/8, $0xc02a8710c02a8710
+DATA quantize__any__avx2_data<>+352(SB)/8, $0x4035075540350755
+DATA quantize__any__avx2_data<>+360(SB)/8, $0x4035075540350755
+DATA quantize__any__avx2_data<>+368(SB)/8, $0x4035075540350755
+DATA quantize__any__avx2_data<>+376(SB)/8, $0x4035075540350755
 DATA quantize__any__avx2_data<>+384(SB)/8, $0x4000000040000000
 DATA quantize__any__avx2_data<>+392(SB)/8, $0x4000000040000000
 DATA quantize__any__avx2_data<>+400(SB)/8, $0x4000000040000000

@@ -61,10 +61,10 @@ loop1:
 	VMOVUPS      quantize__any__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      quantize__any__avx512vnni_data<>+64(SB), Z1
 	MOVQ         R8, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -191,9 +191,9 @@ DATA quantize__any__avx512vnni_data<>+132(SB)/4, $0x26800000
 DATA quantize__any__avx512vnni_data<>+136(SB)/4, $0x5f7fffff
 DATA quantize__any__avx512vnni_data<>+140(SB)/4, $0x3c010204
 DATA quantize__any__avx512vnni_data<>+144(SB)/4, $0x7f000000
-DATA quantize__any__avx512vnni_data<>+148(SB)/4, $0x3f55fd68
-DATA quantize__any__avx512vnni_data<>+152(SB)/4, $0xc02a8569
-DATA quantize__any__avx512vnni_data<>+156(SB)/4, $0x403505fc
+DATA quantize__any__avx512vnni_data<>+148(SB)/4, $0x3f55feef
+DATA quantize__any__avx512vnni_data<>+152(SB)/4, $0xc02a8710
+DATA quantize__any__avx512vnni_data<>+156(SB)/4, $0x40350755
 DATA quantize__any__avx512vnni_data<>+160(SB)/4, $0x40000000
 DATA quantize__any__avx512vnni_data<>+164(SB)/4, $0x80000000
 DATA quantize__any__avx512vnni_data<>+168(SB)/4, $0x7e800000

@@ -37,10 +37,10 @@ loop1:
 	VMOVUPS      rmsnorm__any__avx2_data<>+64(SB), Y5
 	VMOVUPS      rmsnorm__any__avx2_data<>+96(SB), Y8
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X4
@@ -117,10 +117,10 @@ loop3:
 	VMOVUPS      rmsnorm__any__avx2_data<>+64(SB), Y2
 	VMOVUPS      rmsnorm__any__avx2_data<>+96(SB), Y1
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

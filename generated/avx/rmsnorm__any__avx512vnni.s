@@ -33,10 +33,10 @@ loop1:
 	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z4
 	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z3
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z2
@@ -96,10 +96,10 @@ loop3:
 	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z1
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

@@ -58,10 +58,10 @@ loop1:
 	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+0(SB), Z4
 	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+64(SB), Z3
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z2
@@ -134,10 +134,10 @@ loop3:
 	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+64(SB), Z1
 	MOVQ         R8, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -279,9 +279,9 @@ DATA rmsnorm_quantize__any__avx512vnni_data<>+164(SB)/4, $0x26800000
 DATA rmsnorm_quantize__any__avx512vnni_data<>+168(SB)/4, $0x5f7fffff
 DATA rmsnorm_quantize__any__avx512vnni_data<>+172(SB)/4, $0x3c010204
 DATA rmsnorm_quantize__any__avx512vnni_data<>+176(SB)/4, $0x7f000000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+180(SB)/4, $0x3f55fd68
-DATA rmsnorm_quantize__any__avx512vnni_data<>+184(SB)/4, $0xc02a8569
-DATA rmsnorm_quantize__any__avx512vnni_data<>+188(SB)/4, $0x403505fc
+DATA rmsnorm_quantize__any__avx512vnni_data<>+180(SB)/4, $0x3f55feef
+DATA rmsnorm_quantize__any__avx512vnni_data<>+184(SB)/4, $0xc02a8710
+DATA rmsnorm_quantize__any__avx512vnni_data<>+188(SB)/4, $0x40350755
 DATA rmsnorm_quantize__any__avx512vnni_data<>+192(SB)/4, $0x40000000
 DATA rmsnorm_quantize__any__avx512vnni_data<>+196(SB)/4, $0x80000000
 DATA rmsnorm_quantize__any__avx512vnni_data<>+200(SB)/4, $0x7e800000

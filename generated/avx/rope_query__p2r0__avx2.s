@@ -118,10 +118,10 @@ loop5:
 	VMOVUPS      rope_query__p2r0__avx2_data<>+0(SB), Y2
 	VMOVUPS      rope_query__p2r0__avx2_data<>+32(SB), Y1
 	MOVQ         DI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0
@@ -133,10 +133,10 @@ loop5:
 	VMOVUPS      rope_query__p2r0__avx2_data<>+0(SB), Y1
 	VMOVUPS      rope_query__p2r0__avx2_data<>+32(SB), Y2
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

@@ -115,10 +115,10 @@ loop3:
 loop5:
 	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+0(SB), Z1
 	MOVQ         DI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -126,10 +126,10 @@ loop5:
 	VMOVUPS.Z    (R14)(DX*4), K3, Z3
 	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+0(SB), Z1
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

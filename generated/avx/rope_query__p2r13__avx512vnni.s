@@ -123,10 +123,10 @@ loop3:
 loop5:
 	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+0(SB), Z1
 	MOVQ         DI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -134,10 +134,10 @@ loop5:
 	VMOVUPS.Z    (R14)(DX*4), K3, Z12
 	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+0(SB), Z1
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

@@ -40,10 +40,10 @@ loop1:
 	VMOVUPS      round__r0__avx2_data<>+64(SB), Y2
 	VMOVUPS      round__r0__avx2_data<>+96(SB), Y1
 	MOVQ         DI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

@@ -46,10 +46,10 @@ loop1:
 	VMOVUPS      round__r13__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      round__r13__avx512vnni_data<>+64(SB), Z1
 	MOVQ         DI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0

@@ -52,10 +52,10 @@ slice:
 loop1:
 	VMOVUPS      round__r16__avx2_data<>+0(SB), Y1
 	MOVQ         SI, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0

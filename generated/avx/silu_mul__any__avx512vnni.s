@@ -50,10 +50,10 @@ loop1:
 	VMOVUPS      silu_mul__any__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      silu_mul__any__avx512vnni_data<>+64(SB), Z1
 	MOVQ         DX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -188,8 +188,8 @@ DATA silu_mul__any__avx512vnni_data<>+168(SB)/4, $0x3efffffd
 DATA silu_mul__any__avx512vnni_data<>+172(SB)/4, $0x3f800000
 DATA silu_mul__any__avx512vnni_data<>+176(SB)/4, $0xc2ae0000
 DATA silu_mul__any__avx512vnni_data<>+180(SB)/4, $0x7f000000
-DATA silu_mul__any__avx512vnni_data<>+184(SB)/4, $0x3f55fd68
-DATA silu_mul__any__avx512vnni_data<>+188(SB)/4, $0xc02a8569
-DATA silu_mul__any__avx512vnni_data<>+192(SB)/4, $0x403505fc
+DATA silu_mul__any__avx512vnni_data<>+184(SB)/4, $0x3f55feef
+DATA silu_mul__any__avx512vnni_data<>+188(SB)/4, $0xc02a8710
+DATA silu_mul__any__avx512vnni_data<>+192(SB)/4, $0x40350755
 DATA silu_mul__any__avx512vnni_data<>+196(SB)/4, $0x40000000
 GLOBL silu_mul__any__avx512vnni_data<>(SB), RODATA|NOPTR, $200

@@ -54,10 +54,10 @@ loop1:
 	VMOVUPS        silu_mul_quantize__any__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS        silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z1
 	MOVQ           R9, CX
-	MOVQ           $+1073741824, AX
+	MOVQ           $+2147483647, AX
 	CMPQ           CX, AX
 	CMOVQGT        AX, CX
-	MOVQ           $-1073741824, AX
+	MOVQ           $-2147483647, AX
 	CMPQ           CX, AX
 	CMOVQLT        AX, CX
 	VPBROADCASTD   CX, Z0
@@ -286,9 +286,9 @@ DATA silu_mul_quantize__any__avx512vnni_data<>+172(SB)/4, $0x3f800000
 DATA silu_mul_quantize__any__avx512vnni_data<>+176(SB)/4, $0xc2ae0000
 DATA silu_mul_quantize__any__avx512vnni_data<>+180(SB)/4, $0x00000000
 DATA silu_mul_quantize__any__avx512vnni_data<>+184(SB)/4, $0x7f000000
-DATA silu_mul_quantize__any__avx512vnni_data<>+188(SB)/4, $0x3f55fd68
-DATA silu_mul_quantize__any__avx512vnni_data<>+192(SB)/4, $0xc02a8569
-DATA silu_mul_quantize__any__avx512vnni_data<>+196(SB)/4, $0x403505fc
+DATA silu_mul_quantize__any__avx512vnni_data<>+188(SB)/4, $0x3f55feef
+DATA silu_mul_quantize__any__avx512vnni_data<>+192(SB)/4, $0xc02a8710
+DATA silu_mul_quantize__any__avx512vnni_data<>+196(SB)/4, $0x40350755
 DATA silu_mul_quantize__any__avx512vnni_data<>+200(SB)/4, $0x40000000
 DATA silu_mul_quantize__any__avx512vnni_data<>+204(SB)/4, $0x7fffffff
 DATA silu_mul_quantize__any__avx512vnni_data<>+208(SB)/4, $0x26800000

@@ -36,10 +36,10 @@ loop1:
 	VMOVUPS      softmax__any__avx2_data<>+96(SB), Y6
 	VMOVUPS      softmax__any__avx2_data<>+128(SB), Y5
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X4
@@ -100,10 +100,10 @@ loop3:
 	VMOVUPS      softmax__any__avx2_data<>+96(SB), Y7
 	VMOVUPS      softmax__any__avx2_data<>+128(SB), Y6
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X5
@@ -332,10 +332,10 @@ loop5:
 	VMOVUPS      softmax__any__avx2_data<>+96(SB), Y2
 	VMOVUPS      softmax__any__avx2_data<>+128(SB), Y1
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0
@@ -447,18 +447,18 @@ DATA softmax__any__avx2_data<>+576(SB)/8, $0x7f0000007f000000
 DATA softmax__any__avx2_data<>+584(SB)/8, $0x7f0000007f000000
 DATA softmax__any__avx2_data<>+592(SB)/8, $0x7f0000007f000000
 DATA softmax__any__avx2_data<>+600(SB)/8, $0x7f0000007f000000
-DATA softmax__any__avx2_data<>+608(SB)/8, $0x3f55fd683f55fd68
-DATA softmax__any__avx2_data<>+616(SB)/8, $0x3f55fd683f55fd68
-DATA softmax__any__avx2_data<>+624(SB)/8, $0x3f55fd683f55fd68
-DATA softmax__any__avx2_data<>+632(SB)/8, $0x3f55fd683f55fd68
-DATA softmax__any__avx2_data<>+640(SB)/8, $0xc02a8569c02a8569
-DATA softmax__any__avx2_data<>+648(SB)/8, $0xc02a8569c02a8569
-DATA softmax__any__avx2_data<>+656(SB)/8, $0xc02a8569c02a8569
-DATA softmax__any__avx2_data<>+664(SB)/8, $0xc02a8569c02a8569
-DATA softmax__any__avx2_data<>+672(SB)/8, $0x403505fc403505fc
-DATA softmax__any__avx2_data<>+680(SB)/8, $0x403505fc403505fc
-DATA softmax__any__avx2_data<>+688(SB)/8, $0x403505fc403505fc
-DATA softmax__any__avx2_data<>+696(SB)/8, $0x403505fc403505fc
+DATA softmax__any__avx2_data<>+608(SB)/8, $0x3f55feef3f55feef
+DATA softmax__any__avx2_data<>+616(SB)/8, $0x3f55feef3f55feef
+DATA softmax__any__avx2_data<>+624(SB)/8, $0x3f55feef3f55feef
+DATA softmax__any__avx2_data<>+632(SB)/8, $0x3f55feef3f55feef
+DATA softmax__any__avx2_data<>+640(SB)/8, $0xc02a8710c02a8710
+DATA softmax__any__avx2_data<>+648(SB)/8, $0xc02a8710c02a8710
+DATA softmax__any__avx2_data<>+656(SB)/8, $0xc02a8710c02a8710
+DATA softmax__any__avx2_data<>+664(SB)/8, $0xc02a8710c02a8710
+DATA softmax__any__avx2_data<>+672(SB)/8, $0x4035075540350755
+DATA softmax__any__avx2_data<>+680(SB)/8, $0x4035075540350755
+DATA softmax__any__avx2_data<>+688(SB)/8, $0x4035075540350755
+DATA softmax__any__avx2_data<>+696(SB)/8, $0x4035075540350755
 DATA softmax__any__avx2_data<>+704(SB)/8, $0x4000000040000000
 DATA softmax__any__avx2_data<>+712(SB)/8, $0x4000000040000000
 DATA softmax__any__avx2_data<>+720(SB)/8, $0x4000000040000000

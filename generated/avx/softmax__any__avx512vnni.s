@@ -46,10 +46,10 @@ loop1:
 	VMOVUPS      softmax__any__avx512vnni_data<>+64(SB), Z18
 	VMOVUPS      softmax__any__avx512vnni_data<>+128(SB), Z3
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z2
@@ -92,10 +92,10 @@ loop3:
 	VMOVUPS      softmax__any__avx512vnni_data<>+64(SB), Z18
 	VMOVUPS      softmax__any__avx512vnni_data<>+128(SB), Z3
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z2
@@ -205,10 +205,10 @@ loop5:
 	VMOVUPS      softmax__any__avx512vnni_data<>+64(SB), Z2
 	VMOVUPS      softmax__any__avx512vnni_data<>+128(SB), Z1
 	MOVQ         BX, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
@@ -273,9 +273,9 @@ DATA softmax__any__avx512vnni_data<>+292(SB)/4, $0x3efffffd
 DATA softmax__any__avx512vnni_data<>+296(SB)/4, $0x3f800000
 DATA softmax__any__avx512vnni_data<>+300(SB)/4, $0xc2ae0000
 DATA softmax__any__avx512vnni_data<>+304(SB)/4, $0x7f000000
-DATA softmax__any__avx512vnni_data<>+308(SB)/4, $0x3f55fd68
-DATA softmax__any__avx512vnni_data<>+312(SB)/4, $0xc02a8569
-DATA softmax__any__avx512vnni_data<>+316(SB)/4, $0x403505fc
+DATA softmax__any__avx512vnni_data<>+308(SB)/4, $0x3f55feef
+DATA softmax__any__avx512vnni_data<>+312(SB)/4, $0xc02a8710
+DATA softmax__any__avx512vnni_data<>+316(SB)/4, $0x40350755
 DATA softmax__any__avx512vnni_data<>+320(SB)/4, $0x40000000
 DATA softmax__any__avx512vnni_data<>+324(SB)/4, $0x7fffffff
 DATA softmax__any__avx512vnni_data<>+328(SB)/4, $0x80000000

@@ -51,10 +51,10 @@ loop1:
 	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+64(SB), Z1
 	MOVQ         SI, R15
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R15, AX
 	CMOVQGT      AX, R15
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R15, AX
 	CMOVQLT      AX, R15
 	VPBROADCASTD R15, Z0
@@ -103,10 +103,10 @@ loop3:
 	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+64(SB), Z1
 	MOVQ         SI, R15
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R15, AX
 	CMOVQGT      AX, R15
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R15, AX
 	CMOVQLT      AX, R15
 	VPBROADCASTD R15, Z0

@@ -54,10 +54,10 @@ loop1:
 	VMOVUPS      swizzle_copy__s1__avx2_data<>+64(SB), Y2
 	VMOVUPS      swizzle_copy__s1__avx2_data<>+96(SB), Y1
 	MOVQ         R15, CX
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0
@@ -233,10 +233,10 @@ loop3:
 	VMOVUPS      swizzle_copy__s1__avx2_data<>+64(SB), Y2
 	VMOVUPS      swizzle_copy__s1__avx2_data<>+96(SB), Y1
 	MOVQ         SI, R15
-	MOVQ         $+1073741824, AX
+	MOVQ         $+2147483647, AX
 	CMPQ         R15, AX
 	CMOVQGT      AX, R15
-	MOVQ         $-1073741824, AX
+	MOVQ         $-2147483647, AX
 	CMPQ         R15, AX
 	CMOVQLT      AX, R15
 	VMOVD        R15, X0

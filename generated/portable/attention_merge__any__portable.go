@@ -88,7 +88,7 @@ func attention_merge__any__portable(a *kernel.Args, lo, hi int) {
 			v214 := math.Float32bits(v212)
 			v216 := math.Float32frombits(0x7F000000 - v214)
 			v217 := float32(v212 * v216)
-			v225 := float32(v216 * (float32((float32(math.Float32frombits(0x3F55FD68)*v217)+math.Float32frombits(0xC02A8569))*v217) + math.Float32frombits(0x403505FC)))
+			v225 := float32(v216 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v217)+math.Float32frombits(0xC02A8710))*v217) + math.Float32frombits(0x40350755)))
 			v232 := v214 & 0x7FFFFFFF
 			v235 := v214 & 0x80000000
 			v246 := lane.Select(v232 < 0x800000, math.Float32frombits(v235|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v232), math.Float32frombits(v235), float32(v225*(math.Float32frombits(0x40000000)-float32(v212*v225)))))

@@ -43,7 +43,7 @@ func gelu_mul__any__portable(a *kernel.Args, lo, hi int) {
 				v64 := math.Float32frombits(0x3F800000) + lane.Select(v19 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v49+math.Float32frombits(0x3F800000))*v35)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v27)<<23)))
 				v68 := math.Float32frombits(0x7F000000 - math.Float32bits(v64))
 				v69 := float32(v64 * v68)
-				v77 := float32(v68 * (float32((float32(math.Float32frombits(0x3F55FD68)*v69)+math.Float32frombits(0xC02A8569))*v69) + math.Float32frombits(0x403505FC)))
+				v77 := float32(v68 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v69)+math.Float32frombits(0xC02A8710))*v69) + math.Float32frombits(0x40350755)))
 				if v12 {
 					*(*float32)(unsafe.Add(pout, v11*4)) = float32(float32(v13*float32(v77*(math.Float32frombits(0x40000000)-float32(v64*v77)))) * v83)
 				}

@@ -49,7 +49,7 @@ func gelu_mul_quantize__any__portable(a *kernel.Args, lo, hi int) {
 				v85 := math.Float32frombits(0x3F800000) + lane.Select(v40 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v70+math.Float32frombits(0x3F800000))*v56)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v48)<<23)))
 				v89 := math.Float32frombits(0x7F000000 - math.Float32bits(v85))
 				v90 := float32(v85 * v89)
-				v98 := float32(v89 * (float32((float32(math.Float32frombits(0x3F55FD68)*v90)+math.Float32frombits(0xC02A8569))*v90) + math.Float32frombits(0x403505FC)))
+				v98 := float32(v89 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v90)+math.Float32frombits(0xC02A8710))*v90) + math.Float32frombits(0x40350755)))
 				v107 := lane.Select(v29, float32(float32(v34*float32(v98*(math.Float32frombits(0x40000000)-float32(v85*v98))))*v104), math.Float32frombits(0x00000000))
 				w107[l] = v107
 				w111[l] = math.Float32bits(v107) & 0x7FFFFFFF
@@ -61,7 +61,7 @@ func gelu_mul_quantize__any__portable(a *kernel.Args, lo, hi int) {
 			v121 := math.Float32bits(v119)
 			v123 := math.Float32frombits(0x7F000000 - v121)
 			v124 := float32(v119 * v123)
-			v132 := float32(v123 * (float32((float32(math.Float32frombits(0x3F55FD68)*v124)+math.Float32frombits(0xC02A8569))*v124) + math.Float32frombits(0x403505FC)))
+			v132 := float32(v123 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v124)+math.Float32frombits(0xC02A8710))*v124) + math.Float32frombits(0x40350755)))
 			v139 := v121 & 0x7FFFFFFF
 			v142 := v121 & 0x80000000
 			v153 := lane.Select(v139 < 0x800000, math.Float32frombits(v142|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v139), math.Float32frombits(v142), float32(v132*(math.Float32frombits(0x40000000)-float32(v119*v132)))))

@@ -45,7 +45,7 @@ func quantize__any__portable(a *kernel.Args, lo, hi int) {
 			v50 := math.Float32bits(v48)
 			v52 := math.Float32frombits(0x7F000000 - v50)
 			v53 := float32(v48 * v52)
-			v61 := float32(v52 * (float32((float32(math.Float32frombits(0x3F55FD68)*v53)+math.Float32frombits(0xC02A8569))*v53) + math.Float32frombits(0x403505FC)))
+			v61 := float32(v52 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v53)+math.Float32frombits(0xC02A8710))*v53) + math.Float32frombits(0x40350755)))
 			v68 := v50 & 0x7FFFFFFF
 			v71 := v50 & 0x80000000
 			v82 := lane.Select(v68 < 0x800000, math.Float32frombits(v71|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v68), math.Float32frombits(v71), float32(v61*(math.Float32frombits(0x40000000)-float32(v48*v61)))))

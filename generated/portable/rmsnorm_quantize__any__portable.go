@@ -79,7 +79,7 @@ func rmsnorm_quantize__any__portable(a *kernel.Args, lo, hi int) {
 			v113 := math.Float32bits(v111)
 			v115 := math.Float32frombits(0x7F000000 - v113)
 			v116 := float32(v111 * v115)
-			v124 := float32(v115 * (float32((float32(math.Float32frombits(0x3F55FD68)*v116)+math.Float32frombits(0xC02A8569))*v116) + math.Float32frombits(0x403505FC)))
+			v124 := float32(v115 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v116)+math.Float32frombits(0xC02A8710))*v116) + math.Float32frombits(0x40350755)))
 			v131 := v113 & 0x7FFFFFFF
 			v134 := v113 & 0x80000000
 			v145 := lane.Select(v131 < 0x800000, math.Float32frombits(v134|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v131), math.Float32frombits(v134), float32(v124*(math.Float32frombits(0x40000000)-float32(v111*v124)))))

@@ -43,7 +43,7 @@ func silu_mul__any__portable(a *kernel.Args, lo, hi int) {
 				v62 := math.Float32frombits(0x3F800000) + lane.Select(v18 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v47+math.Float32frombits(0x3F800000))*v33)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v25)<<23)))
 				v66 := math.Float32frombits(0x7F000000 - math.Float32bits(v62))
 				v67 := float32(v62 * v66)
-				v75 := float32(v66 * (float32((float32(math.Float32frombits(0x3F55FD68)*v67)+math.Float32frombits(0xC02A8569))*v67) + math.Float32frombits(0x403505FC)))
+				v75 := float32(v66 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v67)+math.Float32frombits(0xC02A8710))*v67) + math.Float32frombits(0x40350755)))
 				if v12 {
 					*(*float32)(unsafe.Add(pout, v11*4)) = float32(float32(v13*float32(v75*(math.Float32frombits(0x40000000)-float32(v62*v75)))) * v81)
 				}

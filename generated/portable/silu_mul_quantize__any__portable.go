@@ -49,7 +49,7 @@ func silu_mul_quantize__any__portable(a *kernel.Args, lo, hi int) {
 				v83 := math.Float32frombits(0x3F800000) + lane.Select(v39 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v68+math.Float32frombits(0x3F800000))*v54)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v46)<<23)))
 				v87 := math.Float32frombits(0x7F000000 - math.Float32bits(v83))
 				v88 := float32(v83 * v87)
-				v96 := float32(v87 * (float32((float32(math.Float32frombits(0x3F55FD68)*v88)+math.Float32frombits(0xC02A8569))*v88) + math.Float32frombits(0x403505FC)))
+				v96 := float32(v87 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v88)+math.Float32frombits(0xC02A8710))*v88) + math.Float32frombits(0x40350755)))
 				v105 := lane.Select(v29, float32(float32(v34*float32(v96*(math.Float32frombits(0x40000000)-float32(v83*v96))))*v102), math.Float32frombits(0x00000000))
 				w105[l] = v105
 				w109[l] = math.Float32bits(v105) & 0x7FFFFFFF
@@ -61,7 +61,7 @@ func silu_mul_quantize__any__portable(a *kernel.Args, lo, hi int) {
 			v119 := math.Float32bits(v117)
 			v121 := math.Float32frombits(0x7F000000 - v119)
 			v122 := float32(v117 * v121)
-			v130 := float32(v121 * (float32((float32(math.Float32frombits(0x3F55FD68)*v122)+math.Float32frombits(0xC02A8569))*v122) + math.Float32frombits(0x403505FC)))
+			v130 := float32(v121 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v122)+math.Float32frombits(0xC02A8710))*v122) + math.Float32frombits(0x40350755)))
 			v137 := v119 & 0x7FFFFFFF
 			v140 := v119 & 0x80000000
 			v151 := lane.Select(v137 < 0x800000, math.Float32frombits(v140|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v137), math.Float32frombits(v140), float32(v130*(math.Float32frombits(0x40000000)-float32(v117*v130)))))

@@ -78,7 +78,7 @@ func softmax__any__portable(a *kernel.Args, lo, hi int) {
 		v92 := math.Float32bits(v90)
 		v94 := math.Float32frombits(0x7F000000 - v92)
 		v95 := float32(v90 * v94)
-		v103 := float32(v94 * (float32((float32(math.Float32frombits(0x3F55FD68)*v95)+math.Float32frombits(0xC02A8569))*v95) + math.Float32frombits(0x403505FC)))
+		v103 := float32(v94 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v95)+math.Float32frombits(0xC02A8710))*v95) + math.Float32frombits(0x40350755)))
 		v110 := v92 & 0x7FFFFFFF
 		v113 := v92 & 0x80000000
 		v124 := lane.Select(v110 < 0x800000, math.Float32frombits(v113|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v110), math.Float32frombits(v113), float32(v103*(math.Float32frombits(0x40000000)-float32(v90*v103)))))
