@@ -86,12 +86,12 @@ func (a *arena) intact() error {
 	before, after := a.around()
 	for i := range before {
 		if before[i] != canary[i] {
-			return fmt.Errorf("the %dth byte before its start was written", len(before)-i)
+			return fmt.Errorf("byte %d was written; it has %d", i-len(before), a.n)
 		}
 	}
 	for i := range after {
 		if after[i] != canary[i] {
-			return fmt.Errorf("the %dth byte after its end was written", i+1)
+			return fmt.Errorf("byte %d was written; it has %d", a.n+i, a.n)
 		}
 	}
 	return nil

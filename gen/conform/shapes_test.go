@@ -38,6 +38,9 @@ func ragged(op *ops.Op, r *rand.Rand) ops.Shape {
 		return ops.Shape{to(5), to(3), to(5), hd, 2 * to(hd/2)}
 	case has("attention_"):
 		tokens, last := to(5), r.IntN(560)
+		if r.IntN(2) == 0 { // the last of a page, and around it
+			last = 250 + r.IntN(12)
+		}
 		return ops.Shape{tokens, to(2), to(4), to(40), max(last, tokens-1), to(last + 9)}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"testing"
-	"unsafe"
 
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/ops"
@@ -104,7 +103,7 @@ func (s *stage) set(k *kernel.Kernel, c *ops.Case, p placement) error {
 }
 
 // lend gives the calls that follow scratch with undefined contents, as much as the kernel asks for.
-func (s *stage) lend(k *kernel.Kernel, a *kernel.Args, scratch *arena, p placement) (err error) {
+func lend(k *kernel.Kernel, a *kernel.Args, scratch *arena, p placement) (err error) {
 	if k.Shared == 0 {
 		a.Scratch = nil
 		return nil
@@ -123,7 +122,7 @@ func (s *stage) run(k *kernel.Kernel, c *ops.Case, p placement, calls func(tiles
 		return err
 	}
 	for _, t := range calls(k.Tiles(&s.args)) {
-		if err := s.lend(k, &s.args, &s.scratch, p); err != nil {
+		if err := lend(k, &s.args, &s.scratch, p); err != nil {
 			return err
 		}
 		if err := s.call(k, t); err != nil {
@@ -205,6 +204,3 @@ func (s *stage) compare(k *kernel.Kernel, c *ops.Case) error {
 	}
 	return nil
 }
-
-// pointer is what kernels get for Go memory.
-func pointer[T any](x []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(x)) }

@@ -7,23 +7,22 @@
 // func add__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·add__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ lo+8(FP), R12
-	MOVQ hi+16(FP), R11
-	SUBQ R12, R11
+	MOVQ lo+8(FP), R11
+	MOVQ hi+16(FP), R10
+	SUBQ R11, R10
 	JLE  done
 	MOVQ a+0(FP), AX
-	MOVQ 96(AX), R10
-	MOVQ (AX), R9
+	MOVQ 96(AX), R9
 	MOVQ 8(AX), R8
-	MOVQ 16(AX), DI
+	MOVQ (AX), DI
 
 tile:
-	IMUL3Q  $+1024, R12, SI
+	IMUL3Q  $+1024, R11, SI
 	LEAQ    1024(SI), BX
-	CMPQ    R10, BX
-	CMOVQLT R10, BX
-	IMUL3Q  $-1024, R12, AX
-	LEAQ    (R10)(AX*1), DX
+	CMPQ    R9, BX
+	CMOVQLT R9, BX
+	IMUL3Q  $-1024, R11, AX
+	LEAQ    (R9)(AX*1), DX
 	CMPQ    SI, BX
 	JGE     end2
 
@@ -40,23 +39,23 @@ loop1:
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z2, K2
 	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R9)(SI*4), K2, Z3
-	VMOVUPS.Z    64(R9)(SI*4), K1, Z2
-	VMOVUPS.Z    (R8)(SI*4), K2, Z1
-	VMOVUPS.Z    64(R8)(SI*4), K1, Z0
+	VMOVUPS.Z    (R8)(SI*4), K2, Z3
+	VMOVUPS.Z    64(R8)(SI*4), K1, Z2
+	VMOVUPS.Z    (DI)(SI*4), K2, Z1
+	VMOVUPS.Z    64(DI)(SI*4), K1, Z0
 	VADDPS       Z1, Z3, Z1
 	VADDPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K2, (DI)(SI*4)
-	VMOVUPS      Z0, K1, 64(DI)(SI*4)
+	VMOVUPS      Z1, K2, (R8)(SI*4)
+	VMOVUPS      Z0, K1, 64(R8)(SI*4)
 	ADDQ         $-32, DX
 	ADDQ         $+32, SI
 	CMPQ         SI, BX
 	JLT          loop1
 
 end2:
-	DECQ R11
+	DECQ R10
 	JEQ  done
-	INCQ R12
+	INCQ R11
 	JMP  tile
 
 done:

@@ -7,15 +7,16 @@
 // func gather_f16__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVX512F
 TEXT ·gather_f16__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ lo+8(FP), R10
-	MOVQ hi+16(FP), R9
-	SUBQ R10, R9
-	JLE  done
-	MOVQ a+0(FP), AX
-	MOVQ 104(AX), R8
-	MOVQ (AX), DI
-	MOVQ 8(AX), SI
-	MOVQ 16(AX), BX
+	MOVQ         lo+8(FP), R10
+	MOVQ         hi+16(FP), R9
+	SUBQ         R10, R9
+	JLE          done
+	MOVQ         a+0(FP), AX
+	MOVQ         104(AX), R8
+	MOVQ         (AX), DI
+	MOVQ         8(AX), SI
+	VBROADCASTSS 192(AX), Z1
+	MOVQ         16(AX), BX
 
 tile:
 	MOVLQSX (DI)(R10*4), DX
@@ -37,6 +38,7 @@ tile:
 loop1:
 	VPBROADCASTW (DX), Y0
 	VCVTPH2PS    Y0, Z0
+	VMULPS       Z1, Z0, Z0
 	VMOVD        X0, (CX)(AX*4)
 	ADDQ         $+32, DX
 	ADDQ         $+1, AX

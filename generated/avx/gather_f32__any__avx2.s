@@ -7,15 +7,16 @@
 // func gather_f32__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX
 TEXT ·gather_f32__any__avx2(SB), NOSPLIT, $0-24
-	MOVQ lo+8(FP), R10
-	MOVQ hi+16(FP), R9
-	SUBQ R10, R9
-	JLE  done
-	MOVQ a+0(FP), AX
-	MOVQ 104(AX), R8
-	MOVQ (AX), DI
-	MOVQ 8(AX), SI
-	MOVQ 16(AX), BX
+	MOVQ         lo+8(FP), R10
+	MOVQ         hi+16(FP), R9
+	SUBQ         R10, R9
+	JLE          done
+	MOVQ         a+0(FP), AX
+	MOVQ         104(AX), R8
+	MOVQ         (AX), DI
+	MOVQ         8(AX), SI
+	VBROADCASTSS 192(AX), Y1
+	MOVQ         16(AX), BX
 
 tile:
 	MOVLQSX (DI)(R10*4), DX
@@ -36,6 +37,7 @@ tile:
 
 loop1:
 	VBROADCASTSS (DX), Y0
+	VMULPS       Y1, Y0, Y0
 	VMOVD        X0, (CX)(AX*4)
 	ADDQ         $+64, DX
 	ADDQ         $+1, AX

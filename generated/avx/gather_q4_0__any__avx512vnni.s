@@ -17,16 +17,17 @@ TEXT ·gather_q4_0__any__avx512vnni(SB), NOSPLIT, $0-24
 	LEAQ         63(R12), R10
 	SHRQ         $0x06, R10
 	MOVQ         8(AX), R9
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+128(SB), Z15
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+132(SB), Z14
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+136(SB), Z13
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+140(SB), Z12
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+144(SB), Z11
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+148(SB), Z10
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+152(SB), Z9
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+156(SB), Z8
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+160(SB), Z7
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+164(SB), Z6
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+128(SB), Z16
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+132(SB), Z15
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+136(SB), Z14
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+140(SB), Z13
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+144(SB), Z12
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+148(SB), Z11
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+152(SB), Z10
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+156(SB), Z9
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+160(SB), Z8
+	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+164(SB), Z7
+	VBROADCASTSS 192(AX), Z6
 	MOVQ         16(AX), R8
 
 tile:
@@ -55,62 +56,64 @@ tile:
 loop1:
 	CMPQ         DI, R12
 	JGE          else3
-	VPANDD.BCST  (SI), Z15, Z1
+	VPANDD.BCST  (SI), Z16, Z1
+	VPCMPD       $0x01, Z15, Z5, K2
+	VPCMPD       $0x01, Z15, Z4, K1
+	VPANDD.BCST  64(SI), Z16, Z0
+	VPBLENDMD    Z1, Z0, K2, Z2
+	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z14, Z5, K2
 	VPCMPD       $0x01, Z14, Z4, K1
-	VPANDD.BCST  64(SI), Z15, Z0
-	VPBLENDMD    Z1, Z0, K2, Z2
+	VPANDD.BCST  128(SI), Z16, Z0
+	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z13, Z5, K2
 	VPCMPD       $0x01, Z13, Z4, K1
-	VPANDD.BCST  128(SI), Z15, Z0
+	VPANDD.BCST  192(SI), Z16, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z12, Z5, K2
 	VPCMPD       $0x01, Z12, Z4, K1
-	VPANDD.BCST  192(SI), Z15, Z0
+	VPSRLD.BCST  $0x04, (SI), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z11, Z5, K2
 	VPCMPD       $0x01, Z11, Z4, K1
-	VPSRLD.BCST  $0x04, (SI), Z0
-	VPANDD       Z15, Z0, Z0
+	VPSRLD.BCST  $0x04, 64(SI), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z10, Z5, K2
 	VPCMPD       $0x01, Z10, Z4, K1
-	VPSRLD.BCST  $0x04, 64(SI), Z0
-	VPANDD       Z15, Z0, Z0
+	VPSRLD.BCST  $0x04, 128(SI), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z9, Z5, K2
 	VPCMPD       $0x01, Z9, Z4, K1
-	VPSRLD.BCST  $0x04, 128(SI), Z0
-	VPANDD       Z15, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z8, Z5, K2
-	VPCMPD       $0x01, Z8, Z4, K1
 	VPSRLD.BCST  $0x04, 192(SI), Z0
-	VPANDD       Z15, Z0, Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z3
 	VPBLENDMD    Z1, Z0, K1, Z2
-	VPANDD       Z7, Z5, Z1
-	VPANDD       Z7, Z4, Z0
+	VPANDD       Z8, Z5, Z1
+	VPANDD       Z8, Z4, Z0
 	VPSLLD       $0x03, Z1, Z1
 	VPSLLD       $0x03, Z0, Z0
 	VPSRLVD      Z1, Z3, Z1
 	VPSRLVD      Z0, Z2, Z0
-	VPANDD       Z6, Z1, Z1
-	VPANDD       Z6, Z0, Z0
-	VPSUBD       Z13, Z1, Z1
-	VPSUBD       Z13, Z0, Z0
+	VPANDD       Z7, Z1, Z1
+	VPANDD       Z7, Z0, Z0
+	VPSUBD       Z14, Z1, Z1
+	VPSUBD       Z14, Z0, Z0
 	VCVTDQ2PS    Z1, Z1
 	VCVTDQ2PS    Z0, Z2
 	VPBROADCASTW 512(BX), Y0
 	VCVTPH2PS    Y0, Z0
 	VMULPS       Z1, Z0, Z1
 	VMULPS       Z2, Z0, Z0
+	VMULPS       Z6, Z1, Z1
+	VMULPS       Z6, Z0, Z0
 	VMOVUPS      Z1, (DX)
 	VMOVUPS      Z0, 64(DX)
 
@@ -118,62 +121,64 @@ else3:
 	LEAQ         32(DI), AX
 	CMPQ         AX, R12
 	JGE          else5
-	VPANDD.BCST  256(SI), Z15, Z1
+	VPANDD.BCST  256(SI), Z16, Z1
+	VPCMPD       $0x01, Z15, Z5, K2
+	VPCMPD       $0x01, Z15, Z4, K1
+	VPANDD.BCST  320(SI), Z16, Z0
+	VPBLENDMD    Z1, Z0, K2, Z2
+	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z14, Z5, K2
 	VPCMPD       $0x01, Z14, Z4, K1
-	VPANDD.BCST  320(SI), Z15, Z0
-	VPBLENDMD    Z1, Z0, K2, Z2
+	VPANDD.BCST  384(SI), Z16, Z0
+	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z13, Z5, K2
 	VPCMPD       $0x01, Z13, Z4, K1
-	VPANDD.BCST  384(SI), Z15, Z0
+	VPANDD.BCST  448(SI), Z16, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z12, Z5, K2
 	VPCMPD       $0x01, Z12, Z4, K1
-	VPANDD.BCST  448(SI), Z15, Z0
+	VPSRLD.BCST  $0x04, 256(SI), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z11, Z5, K2
 	VPCMPD       $0x01, Z11, Z4, K1
-	VPSRLD.BCST  $0x04, 256(SI), Z0
-	VPANDD       Z15, Z0, Z0
+	VPSRLD.BCST  $0x04, 320(SI), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z10, Z5, K2
 	VPCMPD       $0x01, Z10, Z4, K1
-	VPSRLD.BCST  $0x04, 320(SI), Z0
-	VPANDD       Z15, Z0, Z0
+	VPSRLD.BCST  $0x04, 384(SI), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z9, Z5, K2
 	VPCMPD       $0x01, Z9, Z4, K1
-	VPSRLD.BCST  $0x04, 384(SI), Z0
-	VPANDD       Z15, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z8, Z5, K2
-	VPCMPD       $0x01, Z8, Z4, K1
 	VPSRLD.BCST  $0x04, 448(SI), Z0
-	VPANDD       Z15, Z0, Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z3
 	VPBLENDMD    Z1, Z0, K1, Z2
-	VPANDD       Z7, Z5, Z1
-	VPANDD       Z7, Z4, Z0
+	VPANDD       Z8, Z5, Z1
+	VPANDD       Z8, Z4, Z0
 	VPSLLD       $0x03, Z1, Z1
 	VPSLLD       $0x03, Z0, Z0
 	VPSRLVD      Z1, Z3, Z1
 	VPSRLVD      Z0, Z2, Z0
-	VPANDD       Z6, Z1, Z1
-	VPANDD       Z6, Z0, Z0
-	VPSUBD       Z13, Z1, Z1
-	VPSUBD       Z13, Z0, Z0
+	VPANDD       Z7, Z1, Z1
+	VPANDD       Z7, Z0, Z0
+	VPSUBD       Z14, Z1, Z1
+	VPSUBD       Z14, Z0, Z0
 	VCVTDQ2PS    Z1, Z1
 	VCVTDQ2PS    Z0, Z2
 	VPBROADCASTW 544(BX), Y0
 	VCVTPH2PS    Y0, Z0
 	VMULPS       Z1, Z0, Z1
 	VMULPS       Z2, Z0, Z0
+	VMULPS       Z6, Z1, Z1
+	VMULPS       Z6, Z0, Z0
 	VMOVUPS      Z1, 128(DX)
 	VMOVUPS      Z0, 192(DX)
 

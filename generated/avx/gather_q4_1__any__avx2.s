@@ -7,20 +7,20 @@
 // func gather_q4_1__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
 TEXT ·gather_q4_1__any__avx2(SB), NOSPLIT, $0-24
-	MOVQ lo+8(FP), R13
-	MOVQ hi+16(FP), R12
-	SUBQ R13, R12
+	MOVQ lo+8(FP), R14
+	MOVQ hi+16(FP), R13
+	SUBQ R14, R13
 	JLE  done
-	MOVQ a+0(FP), AX
-	MOVQ 104(AX), R11
-	MOVQ (AX), R10
+	MOVQ a+0(FP), R12
+	MOVQ 104(R12), R11
+	MOVQ (R12), R10
 	LEAQ 31(R11), R9
 	SHRQ $0x05, R9
-	MOVQ 8(AX), R8
-	MOVQ 16(AX), DI
+	MOVQ 8(R12), R8
+	MOVQ 16(R12), DI
 
 tile:
-	MOVLQSX (R10)(R13*4), CX
+	MOVLQSX (R10)(R14*4), CX
 	MOVQ    CX, AX
 	SHRQ    $0x04, AX
 	VMOVUPS gather_q4_1__any__avx2_data<>+0(SB), Y8
@@ -38,7 +38,7 @@ tile:
 	LEAQ    (R8)(AX*1), AX
 	LEAQ    (AX)(CX*2), DX
 	MOVQ    R11, AX
-	IMULQ   R13, AX
+	IMULQ   R14, AX
 	LEAQ    (DI)(AX*4), CX
 	XORQ    AX, AX
 	CMPQ    AX, R9
@@ -165,7 +165,12 @@ loop1:
 	VADDPS       Y0, Y3, Y3
 	VADDPS       Y0, Y2, Y2
 	VADDPS       Y0, Y1, Y1
-	VADDPS       Y0, Y4, Y0
+	VADDPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R12), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, (CX)
 	VMOVUPS      Y2, 32(CX)
 	VMOVUPS      Y1, 64(CX)
@@ -181,9 +186,9 @@ else3:
 	JLT  loop1
 
 end2:
-	DECQ R12
+	DECQ R13
 	JEQ  done
-	INCQ R13
+	INCQ R14
 	JMP  tile
 
 done:

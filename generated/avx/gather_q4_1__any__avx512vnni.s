@@ -17,17 +17,18 @@ TEXT ·gather_q4_1__any__avx512vnni(SB), NOSPLIT, $0-24
 	LEAQ         31(R11), R9
 	SHRQ         $0x05, R9
 	MOVQ         8(AX), R8
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+128(SB), Z15
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+132(SB), Z14
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+136(SB), Z13
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+140(SB), Z12
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+144(SB), Z11
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+148(SB), Z10
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+152(SB), Z9
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+156(SB), Z8
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+160(SB), Z7
-	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+164(SB), Z6
-	VPXORD       Z5, Z5, Z5
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+128(SB), Z16
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+132(SB), Z15
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+136(SB), Z14
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+140(SB), Z13
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+144(SB), Z12
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+148(SB), Z11
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+152(SB), Z10
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+156(SB), Z9
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+160(SB), Z8
+	VBROADCASTSS gather_q4_1__any__avx512vnni_data<>+164(SB), Z7
+	VPXORD       Z6, Z6, Z6
+	VBROADCASTSS 192(AX), Z5
 	MOVQ         16(AX), DI
 
 tile:
@@ -56,56 +57,56 @@ tile:
 loop1:
 	CMPQ         SI, R11
 	JGE          else3
-	VPANDD.BCST  (BX), Z15, Z1
+	VPANDD.BCST  (BX), Z16, Z1
+	VPCMPD       $0x01, Z15, Z4, K2
+	VPCMPD       $0x01, Z15, Z3, K1
+	VPANDD.BCST  64(BX), Z16, Z0
+	VPBLENDMD    Z1, Z0, K2, Z2
+	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z14, Z4, K2
 	VPCMPD       $0x01, Z14, Z3, K1
-	VPANDD.BCST  64(BX), Z15, Z0
-	VPBLENDMD    Z1, Z0, K2, Z2
+	VPANDD.BCST  128(BX), Z16, Z0
+	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z13, Z4, K2
 	VPCMPD       $0x01, Z13, Z3, K1
-	VPANDD.BCST  128(BX), Z15, Z0
+	VPANDD.BCST  192(BX), Z16, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z12, Z4, K2
 	VPCMPD       $0x01, Z12, Z3, K1
-	VPANDD.BCST  192(BX), Z15, Z0
+	VPSRLD.BCST  $0x04, (BX), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z11, Z4, K2
 	VPCMPD       $0x01, Z11, Z3, K1
-	VPSRLD.BCST  $0x04, (BX), Z0
-	VPANDD       Z15, Z0, Z0
+	VPSRLD.BCST  $0x04, 64(BX), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z10, Z4, K2
 	VPCMPD       $0x01, Z10, Z3, K1
-	VPSRLD.BCST  $0x04, 64(BX), Z0
-	VPANDD       Z15, Z0, Z0
+	VPSRLD.BCST  $0x04, 128(BX), Z0
+	VPANDD       Z16, Z0, Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z9, Z4, K2
 	VPCMPD       $0x01, Z9, Z3, K1
-	VPSRLD.BCST  $0x04, 128(BX), Z0
-	VPANDD       Z15, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z8, Z4, K2
-	VPCMPD       $0x01, Z8, Z3, K1
 	VPSRLD.BCST  $0x04, 192(BX), Z0
-	VPANDD       Z15, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z16
+	VPANDD       Z16, Z0, Z0
+	VPBLENDMD    Z2, Z0, K2, Z17
 	VPBLENDMD    Z1, Z0, K1, Z2
-	VPANDD       Z7, Z4, Z1
-	VPANDD       Z7, Z3, Z0
+	VPANDD       Z8, Z4, Z1
+	VPANDD       Z8, Z3, Z0
 	VPSLLD       $0x03, Z1, Z1
 	VPSLLD       $0x03, Z0, Z0
-	VPSRLVD      Z1, Z16, Z1
+	VPSRLVD      Z1, Z17, Z1
 	VPSRLVD      Z0, Z2, Z0
-	VPANDD       Z6, Z1, Z1
-	VPANDD       Z6, Z0, Z0
-	VPSUBD       Z5, Z1, Z1
-	VPSUBD       Z5, Z0, Z0
+	VPANDD       Z7, Z1, Z1
+	VPANDD       Z7, Z0, Z0
+	VPSUBD       Z6, Z1, Z1
+	VPSUBD       Z6, Z0, Z0
 	VCVTDQ2PS    Z1, Z1
 	VCVTDQ2PS    Z0, Z2
 	VPBROADCASTW 256(DX), Y0
@@ -116,6 +117,8 @@ loop1:
 	VCVTPH2PS    Y0, Z0
 	VADDPS       Z0, Z1, Z1
 	VADDPS       Z0, Z2, Z0
+	VMULPS       Z5, Z1, Z1
+	VMULPS       Z5, Z0, Z0
 	VMOVUPS      Z1, (CX)
 	VMOVUPS      Z0, 64(CX)
 

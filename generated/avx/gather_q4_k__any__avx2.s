@@ -6,21 +6,23 @@
 
 // func gather_q4_k__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
-TEXT ·gather_q4_k__any__avx2(SB), NOSPLIT, $0-24
+TEXT ·gather_q4_k__any__avx2(SB), NOSPLIT, $8-24
 	MOVQ lo+8(FP), R15
 	MOVQ hi+16(FP), R14
 	SUBQ R15, R14
 	JLE  done
-	MOVQ a+0(FP), AX
-	MOVQ 104(AX), R13
-	MOVQ (AX), R12
-	LEAQ 255(R13), R11
+	MOVQ a+0(FP), R13
+	MOVQ 104(R13), R12
+	MOVQ (R13), AX
+	MOVQ AX, (SP)
+	LEAQ 255(R12), R11
 	SHRQ $0x08, R11
-	MOVQ 8(AX), R10
-	MOVQ 16(AX), R9
+	MOVQ 8(R13), R10
+	MOVQ 16(R13), R9
 
 tile:
-	MOVLQSX (R12)(R15*4), R8
+	MOVQ    (SP), AX
+	MOVLQSX (AX)(R15*4), R8
 	MOVQ    R8, AX
 	SHRQ    $0x04, AX
 	VMOVUPS gather_q4_k__any__avx2_data<>+0(SB), Y8
@@ -37,7 +39,7 @@ tile:
 	LEAQ    (R10)(R8*1), CX
 	IMUL3Q  $+2368, DX, AX
 	LEAQ    (CX)(AX*1), BX
-	MOVQ    R13, AX
+	MOVQ    R12, AX
 	IMULQ   R15, AX
 	LEAQ    (R9)(AX*4), DX
 	XORQ    CX, CX
@@ -49,7 +51,7 @@ loop1:
 	VCVTPH2PS    X10, Y10
 	VPBROADCASTW 2336(DI), X9
 	VCVTPH2PS    X9, Y9
-	CMPQ         SI, R13
+	CMPQ         SI, R12
 	JGE          else3
 	VBROADCASTSS (DI)(R8*2), Y0
 	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y14
@@ -169,7 +171,12 @@ loop1:
 	VSUBPS       Y0, Y3, Y3
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, (DX)
 	VMOVUPS      Y2, 32(DX)
 	VMOVUPS      Y1, 64(DX)
@@ -177,7 +184,7 @@ loop1:
 
 else3:
 	LEAQ         32(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else5
 	VBROADCASTSS (DI)(R8*2), Y0
 	VPSRLD       $0x04, Y0, Y0
@@ -305,7 +312,12 @@ else3:
 	VSUBPS       Y0, Y3, Y3
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, 128(DX)
 	VMOVUPS      Y2, 160(DX)
 	VMOVUPS      Y1, 192(DX)
@@ -313,7 +325,7 @@ else3:
 
 else5:
 	LEAQ         64(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else7
 	VBROADCASTSS 512(DI)(R8*2), Y0
 	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y14
@@ -433,7 +445,12 @@ else5:
 	VSUBPS       Y0, Y3, Y3
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, 256(DX)
 	VMOVUPS      Y2, 288(DX)
 	VMOVUPS      Y1, 320(DX)
@@ -441,7 +458,7 @@ else5:
 
 else7:
 	LEAQ         96(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else9
 	VBROADCASTSS 512(DI)(R8*2), Y0
 	VPSRLD       $0x04, Y0, Y0
@@ -569,7 +586,12 @@ else7:
 	VSUBPS       Y0, Y3, Y3
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, 384(DX)
 	VMOVUPS      Y2, 416(DX)
 	VMOVUPS      Y1, 448(DX)
@@ -577,7 +599,7 @@ else7:
 
 else9:
 	LEAQ         128(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else11
 	VBROADCASTSS 1024(DI)(R8*2), Y0
 	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y14
@@ -697,7 +719,12 @@ else9:
 	VSUBPS       Y0, Y3, Y3
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, 512(DX)
 	VMOVUPS      Y2, 544(DX)
 	VMOVUPS      Y1, 576(DX)
@@ -705,7 +732,7 @@ else9:
 
 else11:
 	LEAQ         160(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else13
 	VBROADCASTSS 1024(DI)(R8*2), Y0
 	VPSRLD       $0x04, Y0, Y0
@@ -833,7 +860,12 @@ else11:
 	VSUBPS       Y0, Y3, Y3
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, 640(DX)
 	VMOVUPS      Y2, 672(DX)
 	VMOVUPS      Y1, 704(DX)
@@ -841,7 +873,7 @@ else11:
 
 else13:
 	LEAQ         192(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else15
 	VBROADCASTSS 1536(DI)(R8*2), Y0
 	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y14
@@ -961,7 +993,12 @@ else13:
 	VSUBPS       Y0, Y3, Y3
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, 768(DX)
 	VMOVUPS      Y2, 800(DX)
 	VMOVUPS      Y1, 832(DX)
@@ -969,7 +1006,7 @@ else13:
 
 else15:
 	LEAQ         224(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else17
 	VBROADCASTSS 1536(DI)(R8*2), Y0
 	VPSRLD       $0x04, Y0, Y0
@@ -1097,7 +1134,12 @@ else15:
 	VSUBPS       Y0, Y3, Y3
 	VSUBPS       Y0, Y2, Y2
 	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y0
+	VSUBPS       Y0, Y4, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, 896(DX)
 	VMOVUPS      Y2, 928(DX)
 	VMOVUPS      Y1, 960(DX)

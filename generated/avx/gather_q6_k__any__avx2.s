@@ -6,57 +6,61 @@
 
 // func gather_q6_k__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
-TEXT ·gather_q6_k__any__avx2(SB), NOSPLIT, $24-24
-	MOVQ lo+8(FP), R14
-	MOVQ hi+16(FP), AX
-	MOVQ AX, 8(SP)
-	SUBQ R14, 8(SP)
-	JLE  done
-	MOVQ a+0(FP), CX
-	MOVQ 104(CX), R13
-	MOVQ (CX), AX
+TEXT ·gather_q6_k__any__avx2(SB), NOSPLIT, $32-24
+	MOVQ lo+8(FP), AX
 	MOVQ AX, (SP)
-	LEAQ 255(R13), R12
-	SHRQ $0x08, R12
-	MOVQ 8(CX), R11
-	MOVQ 16(CX), AX
+	MOVQ hi+16(FP), AX
 	MOVQ AX, 16(SP)
+	MOVQ 16(SP), AX
+	SUBQ (SP), AX
+	MOVQ AX, 16(SP)
+	JLE  done
+	MOVQ a+0(FP), R13
+	MOVQ 104(R13), R12
+	MOVQ (R13), AX
+	MOVQ AX, 8(SP)
+	LEAQ 255(R12), R11
+	SHRQ $0x08, R11
+	MOVQ 8(R13), R10
+	MOVQ 16(R13), AX
+	MOVQ AX, 24(SP)
 
 tile:
 	XORQ  R15, R15
-	MOVQ  R13, CX
-	IMULQ R14, CX
-	MOVQ  16(SP), AX
-	LEAQ  (AX)(CX*4), R10
+	MOVQ  R12, CX
+	IMULQ (SP), CX
+	MOVQ  24(SP), AX
+	LEAQ  (AX)(CX*4), R14
 	XORQ  R9, R9
 
 slice:
-	MOVQ         (SP), AX
-	MOVLQSX      (AX)(R14*4), R8
+	MOVQ         (SP), CX
+	MOVQ         8(SP), AX
+	MOVLQSX      (AX)(CX*4), R8
 	MOVQ         R8, AX
 	SHRQ         $0x04, AX
 	VMOVD        R15, X0
 	VPBROADCASTD X0, Y0
 	VPADDD       gather_q6_k__any__avx2_data<>+0(SB), Y0, Y3
 	ANDQ         $+15, R8
-	MOVQ         R12, DX
+	MOVQ         R11, DX
 	IMULQ        AX, DX
 	IMUL3Q       $+3392, DX, AX
-	LEAQ         (R11)(AX*1), AX
+	LEAQ         (R10)(AX*1), AX
 	LEAQ         (AX)(R8*2), DI
 	XORQ         SI, SI
-	LEAQ         (R11)(R8*1), CX
+	LEAQ         (R10)(R8*1), CX
 	IMUL3Q       $+3392, DX, AX
 	LEAQ         (CX)(AX*1), BX
-	MOVQ         R10, DX
+	MOVQ         R14, DX
 	XORQ         CX, CX
-	CMPQ         CX, R12
+	CMPQ         CX, R11
 	JGE          end2
 
 loop1:
 	VPBROADCASTW 3328(DI), X4
 	VCVTPH2PS    X4, Y4
-	CMPQ         SI, R13
+	CMPQ         SI, R12
 	JGE          else3
 	VBROADCASTSS (DI)(R8*2), Y1
 	VBROADCASTSS 2048(DI)(R8*2), Y0
@@ -140,12 +144,14 @@ loop1:
 	VBLENDVPS    Y5, Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y0, Y1
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, (DX)
 
 else3:
 	LEAQ         32(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else5
 	VBROADCASTSS 512(DI)(R8*2), Y1
 	VBROADCASTSS 2048(DI)(R8*2), Y0
@@ -229,12 +235,14 @@ else3:
 	VBLENDVPS    Y5, Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y0, Y1
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, 128(DX)
 
 else5:
 	LEAQ         64(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else7
 	VBROADCASTSS (DI)(R8*2), Y0
 	VBROADCASTSS 2048(DI)(R8*2), Y2
@@ -318,12 +326,14 @@ else5:
 	VBLENDVPS    Y5, Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y0, Y1
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, 256(DX)
 
 else7:
 	LEAQ         96(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else9
 	VBROADCASTSS 512(DI)(R8*2), Y0
 	VBROADCASTSS 2048(DI)(R8*2), Y2
@@ -415,12 +425,14 @@ else7:
 	VBLENDVPS    Y5, Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y0, Y1
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, 384(DX)
 
 else9:
 	LEAQ         128(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else11
 	VBROADCASTSS 1024(DI)(R8*2), Y1
 	VBROADCASTSS 2560(DI)(R8*2), Y0
@@ -504,12 +516,14 @@ else9:
 	VBLENDVPS    Y5, Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y0, Y1
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, 512(DX)
 
 else11:
 	LEAQ         160(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else13
 	VBROADCASTSS 1536(DI)(R8*2), Y1
 	VBROADCASTSS 2560(DI)(R8*2), Y0
@@ -593,12 +607,14 @@ else11:
 	VBLENDVPS    Y5, Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y0, Y1
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, 640(DX)
 
 else13:
 	LEAQ         192(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else15
 	VBROADCASTSS 1024(DI)(R8*2), Y0
 	VBROADCASTSS 2560(DI)(R8*2), Y2
@@ -682,12 +698,14 @@ else13:
 	VBLENDVPS    Y5, Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y0, Y1
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, 768(DX)
 
 else15:
 	LEAQ         224(SI), AX
-	CMPQ         AX, R13
+	CMPQ         AX, R12
 	JGE          else17
 	VBROADCASTSS 1536(DI)(R8*2), Y0
 	VBROADCASTSS 2560(DI)(R8*2), Y2
@@ -779,7 +797,9 @@ else15:
 	VBLENDVPS    Y5, Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y0
+	VMULPS       Y2, Y0, Y1
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y1, Y0
 	VMOVUPS      Y0, 896(DX)
 
 else17:
@@ -788,20 +808,22 @@ else17:
 	ADDQ $+3392, BX
 	ADDQ $+1024, DX
 	ADDQ $+1, CX
-	CMPQ CX, R12
+	CMPQ CX, R11
 	JLT  loop1
 
 end2:
 	ADDQ $+8, R15
-	ADDQ $+32, R10
+	ADDQ $+32, R14
 	INCQ R9
 	CMPQ R9, $+4
 	JLT  slice
-	MOVQ 8(SP), AX
+	MOVQ 16(SP), AX
 	DECQ AX
-	MOVQ AX, 8(SP)
+	MOVQ AX, 16(SP)
 	JEQ  done
-	INCQ R14
+	MOVQ (SP), AX
+	INCQ AX
+	MOVQ AX, (SP)
 	JMP  tile
 
 done:

@@ -7,20 +7,20 @@
 // func gather_q8_0__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
 TEXT ·gather_q8_0__any__avx2(SB), NOSPLIT, $0-24
-	MOVQ lo+8(FP), R14
-	MOVQ hi+16(FP), R13
-	SUBQ R14, R13
+	MOVQ lo+8(FP), R15
+	MOVQ hi+16(FP), R14
+	SUBQ R15, R14
 	JLE  done
-	MOVQ a+0(FP), AX
-	MOVQ 104(AX), R12
-	MOVQ (AX), R11
+	MOVQ a+0(FP), R13
+	MOVQ 104(R13), R12
+	MOVQ (R13), R11
 	LEAQ 63(R12), R10
 	SHRQ $0x06, R10
-	MOVQ 8(AX), R9
-	MOVQ 16(AX), R8
+	MOVQ 8(R13), R9
+	MOVQ 16(R13), R8
 
 tile:
-	MOVLQSX (R11)(R14*4), CX
+	MOVLQSX (R11)(R15*4), CX
 	MOVQ    CX, AX
 	SHRQ    $0x04, AX
 	VMOVUPS gather_q8_0__any__avx2_data<>+0(SB), Y8
@@ -38,7 +38,7 @@ tile:
 	LEAQ    (R9)(AX*1), AX
 	LEAQ    (AX)(CX*2), BX
 	MOVQ    R12, AX
-	IMULQ   R14, AX
+	IMULQ   R15, AX
 	LEAQ    (R8)(AX*4), DX
 	XORQ    CX, CX
 	CMPQ    CX, R10
@@ -147,7 +147,12 @@ loop1:
 	VMULPS       Y3, Y0, Y3
 	VMULPS       Y2, Y0, Y2
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y0
+	VMULPS       Y4, Y0, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, (DX)
 	VMOVUPS      Y2, 32(DX)
 	VMOVUPS      Y1, 64(DX)
@@ -257,7 +262,12 @@ else3:
 	VMULPS       Y3, Y0, Y3
 	VMULPS       Y2, Y0, Y2
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y0
+	VMULPS       Y4, Y0, Y4
+	VBROADCASTSS 192(R13), Y0
+	VMULPS       Y0, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y0, Y1, Y1
+	VMULPS       Y0, Y4, Y0
 	VMOVUPS      Y3, 128(DX)
 	VMOVUPS      Y2, 160(DX)
 	VMOVUPS      Y1, 192(DX)
@@ -273,9 +283,9 @@ else5:
 	JLT  loop1
 
 end2:
-	DECQ R13
+	DECQ R14
 	JEQ  done
-	INCQ R14
+	INCQ R15
 	JMP  tile
 
 done:

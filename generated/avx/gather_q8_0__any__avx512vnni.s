@@ -17,16 +17,17 @@ TEXT ·gather_q8_0__any__avx512vnni(SB), NOSPLIT, $0-24
 	LEAQ         63(R12), R10
 	SHRQ         $0x06, R10
 	MOVQ         8(AX), R9
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+128(SB), Z15
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+132(SB), Z14
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+136(SB), Z13
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+140(SB), Z12
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+144(SB), Z11
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+148(SB), Z10
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+152(SB), Z9
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+156(SB), Z8
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+160(SB), Z7
-	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+164(SB), Z6
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+128(SB), Z16
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+132(SB), Z15
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+136(SB), Z14
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+140(SB), Z13
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+144(SB), Z12
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+148(SB), Z11
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+152(SB), Z10
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+156(SB), Z9
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+160(SB), Z8
+	VBROADCASTSS gather_q8_0__any__avx512vnni_data<>+164(SB), Z7
+	VBROADCASTSS 192(AX), Z6
 	MOVQ         16(AX), R8
 
 tile:
@@ -56,57 +57,59 @@ loop1:
 	CMPQ         DI, R12
 	JGE          else3
 	VBROADCASTSS (SI), Z1
-	VPCMPD       $0x01, Z15, Z5, K2
-	VPCMPD       $0x01, Z15, Z4, K1
+	VPCMPD       $0x01, Z16, Z5, K2
+	VPCMPD       $0x01, Z16, Z4, K1
 	VBROADCASTSS 64(SI), Z0
 	VPBLENDMD    Z1, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
+	VPCMPD       $0x01, Z15, Z5, K2
+	VPCMPD       $0x01, Z15, Z4, K1
+	VBROADCASTSS 128(SI), Z0
+	VPBLENDMD    Z2, Z0, K2, Z2
+	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z14, Z5, K2
 	VPCMPD       $0x01, Z14, Z4, K1
-	VBROADCASTSS 128(SI), Z0
+	VBROADCASTSS 192(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z13, Z5, K2
 	VPCMPD       $0x01, Z13, Z4, K1
-	VBROADCASTSS 192(SI), Z0
+	VBROADCASTSS 256(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z12, Z5, K2
 	VPCMPD       $0x01, Z12, Z4, K1
-	VBROADCASTSS 256(SI), Z0
+	VBROADCASTSS 320(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z11, Z5, K2
 	VPCMPD       $0x01, Z11, Z4, K1
-	VBROADCASTSS 320(SI), Z0
+	VBROADCASTSS 384(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z10, Z5, K2
 	VPCMPD       $0x01, Z10, Z4, K1
-	VBROADCASTSS 384(SI), Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z9, Z5, K2
-	VPCMPD       $0x01, Z9, Z4, K1
 	VBROADCASTSS 448(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z3
 	VPBLENDMD    Z1, Z0, K1, Z2
-	VPANDD       Z8, Z5, Z1
-	VPANDD       Z8, Z4, Z0
+	VPANDD       Z9, Z5, Z1
+	VPANDD       Z9, Z4, Z0
 	VPSLLD       $0x03, Z1, Z1
 	VPSLLD       $0x03, Z0, Z0
 	VPSRLVD      Z1, Z3, Z1
 	VPSRLVD      Z0, Z2, Z0
-	VPANDD       Z7, Z1, Z1
-	VPANDD       Z7, Z0, Z0
-	VPSUBD       Z6, Z1, Z1
-	VPSUBD       Z6, Z0, Z0
+	VPANDD       Z8, Z1, Z1
+	VPANDD       Z8, Z0, Z0
+	VPSUBD       Z7, Z1, Z1
+	VPSUBD       Z7, Z0, Z0
 	VCVTDQ2PS    Z1, Z1
 	VCVTDQ2PS    Z0, Z2
 	VPBROADCASTW 1024(BX), Y0
 	VCVTPH2PS    Y0, Z0
 	VMULPS       Z1, Z0, Z1
 	VMULPS       Z2, Z0, Z0
+	VMULPS       Z6, Z1, Z1
+	VMULPS       Z6, Z0, Z0
 	VMOVUPS      Z1, (DX)
 	VMOVUPS      Z0, 64(DX)
 
@@ -115,57 +118,59 @@ else3:
 	CMPQ         AX, R12
 	JGE          else5
 	VBROADCASTSS 512(SI), Z1
-	VPCMPD       $0x01, Z15, Z5, K2
-	VPCMPD       $0x01, Z15, Z4, K1
+	VPCMPD       $0x01, Z16, Z5, K2
+	VPCMPD       $0x01, Z16, Z4, K1
 	VBROADCASTSS 576(SI), Z0
 	VPBLENDMD    Z1, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
+	VPCMPD       $0x01, Z15, Z5, K2
+	VPCMPD       $0x01, Z15, Z4, K1
+	VBROADCASTSS 640(SI), Z0
+	VPBLENDMD    Z2, Z0, K2, Z2
+	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z14, Z5, K2
 	VPCMPD       $0x01, Z14, Z4, K1
-	VBROADCASTSS 640(SI), Z0
+	VBROADCASTSS 704(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z13, Z5, K2
 	VPCMPD       $0x01, Z13, Z4, K1
-	VBROADCASTSS 704(SI), Z0
+	VBROADCASTSS 768(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z12, Z5, K2
 	VPCMPD       $0x01, Z12, Z4, K1
-	VBROADCASTSS 768(SI), Z0
+	VBROADCASTSS 832(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z11, Z5, K2
 	VPCMPD       $0x01, Z11, Z4, K1
-	VBROADCASTSS 832(SI), Z0
+	VBROADCASTSS 896(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z2
 	VPBLENDMD    Z1, Z0, K1, Z1
 	VPCMPD       $0x01, Z10, Z5, K2
 	VPCMPD       $0x01, Z10, Z4, K1
-	VBROADCASTSS 896(SI), Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z9, Z5, K2
-	VPCMPD       $0x01, Z9, Z4, K1
 	VBROADCASTSS 960(SI), Z0
 	VPBLENDMD    Z2, Z0, K2, Z3
 	VPBLENDMD    Z1, Z0, K1, Z2
-	VPANDD       Z8, Z5, Z1
-	VPANDD       Z8, Z4, Z0
+	VPANDD       Z9, Z5, Z1
+	VPANDD       Z9, Z4, Z0
 	VPSLLD       $0x03, Z1, Z1
 	VPSLLD       $0x03, Z0, Z0
 	VPSRLVD      Z1, Z3, Z1
 	VPSRLVD      Z0, Z2, Z0
-	VPANDD       Z7, Z1, Z1
-	VPANDD       Z7, Z0, Z0
-	VPSUBD       Z6, Z1, Z1
-	VPSUBD       Z6, Z0, Z0
+	VPANDD       Z8, Z1, Z1
+	VPANDD       Z8, Z0, Z0
+	VPSUBD       Z7, Z1, Z1
+	VPSUBD       Z7, Z0, Z0
 	VCVTDQ2PS    Z1, Z1
 	VCVTDQ2PS    Z0, Z2
 	VPBROADCASTW 1056(BX), Y0
 	VCVTPH2PS    Y0, Z0
 	VMULPS       Z1, Z0, Z1
 	VMULPS       Z2, Z0, Z0
+	VMULPS       Z6, Z1, Z1
+	VMULPS       Z6, Z0, Z0
 	VMOVUPS      Z1, 128(DX)
 	VMOVUPS      Z0, 192(DX)
 

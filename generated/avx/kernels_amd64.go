@@ -13,8 +13,7 @@ func Kernels() []kernel.Kernel {
 			Name: kernel.Name{Op: "add", Config: "any", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "x", Slot: 0, Type: "f32", Access: "in"},
-				{Name: "y", Slot: 1, Type: "f32", Access: "in"},
-				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
+				{Name: "out", Slot: 1, Type: "f32", Access: "inout"},
 				{Name: "n", Kind: kernel.Int, Slot: 0},
 			},
 			Source: "elementwise.go",
@@ -227,6 +226,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -241,6 +241,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -255,6 +256,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -269,6 +271,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -283,6 +286,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -297,6 +301,37 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
+			},
+			Source: "gather.go",
+		},
+		{
+			Func: gather_q5_0__any__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Name: kernel.Name{Op: "gather_q5_0", Config: "any", Arch: "avx2"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "ids", Slot: 0, Type: "i32", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
+			},
+			Source: "gather.go",
+		},
+		{
+			Func: gather_q5_1__any__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Name: kernel.Name{Op: "gather_q5_1", Config: "any", Arch: "avx2"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "ids", Slot: 0, Type: "i32", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -311,6 +346,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -325,6 +361,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -339,6 +376,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -786,6 +824,150 @@ func Kernels() []kernel.Kernel {
 			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q4_k",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 256,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m1__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m1", Arch: "avx2"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 64,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m2__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m2", Arch: "avx2"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 128,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m3__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m3", Arch: "avx2"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 192,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m4__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m4", Arch: "avx2"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 256,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m1__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m1", Arch: "avx2"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 64,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m2__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m2", Arch: "avx2"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 128,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m3__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m3", Arch: "avx2"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 192,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m4__avx2,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m4", Arch: "avx2"},
+			Pack: "pack_q5_1",
 			Params: []kernel.Param{
 				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
 				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
@@ -1250,6 +1432,20 @@ func Kernels() []kernel.Kernel {
 			Source: "round.go",
 		},
 		{
+			Func: shortconv__any__avx2,
+			Grid: []kernel.Axis{{Slot: 1, Tile: 32}},
+			Name: kernel.Name{Op: "shortconv", Config: "any", Arch: "avx2"},
+			Params: []kernel.Param{
+				{Name: "bcx", Slot: 0, Type: "f32", Access: "in"},
+				{Name: "w", Slot: 1, Type: "f32", Access: "in"},
+				{Name: "state", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "out", Slot: 3, Type: "f32", Access: "out"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "d", Kind: kernel.Int, Slot: 1},
+			},
+			Source: "shortconv.go",
+		},
+		{
 			Func: silu_mul__any__avx2,
 			Grid: []kernel.Axis{{Slot: 0, Tile: 1024}},
 			Name: kernel.Name{Op: "silu_mul", Config: "any", Arch: "avx2"},
@@ -1597,6 +1793,150 @@ func Kernels() []kernel.Kernel {
 			Source: "gemm.go",
 		},
 		{
+			Func: gemm_q5_0__m1__avxvnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m1", Arch: "avxvnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 64,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m2__avxvnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m2", Arch: "avxvnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 128,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m3__avxvnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m3", Arch: "avxvnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 192,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m4__avxvnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m4", Arch: "avxvnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 256,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m1__avxvnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m1", Arch: "avxvnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 64,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m2__avxvnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m2", Arch: "avxvnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 128,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m3__avxvnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m3", Arch: "avxvnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 192,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m4__avxvnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m4", Arch: "avxvnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 256,
+			Source: "gemm.go",
+		},
+		{
 			Func: gemm_q5_k__m1__avxvnni,
 			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m1", Arch: "avxvnni"},
@@ -1818,8 +2158,7 @@ func Kernels() []kernel.Kernel {
 			Name: kernel.Name{Op: "add", Config: "any", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "x", Slot: 0, Type: "f32", Access: "in"},
-				{Name: "y", Slot: 1, Type: "f32", Access: "in"},
-				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
+				{Name: "out", Slot: 1, Type: "f32", Access: "inout"},
 				{Name: "n", Kind: kernel.Int, Slot: 0},
 			},
 			Source: "elementwise.go",
@@ -2116,6 +2455,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2130,6 +2470,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2144,6 +2485,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2158,6 +2500,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2172,6 +2515,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2186,6 +2530,37 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
+			},
+			Source: "gather.go",
+		},
+		{
+			Func: gather_q5_0__any__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Name: kernel.Name{Op: "gather_q5_0", Config: "any", Arch: "avx512vnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "ids", Slot: 0, Type: "i32", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
+			},
+			Source: "gather.go",
+		},
+		{
+			Func: gather_q5_1__any__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Name: kernel.Name{Op: "gather_q5_1", Config: "any", Arch: "avx512vnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "ids", Slot: 0, Type: "i32", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2200,6 +2575,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2214,6 +2590,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2228,6 +2605,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "out", Slot: 2, Type: "f32", Access: "out"},
 				{Name: "m", Kind: kernel.Int, Slot: 0},
 				{Name: "k", Kind: kernel.Int, Slot: 1},
+				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
 			Source: "gather.go",
 		},
@@ -2905,6 +3283,222 @@ func Kernels() []kernel.Kernel {
 			Source: "gemm.go",
 		},
 		{
+			Func: gemm_q5_0__m12__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m12", Arch: "avx512vnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 768,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m1__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m1", Arch: "avx512vnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 64,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m2__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m2", Arch: "avx512vnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 128,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m3__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m3", Arch: "avx512vnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 192,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m4__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m4", Arch: "avx512vnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 256,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_0__m8__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_0", Config: "m8", Arch: "avx512vnni"},
+			Pack: "pack_q5_0",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 512,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m12__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m12", Arch: "avx512vnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 768,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m1__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m1", Arch: "avx512vnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 64,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m2__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m2", Arch: "avx512vnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 128,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m3__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m3", Arch: "avx512vnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 192,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m4__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m4", Arch: "avx512vnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 256,
+			Source: "gemm.go",
+		},
+		{
+			Func: gemm_q5_1__m8__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Name: kernel.Name{Op: "gemm_q5_1", Config: "m8", Arch: "avx512vnni"},
+			Pack: "pack_q5_1",
+			Params: []kernel.Param{
+				{Name: "act", Slot: 0, Type: "i8", Access: "in"},
+				{Name: "w", Slot: 1, Type: "u8", Access: "in"},
+				{Name: "out", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "n", Kind: kernel.Int, Slot: 1},
+				{Name: "k", Kind: kernel.Int, Slot: 2},
+				{Name: "ldo", Kind: kernel.Int, Slot: 3},
+				{Name: "add", Kind: kernel.Int, Slot: 4},
+			},
+			Shared: 512,
+			Source: "gemm.go",
+		},
+		{
 			Func: gemm_q5_k__m12__avx512vnni,
 			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m12", Arch: "avx512vnni"},
@@ -3463,6 +4057,20 @@ func Kernels() []kernel.Kernel {
 			Source: "round.go",
 		},
 		{
+			Func: shortconv__any__avx512vnni,
+			Grid: []kernel.Axis{{Slot: 1, Tile: 32}},
+			Name: kernel.Name{Op: "shortconv", Config: "any", Arch: "avx512vnni"},
+			Params: []kernel.Param{
+				{Name: "bcx", Slot: 0, Type: "f32", Access: "in"},
+				{Name: "w", Slot: 1, Type: "f32", Access: "in"},
+				{Name: "state", Slot: 2, Type: "f32", Access: "inout"},
+				{Name: "out", Slot: 3, Type: "f32", Access: "out"},
+				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "d", Kind: kernel.Int, Slot: 1},
+			},
+			Source: "shortconv.go",
+		},
+		{
 			Func: silu_mul__any__avx512vnni,
 			Grid: []kernel.Axis{{Slot: 0, Tile: 1024}},
 			Name: kernel.Name{Op: "silu_mul", Config: "any", Arch: "avx512vnni"},
@@ -3646,6 +4254,12 @@ func gather_q4_1__any__avx2(a *kernel.Args, lo, hi int)
 func gather_q4_k__any__avx2(a *kernel.Args, lo, hi int)
 
 //go:noescape
+func gather_q5_0__any__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gather_q5_1__any__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
 func gather_q5_k__any__avx2(a *kernel.Args, lo, hi int)
 
 //go:noescape
@@ -3733,6 +4347,30 @@ func gemm_q4_k__m3__avx2(a *kernel.Args, lo, hi int)
 func gemm_q4_k__m4__avx2(a *kernel.Args, lo, hi int)
 
 //go:noescape
+func gemm_q5_0__m1__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m2__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m3__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m4__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m1__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m2__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m3__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m4__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
 func gemm_q5_k__m1__avx2(a *kernel.Args, lo, hi int)
 
 //go:noescape
@@ -3811,6 +4449,9 @@ func round__r13__avx2(a *kernel.Args, lo, hi int)
 func round__r16__avx2(a *kernel.Args, lo, hi int)
 
 //go:noescape
+func shortconv__any__avx2(a *kernel.Args, lo, hi int)
+
+//go:noescape
 func silu_mul__any__avx2(a *kernel.Args, lo, hi int)
 
 //go:noescape
@@ -3875,6 +4516,30 @@ func gemm_q4_k__m3__avxvnni(a *kernel.Args, lo, hi int)
 
 //go:noescape
 func gemm_q4_k__m4__avxvnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m1__avxvnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m2__avxvnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m3__avxvnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m4__avxvnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m1__avxvnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m2__avxvnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m3__avxvnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m4__avxvnni(a *kernel.Args, lo, hi int)
 
 //go:noescape
 func gemm_q5_k__m1__avxvnni(a *kernel.Args, lo, hi int)
@@ -3974,6 +4639,12 @@ func gather_q4_1__any__avx512vnni(a *kernel.Args, lo, hi int)
 
 //go:noescape
 func gather_q4_k__any__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gather_q5_0__any__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gather_q5_1__any__avx512vnni(a *kernel.Args, lo, hi int)
 
 //go:noescape
 func gather_q5_k__any__avx512vnni(a *kernel.Args, lo, hi int)
@@ -4099,6 +4770,42 @@ func gemm_q4_k__m4__avx512vnni(a *kernel.Args, lo, hi int)
 func gemm_q4_k__m8__avx512vnni(a *kernel.Args, lo, hi int)
 
 //go:noescape
+func gemm_q5_0__m12__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m1__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m2__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m3__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m4__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_0__m8__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m12__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m1__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m2__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m3__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m4__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func gemm_q5_1__m8__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
 func gemm_q5_k__m12__avx512vnni(a *kernel.Args, lo, hi int)
 
 //go:noescape
@@ -4193,6 +4900,9 @@ func round__r13__avx512vnni(a *kernel.Args, lo, hi int)
 
 //go:noescape
 func round__r16__avx512vnni(a *kernel.Args, lo, hi int)
+
+//go:noescape
+func shortconv__any__avx512vnni(a *kernel.Args, lo, hi int)
 
 //go:noescape
 func silu_mul__any__avx512vnni(a *kernel.Args, lo, hi int)

@@ -13,8 +13,7 @@ func add__any__portable(a *kernel.Args, lo, hi int) {
 		return
 	}
 	px := a.Buf[0]
-	py := a.Buf[1]
-	pout := a.Buf[2]
+	pout := a.Buf[1]
 	nn := int(a.Int[0])
 	t0 := lo
 	for ; lo < hi; lo++ {
@@ -26,11 +25,11 @@ func add__any__portable(a *kernel.Args, lo, hi int) {
 				v12 := v11 < nn
 				var v13 float32
 				if v12 {
-					v13 = *(*float32)(unsafe.Add(px, v11*4))
+					v13 = *(*float32)(unsafe.Add(pout, v11*4))
 				}
 				var v14 float32
 				if v12 {
-					v14 = *(*float32)(unsafe.Add(py, v11*4))
+					v14 = *(*float32)(unsafe.Add(px, v11*4))
 				}
 				if v12 {
 					*(*float32)(unsafe.Add(pout, v11*4)) = v13 + v14

@@ -16,12 +16,13 @@ func gather_f32__any__portable(a *kernel.Args, lo, hi int) {
 	pw := a.Buf[1]
 	pout := a.Buf[2]
 	nk := int(a.Int[1])
+	fscale := a.F32[0]
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v5 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v8 := (v5 >> 4) * nk
-		for v10 := 0; v10 < nk; v10 += 1 {
-			*(*float32)(unsafe.Add(pout, ((t0*nk)+v10)*4)) = *(*float32)(unsafe.Add(pw, (((v8+v10)*16)+(v5&15))*4))
+		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
+		v9 := (v6 >> 4) * nk
+		for v11 := 0; v11 < nk; v11 += 1 {
+			*(*float32)(unsafe.Add(pout, ((t0*nk)+v11)*4)) = float32(*(*float32)(unsafe.Add(pw, (((v9+v11)*16)+(v6&15))*4)) * fscale)
 		}
 		t0++
 	}

@@ -17,51 +17,54 @@ func gather_q4_0__any__portable(a *kernel.Args, lo, hi int) {
 	pw := a.Buf[1]
 	pout := a.Buf[2]
 	nk := int(a.Int[1])
+	fscale := a.F32[0]
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v5 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v10 := (nk + 63) >> 6
-		v13 := (v5 >> 4) * v10
+		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
+		v11 := (nk + 63) >> 6
+		v14 := (v6 >> 4) * v11
 		for range 32 {
 		}
-		for v17 := 0; v17 < v10; v17 += 1 {
-			v20 := (v13 + v17) * 576
-			v22 := v5 & 15
-			v24 := v17 * 64
-			if v24 < nk {
-				v30 := (v20 >> 2) + v22
-				v36 := ((*(*uint32)(unsafe.Add(pw, v30*4))) & 0xF0F0F0F)
-				v52 := ((*(*uint32)(unsafe.Add(pw, v30*4+64))) & 0xF0F0F0F)
-				v69 := ((*(*uint32)(unsafe.Add(pw, v30*4+128))) & 0xF0F0F0F)
-				v86 := ((*(*uint32)(unsafe.Add(pw, v30*4+192))) & 0xF0F0F0F)
-				v101 := (((*(*uint32)(unsafe.Add(pw, v30*4))) >> 4) & 0xF0F0F0F)
-				v120 := (((*(*uint32)(unsafe.Add(pw, v30*4+64))) >> 4) & 0xF0F0F0F)
-				v139 := (((*(*uint32)(unsafe.Add(pw, v30*4+128))) >> 4) & 0xF0F0F0F)
-				v158 := (((*(*uint32)(unsafe.Add(pw, v30*4+192))) >> 4) & 0xF0F0F0F)
-				v180 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v20>>1)+v22)*2+512)))
-				v183 := (t0 * nk) + v24
+		for v18 := 0; v18 < v11; v18 += 1 {
+			v21 := (v14 + v18) * 576
+			v23 := v6 & 15
+			v25 := v18 * 64
+			if v25 < nk {
+				v31 := (v21 >> 2) + v23
+				v37 := ((*(*uint32)(unsafe.Add(pw, v31*4))) & 0xF0F0F0F)
+				v53 := ((*(*uint32)(unsafe.Add(pw, v31*4+64))) & 0xF0F0F0F)
+				v70 := ((*(*uint32)(unsafe.Add(pw, v31*4+128))) & 0xF0F0F0F)
+				v87 := ((*(*uint32)(unsafe.Add(pw, v31*4+192))) & 0xF0F0F0F)
+				v102 := (((*(*uint32)(unsafe.Add(pw, v31*4))) >> 4) & 0xF0F0F0F)
+				v121 := (((*(*uint32)(unsafe.Add(pw, v31*4+64))) >> 4) & 0xF0F0F0F)
+				v140 := (((*(*uint32)(unsafe.Add(pw, v31*4+128))) >> 4) & 0xF0F0F0F)
+				v159 := (((*(*uint32)(unsafe.Add(pw, v31*4+192))) >> 4) & 0xF0F0F0F)
+				v181 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+512)))
+				v184 := (t0 * nk) + v25
 				for l := range 32 {
-					v15 := int32(l)
-					v121 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v36, v52), v69), v86), v101), v120)
-					*(*float32)(unsafe.Add(pout, (v183+l)*4)) = float32(v180 * float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v121, v139), v158)>>uint32((v15&3)<<3))&0xFF)-8))
+					v16 := int32(l)
+					v122 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v37, v53), v70), v87), v102), v121)
+					v187 := float32(float32(v181*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v122, v140), v159)>>uint32((v16&3)<<3))&0xFF)-8)) * fscale)
+					*(*float32)(unsafe.Add(pout, (v184+l)*4)) = v187
 				}
 			}
-			if (v24 + 32) < nk {
-				v198 := (v20 >> 2) + v22
-				v205 := ((*(*uint32)(unsafe.Add(pw, v198*4+256))) & 0xF0F0F0F)
-				v221 := ((*(*uint32)(unsafe.Add(pw, v198*4+320))) & 0xF0F0F0F)
-				v238 := ((*(*uint32)(unsafe.Add(pw, v198*4+384))) & 0xF0F0F0F)
-				v255 := ((*(*uint32)(unsafe.Add(pw, v198*4+448))) & 0xF0F0F0F)
-				v274 := (((*(*uint32)(unsafe.Add(pw, v198*4+256))) >> 4) & 0xF0F0F0F)
-				v293 := (((*(*uint32)(unsafe.Add(pw, v198*4+320))) >> 4) & 0xF0F0F0F)
-				v312 := (((*(*uint32)(unsafe.Add(pw, v198*4+384))) >> 4) & 0xF0F0F0F)
-				v331 := (((*(*uint32)(unsafe.Add(pw, v198*4+448))) >> 4) & 0xF0F0F0F)
-				v353 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v20>>1)+v22)*2+544)))
-				v357 := (t0 * nk) + v24
+			if (v25 + 32) < nk {
+				v200 := (v21 >> 2) + v23
+				v207 := ((*(*uint32)(unsafe.Add(pw, v200*4+256))) & 0xF0F0F0F)
+				v223 := ((*(*uint32)(unsafe.Add(pw, v200*4+320))) & 0xF0F0F0F)
+				v240 := ((*(*uint32)(unsafe.Add(pw, v200*4+384))) & 0xF0F0F0F)
+				v257 := ((*(*uint32)(unsafe.Add(pw, v200*4+448))) & 0xF0F0F0F)
+				v276 := (((*(*uint32)(unsafe.Add(pw, v200*4+256))) >> 4) & 0xF0F0F0F)
+				v295 := (((*(*uint32)(unsafe.Add(pw, v200*4+320))) >> 4) & 0xF0F0F0F)
+				v314 := (((*(*uint32)(unsafe.Add(pw, v200*4+384))) >> 4) & 0xF0F0F0F)
+				v333 := (((*(*uint32)(unsafe.Add(pw, v200*4+448))) >> 4) & 0xF0F0F0F)
+				v355 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+544)))
+				v359 := (t0 * nk) + v25
 				for l := range 32 {
-					v15 := int32(l)
-					v294 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v205, v221), v238), v255), v274), v293)
-					*(*float32)(unsafe.Add(pout, (v357+l)*4+128)) = float32(v353 * float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v294, v312), v331)>>uint32((v15&3)<<3))&0xFF)-8))
+					v16 := int32(l)
+					v296 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v207, v223), v240), v257), v276), v295)
+					v365 := float32(float32(v355*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v296, v314), v333)>>uint32((v16&3)<<3))&0xFF)-8)) * fscale)
+					*(*float32)(unsafe.Add(pout, (v359+l)*4+128)) = v365
 				}
 			}
 		}

@@ -17,36 +17,37 @@ func gather_q4_1__any__portable(a *kernel.Args, lo, hi int) {
 	pw := a.Buf[1]
 	pout := a.Buf[2]
 	nk := int(a.Int[1])
+	fscale := a.F32[0]
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v5 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v10 := (nk + 31) >> 5
-		v13 := (v5 >> 4) * v10
+		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
+		v11 := (nk + 31) >> 5
+		v14 := (v6 >> 4) * v11
 		for range 32 {
 		}
-		for v17 := 0; v17 < v10; v17 += 1 {
-			v20 := (v13 + v17) * 320
-			v22 := v5 & 15
-			v24 := v17 * 32
-			if v24 < nk {
-				v30 := (v20 >> 2) + v22
-				v36 := ((*(*uint32)(unsafe.Add(pw, v30*4))) & 0xF0F0F0F)
-				v52 := ((*(*uint32)(unsafe.Add(pw, v30*4+64))) & 0xF0F0F0F)
-				v69 := ((*(*uint32)(unsafe.Add(pw, v30*4+128))) & 0xF0F0F0F)
-				v86 := ((*(*uint32)(unsafe.Add(pw, v30*4+192))) & 0xF0F0F0F)
-				v101 := (((*(*uint32)(unsafe.Add(pw, v30*4))) >> 4) & 0xF0F0F0F)
-				v120 := (((*(*uint32)(unsafe.Add(pw, v30*4+64))) >> 4) & 0xF0F0F0F)
-				v139 := (((*(*uint32)(unsafe.Add(pw, v30*4+128))) >> 4) & 0xF0F0F0F)
-				v158 := (((*(*uint32)(unsafe.Add(pw, v30*4+192))) >> 4) & 0xF0F0F0F)
-				v178 := (v20 >> 1) + v22
-				v180 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v178*2+256)))
-				v190 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v178*2+288)))
-				v193 := (t0 * nk) + v24
+		for v18 := 0; v18 < v11; v18 += 1 {
+			v21 := (v14 + v18) * 320
+			v23 := v6 & 15
+			v25 := v18 * 32
+			if v25 < nk {
+				v31 := (v21 >> 2) + v23
+				v37 := ((*(*uint32)(unsafe.Add(pw, v31*4))) & 0xF0F0F0F)
+				v53 := ((*(*uint32)(unsafe.Add(pw, v31*4+64))) & 0xF0F0F0F)
+				v70 := ((*(*uint32)(unsafe.Add(pw, v31*4+128))) & 0xF0F0F0F)
+				v87 := ((*(*uint32)(unsafe.Add(pw, v31*4+192))) & 0xF0F0F0F)
+				v102 := (((*(*uint32)(unsafe.Add(pw, v31*4))) >> 4) & 0xF0F0F0F)
+				v121 := (((*(*uint32)(unsafe.Add(pw, v31*4+64))) >> 4) & 0xF0F0F0F)
+				v140 := (((*(*uint32)(unsafe.Add(pw, v31*4+128))) >> 4) & 0xF0F0F0F)
+				v159 := (((*(*uint32)(unsafe.Add(pw, v31*4+192))) >> 4) & 0xF0F0F0F)
+				v179 := (v21 >> 1) + v23
+				v181 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v179*2+256)))
+				v191 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v179*2+288)))
+				v194 := (t0 * nk) + v25
 				for l := range 32 {
-					v15 := int32(l)
-					v121 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v36, v52), v69), v86), v101), v120)
-					v191 := float32(v180*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v121, v139), v158)>>uint32((v15&3)<<3))&0xFF)-0)) + v190
-					*(*float32)(unsafe.Add(pout, (v193+l)*4)) = v191
+					v16 := int32(l)
+					v122 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v37, v53), v70), v87), v102), v121)
+					v192 := float32(v181*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v122, v140), v159)>>uint32((v16&3)<<3))&0xFF)-0)) + v191
+					*(*float32)(unsafe.Add(pout, (v194+l)*4)) = float32(v192 * fscale)
 				}
 			}
 		}

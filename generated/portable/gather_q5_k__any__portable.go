@@ -17,186 +17,187 @@ func gather_q5_k__any__portable(a *kernel.Args, lo, hi int) {
 	pw := a.Buf[1]
 	pout := a.Buf[2]
 	nk := int(a.Int[1])
+	fscale := a.F32[0]
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v5 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v10 := (nk + 255) >> 8
-		v13 := (v5 >> 4) * v10
+		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
+		v11 := (nk + 255) >> 8
+		v14 := (v6 >> 4) * v11
 		for range 32 {
 		}
-		for v17 := 0; v17 < v10; v17 += 1 {
-			v20 := (v13 + v17) * 2880
-			v22 := v5 & 15
-			v29 := (v20 >> 1) + v22
-			v31 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v29*2+2816)))
-			v40 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v29*2+2848)))
-			v42 := v17 * 256
-			if v42 < nk {
-				v51 := (v20 >> 2) + v22
-				v71 := (((*(*uint32)(unsafe.Add(pw, v51*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v51*4+2048))) & 0x1010101) << 4))
-				v104 := (((*(*uint32)(unsafe.Add(pw, v51*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v51*4+2112))) & 0x1010101) << 4))
-				v138 := (((*(*uint32)(unsafe.Add(pw, v51*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v51*4+2176))) & 0x1010101) << 4))
-				v172 := (((*(*uint32)(unsafe.Add(pw, v51*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v51*4+2240))) & 0x1010101) << 4))
-				v206 := (((*(*uint32)(unsafe.Add(pw, v51*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v51*4+2304))) & 0x1010101) << 4))
-				v240 := (((*(*uint32)(unsafe.Add(pw, v51*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v51*4+2368))) & 0x1010101) << 4))
-				v274 := (((*(*uint32)(unsafe.Add(pw, v51*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v51*4+2432))) & 0x1010101) << 4))
-				v308 := (((*(*uint32)(unsafe.Add(pw, v51*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v51*4+2496))) & 0x1010101) << 4))
-				v327 := v20 + v22
-				v331 := float32(v31 * float32(int32(*(*uint8)(unsafe.Add(pw, v327+2560)))))
-				v342 := float32(v40 * float32(int32(*(*uint8)(unsafe.Add(pw, v327+2688)))))
-				v345 := (t0 * nk) + v42
+		for v18 := 0; v18 < v11; v18 += 1 {
+			v21 := (v14 + v18) * 2880
+			v23 := v6 & 15
+			v30 := (v21 >> 1) + v23
+			v32 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v30*2+2816)))
+			v41 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v30*2+2848)))
+			v43 := v18 * 256
+			if v43 < nk {
+				v52 := (v21 >> 2) + v23
+				v72 := (((*(*uint32)(unsafe.Add(pw, v52*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2048))) & 0x1010101) << 4))
+				v105 := (((*(*uint32)(unsafe.Add(pw, v52*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2112))) & 0x1010101) << 4))
+				v139 := (((*(*uint32)(unsafe.Add(pw, v52*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2176))) & 0x1010101) << 4))
+				v173 := (((*(*uint32)(unsafe.Add(pw, v52*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2240))) & 0x1010101) << 4))
+				v207 := (((*(*uint32)(unsafe.Add(pw, v52*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2304))) & 0x1010101) << 4))
+				v241 := (((*(*uint32)(unsafe.Add(pw, v52*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2368))) & 0x1010101) << 4))
+				v275 := (((*(*uint32)(unsafe.Add(pw, v52*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2432))) & 0x1010101) << 4))
+				v309 := (((*(*uint32)(unsafe.Add(pw, v52*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2496))) & 0x1010101) << 4))
+				v328 := v21 + v23
+				v332 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v328+2560)))))
+				v343 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v328+2688)))))
+				v346 := (t0 * nk) + v43
 				for l := range 32 {
-					v15 := int32(l)
-					v241 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v71, v104), v138), v172), v206), v240)
-					v343 := float32(v331*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v241, v274), v308)>>uint32((v15&3)<<3))&0xFF)-0)) - v342
-					*(*float32)(unsafe.Add(pout, (v345+l)*4)) = v343
+					v16 := int32(l)
+					v242 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v72, v105), v139), v173), v207), v241)
+					v344 := float32(v332*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v242, v275), v309)>>uint32((v16&3)<<3))&0xFF)-0)) - v343
+					*(*float32)(unsafe.Add(pout, (v346+l)*4)) = float32(v344 * fscale)
 				}
 			}
-			if (v42 + 32) < nk {
-				v360 := (v20 >> 2) + v22
-				v382 := ((((*(*uint32)(unsafe.Add(pw, v360*4))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v360*4+2048))) & 0x2020202) << 3))
-				v417 := ((((*(*uint32)(unsafe.Add(pw, v360*4+64))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v360*4+2112))) & 0x2020202) << 3))
-				v453 := ((((*(*uint32)(unsafe.Add(pw, v360*4+128))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v360*4+2176))) & 0x2020202) << 3))
-				v489 := ((((*(*uint32)(unsafe.Add(pw, v360*4+192))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v360*4+2240))) & 0x2020202) << 3))
-				v525 := ((((*(*uint32)(unsafe.Add(pw, v360*4+256))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v360*4+2304))) & 0x2020202) << 3))
-				v561 := ((((*(*uint32)(unsafe.Add(pw, v360*4+320))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v360*4+2368))) & 0x2020202) << 3))
-				v597 := ((((*(*uint32)(unsafe.Add(pw, v360*4+384))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v360*4+2432))) & 0x2020202) << 3))
-				v633 := ((((*(*uint32)(unsafe.Add(pw, v360*4+448))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v360*4+2496))) & 0x2020202) << 3))
-				v652 := v20 + v22
-				v656 := float32(v31 * float32(int32(*(*uint8)(unsafe.Add(pw, v652+2576)))))
-				v667 := float32(v40 * float32(int32(*(*uint8)(unsafe.Add(pw, v652+2704)))))
-				v671 := (t0 * nk) + v42
+			if (v43 + 32) < nk {
+				v362 := (v21 >> 2) + v23
+				v384 := ((((*(*uint32)(unsafe.Add(pw, v362*4))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2048))) & 0x2020202) << 3))
+				v419 := ((((*(*uint32)(unsafe.Add(pw, v362*4+64))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2112))) & 0x2020202) << 3))
+				v455 := ((((*(*uint32)(unsafe.Add(pw, v362*4+128))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2176))) & 0x2020202) << 3))
+				v491 := ((((*(*uint32)(unsafe.Add(pw, v362*4+192))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2240))) & 0x2020202) << 3))
+				v527 := ((((*(*uint32)(unsafe.Add(pw, v362*4+256))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2304))) & 0x2020202) << 3))
+				v563 := ((((*(*uint32)(unsafe.Add(pw, v362*4+320))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2368))) & 0x2020202) << 3))
+				v599 := ((((*(*uint32)(unsafe.Add(pw, v362*4+384))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2432))) & 0x2020202) << 3))
+				v635 := ((((*(*uint32)(unsafe.Add(pw, v362*4+448))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2496))) & 0x2020202) << 3))
+				v654 := v21 + v23
+				v658 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v654+2576)))))
+				v669 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v654+2704)))))
+				v673 := (t0 * nk) + v43
 				for l := range 32 {
-					v15 := int32(l)
-					v562 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v382, v417), v453), v489), v525), v561)
-					v668 := float32(v656*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v562, v597), v633)>>uint32((v15&3)<<3))&0xFF)-0)) - v667
-					*(*float32)(unsafe.Add(pout, (v671+l)*4+128)) = v668
+					v16 := int32(l)
+					v564 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v384, v419), v455), v491), v527), v563)
+					v670 := float32(v658*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v564, v599), v635)>>uint32((v16&3)<<3))&0xFF)-0)) - v669
+					*(*float32)(unsafe.Add(pout, (v673+l)*4+128)) = float32(v670 * fscale)
 				}
 			}
-			if (v42 + 64) < nk {
-				v689 := (v20 >> 2) + v22
-				v713 := (((*(*uint32)(unsafe.Add(pw, v689*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v689*4+2048))) & 0x4040404) << 2))
-				v746 := (((*(*uint32)(unsafe.Add(pw, v689*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v689*4+2112))) & 0x4040404) << 2))
-				v780 := (((*(*uint32)(unsafe.Add(pw, v689*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v689*4+2176))) & 0x4040404) << 2))
-				v814 := (((*(*uint32)(unsafe.Add(pw, v689*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v689*4+2240))) & 0x4040404) << 2))
-				v848 := (((*(*uint32)(unsafe.Add(pw, v689*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v689*4+2304))) & 0x4040404) << 2))
-				v882 := (((*(*uint32)(unsafe.Add(pw, v689*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v689*4+2368))) & 0x4040404) << 2))
-				v916 := (((*(*uint32)(unsafe.Add(pw, v689*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v689*4+2432))) & 0x4040404) << 2))
-				v950 := (((*(*uint32)(unsafe.Add(pw, v689*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v689*4+2496))) & 0x4040404) << 2))
-				v969 := v20 + v22
-				v973 := float32(v31 * float32(int32(*(*uint8)(unsafe.Add(pw, v969+2592)))))
-				v984 := float32(v40 * float32(int32(*(*uint8)(unsafe.Add(pw, v969+2720)))))
-				v988 := (t0 * nk) + v42
+			if (v43 + 64) < nk {
+				v692 := (v21 >> 2) + v23
+				v716 := (((*(*uint32)(unsafe.Add(pw, v692*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2048))) & 0x4040404) << 2))
+				v749 := (((*(*uint32)(unsafe.Add(pw, v692*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2112))) & 0x4040404) << 2))
+				v783 := (((*(*uint32)(unsafe.Add(pw, v692*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2176))) & 0x4040404) << 2))
+				v817 := (((*(*uint32)(unsafe.Add(pw, v692*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2240))) & 0x4040404) << 2))
+				v851 := (((*(*uint32)(unsafe.Add(pw, v692*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2304))) & 0x4040404) << 2))
+				v885 := (((*(*uint32)(unsafe.Add(pw, v692*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2368))) & 0x4040404) << 2))
+				v919 := (((*(*uint32)(unsafe.Add(pw, v692*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2432))) & 0x4040404) << 2))
+				v953 := (((*(*uint32)(unsafe.Add(pw, v692*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2496))) & 0x4040404) << 2))
+				v972 := v21 + v23
+				v976 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v972+2592)))))
+				v987 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v972+2720)))))
+				v991 := (t0 * nk) + v43
 				for l := range 32 {
-					v15 := int32(l)
-					v883 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v713, v746), v780), v814), v848), v882)
-					v985 := float32(v973*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v883, v916), v950)>>uint32((v15&3)<<3))&0xFF)-0)) - v984
-					*(*float32)(unsafe.Add(pout, (v988+l)*4+256)) = v985
+					v16 := int32(l)
+					v886 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v716, v749), v783), v817), v851), v885)
+					v988 := float32(v976*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v886, v919), v953)>>uint32((v16&3)<<3))&0xFF)-0)) - v987
+					*(*float32)(unsafe.Add(pout, (v991+l)*4+256)) = float32(v988 * fscale)
 				}
 			}
-			if (v42 + 96) < nk {
-				v1006 := (v20 >> 2) + v22
-				v1032 := ((((*(*uint32)(unsafe.Add(pw, v1006*4+512))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1006*4+2048))) & 0x8080808) << 1))
-				v1067 := ((((*(*uint32)(unsafe.Add(pw, v1006*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1006*4+2112))) & 0x8080808) << 1))
-				v1103 := ((((*(*uint32)(unsafe.Add(pw, v1006*4+640))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1006*4+2176))) & 0x8080808) << 1))
-				v1139 := ((((*(*uint32)(unsafe.Add(pw, v1006*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1006*4+2240))) & 0x8080808) << 1))
-				v1175 := ((((*(*uint32)(unsafe.Add(pw, v1006*4+768))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1006*4+2304))) & 0x8080808) << 1))
-				v1211 := ((((*(*uint32)(unsafe.Add(pw, v1006*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1006*4+2368))) & 0x8080808) << 1))
-				v1247 := ((((*(*uint32)(unsafe.Add(pw, v1006*4+896))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1006*4+2432))) & 0x8080808) << 1))
-				v1283 := ((((*(*uint32)(unsafe.Add(pw, v1006*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1006*4+2496))) & 0x8080808) << 1))
-				v1302 := v20 + v22
-				v1306 := float32(v31 * float32(int32(*(*uint8)(unsafe.Add(pw, v1302+2608)))))
-				v1317 := float32(v40 * float32(int32(*(*uint8)(unsafe.Add(pw, v1302+2736)))))
-				v1321 := (t0 * nk) + v42
+			if (v43 + 96) < nk {
+				v1010 := (v21 >> 2) + v23
+				v1036 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+512))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2048))) & 0x8080808) << 1))
+				v1071 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2112))) & 0x8080808) << 1))
+				v1107 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+640))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2176))) & 0x8080808) << 1))
+				v1143 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2240))) & 0x8080808) << 1))
+				v1179 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+768))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2304))) & 0x8080808) << 1))
+				v1215 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2368))) & 0x8080808) << 1))
+				v1251 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+896))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2432))) & 0x8080808) << 1))
+				v1287 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2496))) & 0x8080808) << 1))
+				v1306 := v21 + v23
+				v1310 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1306+2608)))))
+				v1321 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1306+2736)))))
+				v1325 := (t0 * nk) + v43
 				for l := range 32 {
-					v15 := int32(l)
-					v1212 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v1032, v1067), v1103), v1139), v1175), v1211)
-					v1318 := float32(v1306*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v1212, v1247), v1283)>>uint32((v15&3)<<3))&0xFF)-0)) - v1317
-					*(*float32)(unsafe.Add(pout, (v1321+l)*4+384)) = v1318
+					v16 := int32(l)
+					v1216 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1036, v1071), v1107), v1143), v1179), v1215)
+					v1322 := float32(v1310*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1216, v1251), v1287)>>uint32((v16&3)<<3))&0xFF)-0)) - v1321
+					*(*float32)(unsafe.Add(pout, (v1325+l)*4+384)) = float32(v1322 * fscale)
 				}
 			}
-			if (v42 + 128) < nk {
-				v1339 := (v20 >> 2) + v22
-				v1363 := (((*(*uint32)(unsafe.Add(pw, v1339*4+1024))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1339*4+2048))) & 0x10101010) >> 0))
-				v1396 := (((*(*uint32)(unsafe.Add(pw, v1339*4+1088))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1339*4+2112))) & 0x10101010) >> 0))
-				v1430 := (((*(*uint32)(unsafe.Add(pw, v1339*4+1152))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1339*4+2176))) & 0x10101010) >> 0))
-				v1464 := (((*(*uint32)(unsafe.Add(pw, v1339*4+1216))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1339*4+2240))) & 0x10101010) >> 0))
-				v1498 := (((*(*uint32)(unsafe.Add(pw, v1339*4+1280))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1339*4+2304))) & 0x10101010) >> 0))
-				v1532 := (((*(*uint32)(unsafe.Add(pw, v1339*4+1344))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1339*4+2368))) & 0x10101010) >> 0))
-				v1566 := (((*(*uint32)(unsafe.Add(pw, v1339*4+1408))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1339*4+2432))) & 0x10101010) >> 0))
-				v1600 := (((*(*uint32)(unsafe.Add(pw, v1339*4+1472))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1339*4+2496))) & 0x10101010) >> 0))
-				v1619 := v20 + v22
-				v1623 := float32(v31 * float32(int32(*(*uint8)(unsafe.Add(pw, v1619+2624)))))
-				v1634 := float32(v40 * float32(int32(*(*uint8)(unsafe.Add(pw, v1619+2752)))))
-				v1638 := (t0 * nk) + v42
+			if (v43 + 128) < nk {
+				v1344 := (v21 >> 2) + v23
+				v1368 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1024))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2048))) & 0x10101010) >> 0))
+				v1401 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1088))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2112))) & 0x10101010) >> 0))
+				v1435 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1152))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2176))) & 0x10101010) >> 0))
+				v1469 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1216))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2240))) & 0x10101010) >> 0))
+				v1503 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1280))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2304))) & 0x10101010) >> 0))
+				v1537 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1344))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2368))) & 0x10101010) >> 0))
+				v1571 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1408))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2432))) & 0x10101010) >> 0))
+				v1605 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1472))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2496))) & 0x10101010) >> 0))
+				v1624 := v21 + v23
+				v1628 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1624+2624)))))
+				v1639 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1624+2752)))))
+				v1643 := (t0 * nk) + v43
 				for l := range 32 {
-					v15 := int32(l)
-					v1533 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v1363, v1396), v1430), v1464), v1498), v1532)
-					v1635 := float32(v1623*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v1533, v1566), v1600)>>uint32((v15&3)<<3))&0xFF)-0)) - v1634
-					*(*float32)(unsafe.Add(pout, (v1638+l)*4+512)) = v1635
+					v16 := int32(l)
+					v1538 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1368, v1401), v1435), v1469), v1503), v1537)
+					v1640 := float32(v1628*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1538, v1571), v1605)>>uint32((v16&3)<<3))&0xFF)-0)) - v1639
+					*(*float32)(unsafe.Add(pout, (v1643+l)*4+512)) = float32(v1640 * fscale)
 				}
 			}
-			if (v42 + 160) < nk {
-				v1656 := (v20 >> 2) + v22
-				v1682 := ((((*(*uint32)(unsafe.Add(pw, v1656*4+1024))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1656*4+2048))) & 0x20202020) >> 1))
-				v1717 := ((((*(*uint32)(unsafe.Add(pw, v1656*4+1088))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1656*4+2112))) & 0x20202020) >> 1))
-				v1753 := ((((*(*uint32)(unsafe.Add(pw, v1656*4+1152))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1656*4+2176))) & 0x20202020) >> 1))
-				v1789 := ((((*(*uint32)(unsafe.Add(pw, v1656*4+1216))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1656*4+2240))) & 0x20202020) >> 1))
-				v1825 := ((((*(*uint32)(unsafe.Add(pw, v1656*4+1280))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1656*4+2304))) & 0x20202020) >> 1))
-				v1861 := ((((*(*uint32)(unsafe.Add(pw, v1656*4+1344))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1656*4+2368))) & 0x20202020) >> 1))
-				v1897 := ((((*(*uint32)(unsafe.Add(pw, v1656*4+1408))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1656*4+2432))) & 0x20202020) >> 1))
-				v1933 := ((((*(*uint32)(unsafe.Add(pw, v1656*4+1472))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1656*4+2496))) & 0x20202020) >> 1))
-				v1952 := v20 + v22
-				v1956 := float32(v31 * float32(int32(*(*uint8)(unsafe.Add(pw, v1952+2640)))))
-				v1967 := float32(v40 * float32(int32(*(*uint8)(unsafe.Add(pw, v1952+2768)))))
-				v1971 := (t0 * nk) + v42
+			if (v43 + 160) < nk {
+				v1662 := (v21 >> 2) + v23
+				v1688 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1024))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2048))) & 0x20202020) >> 1))
+				v1723 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1088))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2112))) & 0x20202020) >> 1))
+				v1759 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1152))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2176))) & 0x20202020) >> 1))
+				v1795 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1216))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2240))) & 0x20202020) >> 1))
+				v1831 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1280))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2304))) & 0x20202020) >> 1))
+				v1867 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1344))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2368))) & 0x20202020) >> 1))
+				v1903 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1408))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2432))) & 0x20202020) >> 1))
+				v1939 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1472))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2496))) & 0x20202020) >> 1))
+				v1958 := v21 + v23
+				v1962 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1958+2640)))))
+				v1973 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1958+2768)))))
+				v1977 := (t0 * nk) + v43
 				for l := range 32 {
-					v15 := int32(l)
-					v1862 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v1682, v1717), v1753), v1789), v1825), v1861)
-					v1968 := float32(v1956*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v1862, v1897), v1933)>>uint32((v15&3)<<3))&0xFF)-0)) - v1967
-					*(*float32)(unsafe.Add(pout, (v1971+l)*4+640)) = v1968
+					v16 := int32(l)
+					v1868 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1688, v1723), v1759), v1795), v1831), v1867)
+					v1974 := float32(v1962*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1868, v1903), v1939)>>uint32((v16&3)<<3))&0xFF)-0)) - v1973
+					*(*float32)(unsafe.Add(pout, (v1977+l)*4+640)) = float32(v1974 * fscale)
 				}
 			}
-			if (v42 + 192) < nk {
-				v1989 := (v20 >> 2) + v22
-				v2013 := (((*(*uint32)(unsafe.Add(pw, v1989*4+1536))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1989*4+2048))) & 0x40404040) >> 2))
-				v2046 := (((*(*uint32)(unsafe.Add(pw, v1989*4+1600))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1989*4+2112))) & 0x40404040) >> 2))
-				v2080 := (((*(*uint32)(unsafe.Add(pw, v1989*4+1664))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1989*4+2176))) & 0x40404040) >> 2))
-				v2114 := (((*(*uint32)(unsafe.Add(pw, v1989*4+1728))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1989*4+2240))) & 0x40404040) >> 2))
-				v2148 := (((*(*uint32)(unsafe.Add(pw, v1989*4+1792))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1989*4+2304))) & 0x40404040) >> 2))
-				v2182 := (((*(*uint32)(unsafe.Add(pw, v1989*4+1856))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1989*4+2368))) & 0x40404040) >> 2))
-				v2216 := (((*(*uint32)(unsafe.Add(pw, v1989*4+1920))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1989*4+2432))) & 0x40404040) >> 2))
-				v2250 := (((*(*uint32)(unsafe.Add(pw, v1989*4+1984))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1989*4+2496))) & 0x40404040) >> 2))
-				v2269 := v20 + v22
-				v2273 := float32(v31 * float32(int32(*(*uint8)(unsafe.Add(pw, v2269+2656)))))
-				v2284 := float32(v40 * float32(int32(*(*uint8)(unsafe.Add(pw, v2269+2784)))))
-				v2288 := (t0 * nk) + v42
+			if (v43 + 192) < nk {
+				v1996 := (v21 >> 2) + v23
+				v2020 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1536))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2048))) & 0x40404040) >> 2))
+				v2053 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1600))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2112))) & 0x40404040) >> 2))
+				v2087 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1664))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2176))) & 0x40404040) >> 2))
+				v2121 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1728))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2240))) & 0x40404040) >> 2))
+				v2155 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1792))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2304))) & 0x40404040) >> 2))
+				v2189 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1856))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2368))) & 0x40404040) >> 2))
+				v2223 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1920))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2432))) & 0x40404040) >> 2))
+				v2257 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1984))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2496))) & 0x40404040) >> 2))
+				v2276 := v21 + v23
+				v2280 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v2276+2656)))))
+				v2291 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v2276+2784)))))
+				v2295 := (t0 * nk) + v43
 				for l := range 32 {
-					v15 := int32(l)
-					v2183 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v2013, v2046), v2080), v2114), v2148), v2182)
-					v2285 := float32(v2273*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v2183, v2216), v2250)>>uint32((v15&3)<<3))&0xFF)-0)) - v2284
-					*(*float32)(unsafe.Add(pout, (v2288+l)*4+768)) = v2285
+					v16 := int32(l)
+					v2190 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v2020, v2053), v2087), v2121), v2155), v2189)
+					v2292 := float32(v2280*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v2190, v2223), v2257)>>uint32((v16&3)<<3))&0xFF)-0)) - v2291
+					*(*float32)(unsafe.Add(pout, (v2295+l)*4+768)) = float32(v2292 * fscale)
 				}
 			}
-			if (v42 + 224) < nk {
-				v2306 := (v20 >> 2) + v22
-				v2332 := ((((*(*uint32)(unsafe.Add(pw, v2306*4+1536))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2306*4+2048))) & 0x80808080) >> 3))
-				v2367 := ((((*(*uint32)(unsafe.Add(pw, v2306*4+1600))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2306*4+2112))) & 0x80808080) >> 3))
-				v2403 := ((((*(*uint32)(unsafe.Add(pw, v2306*4+1664))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2306*4+2176))) & 0x80808080) >> 3))
-				v2439 := ((((*(*uint32)(unsafe.Add(pw, v2306*4+1728))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2306*4+2240))) & 0x80808080) >> 3))
-				v2475 := ((((*(*uint32)(unsafe.Add(pw, v2306*4+1792))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2306*4+2304))) & 0x80808080) >> 3))
-				v2511 := ((((*(*uint32)(unsafe.Add(pw, v2306*4+1856))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2306*4+2368))) & 0x80808080) >> 3))
-				v2547 := ((((*(*uint32)(unsafe.Add(pw, v2306*4+1920))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2306*4+2432))) & 0x80808080) >> 3))
-				v2583 := ((((*(*uint32)(unsafe.Add(pw, v2306*4+1984))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2306*4+2496))) & 0x80808080) >> 3))
-				v2602 := v20 + v22
-				v2606 := float32(v31 * float32(int32(*(*uint8)(unsafe.Add(pw, v2602+2672)))))
-				v2617 := float32(v40 * float32(int32(*(*uint8)(unsafe.Add(pw, v2602+2800)))))
-				v2621 := (t0 * nk) + v42
+			if (v43 + 224) < nk {
+				v2314 := (v21 >> 2) + v23
+				v2340 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1536))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2048))) & 0x80808080) >> 3))
+				v2375 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1600))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2112))) & 0x80808080) >> 3))
+				v2411 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1664))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2176))) & 0x80808080) >> 3))
+				v2447 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1728))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2240))) & 0x80808080) >> 3))
+				v2483 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1792))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2304))) & 0x80808080) >> 3))
+				v2519 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1856))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2368))) & 0x80808080) >> 3))
+				v2555 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1920))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2432))) & 0x80808080) >> 3))
+				v2591 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1984))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2496))) & 0x80808080) >> 3))
+				v2610 := v21 + v23
+				v2614 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v2610+2672)))))
+				v2625 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v2610+2800)))))
+				v2629 := (t0 * nk) + v43
 				for l := range 32 {
-					v15 := int32(l)
-					v2512 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v2332, v2367), v2403), v2439), v2475), v2511)
-					v2618 := float32(v2606*float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v2512, v2547), v2583)>>uint32((v15&3)<<3))&0xFF)-0)) - v2617
-					*(*float32)(unsafe.Add(pout, (v2621+l)*4+896)) = v2618
+					v16 := int32(l)
+					v2520 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v2340, v2375), v2411), v2447), v2483), v2519)
+					v2626 := float32(v2614*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v2520, v2555), v2591)>>uint32((v16&3)<<3))&0xFF)-0)) - v2625
+					*(*float32)(unsafe.Add(pout, (v2629+l)*4+896)) = float32(v2626 * fscale)
 				}
 			}
 		}

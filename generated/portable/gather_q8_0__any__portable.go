@@ -17,51 +17,54 @@ func gather_q8_0__any__portable(a *kernel.Args, lo, hi int) {
 	pw := a.Buf[1]
 	pout := a.Buf[2]
 	nk := int(a.Int[1])
+	fscale := a.F32[0]
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v5 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v10 := (nk + 63) >> 6
-		v13 := (v5 >> 4) * v10
+		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
+		v11 := (nk + 63) >> 6
+		v14 := (v6 >> 4) * v11
 		for range 32 {
 		}
-		for v17 := 0; v17 < v10; v17 += 1 {
-			v20 := (v13 + v17) * 1088
-			v22 := v5 & 15
-			v24 := v17 * 64
-			if v24 < nk {
-				v30 := (v20 >> 2) + v22
-				v32 := (*(*uint32)(unsafe.Add(pw, v30*4)))
-				v44 := (*(*uint32)(unsafe.Add(pw, v30*4+64)))
-				v57 := (*(*uint32)(unsafe.Add(pw, v30*4+128)))
-				v70 := (*(*uint32)(unsafe.Add(pw, v30*4+192)))
-				v83 := (*(*uint32)(unsafe.Add(pw, v30*4+256)))
-				v96 := (*(*uint32)(unsafe.Add(pw, v30*4+320)))
-				v109 := (*(*uint32)(unsafe.Add(pw, v30*4+384)))
-				v122 := (*(*uint32)(unsafe.Add(pw, v30*4+448)))
-				v144 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v20>>1)+v22)*2+1024)))
-				v147 := (t0 * nk) + v24
+		for v18 := 0; v18 < v11; v18 += 1 {
+			v21 := (v14 + v18) * 1088
+			v23 := v6 & 15
+			v25 := v18 * 64
+			if v25 < nk {
+				v31 := (v21 >> 2) + v23
+				v33 := (*(*uint32)(unsafe.Add(pw, v31*4)))
+				v45 := (*(*uint32)(unsafe.Add(pw, v31*4+64)))
+				v58 := (*(*uint32)(unsafe.Add(pw, v31*4+128)))
+				v71 := (*(*uint32)(unsafe.Add(pw, v31*4+192)))
+				v84 := (*(*uint32)(unsafe.Add(pw, v31*4+256)))
+				v97 := (*(*uint32)(unsafe.Add(pw, v31*4+320)))
+				v110 := (*(*uint32)(unsafe.Add(pw, v31*4+384)))
+				v123 := (*(*uint32)(unsafe.Add(pw, v31*4+448)))
+				v145 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+1024)))
+				v148 := (t0 * nk) + v25
 				for l := range 32 {
-					v15 := int32(l)
-					v97 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v32, v44), v57), v70), v83), v96)
-					*(*float32)(unsafe.Add(pout, (v147+l)*4)) = float32(v144 * float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v97, v109), v122)>>uint32((v15&3)<<3))&0xFF)-128))
+					v16 := int32(l)
+					v98 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v33, v45), v58), v71), v84), v97)
+					v151 := float32(float32(v145*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v98, v110), v123)>>uint32((v16&3)<<3))&0xFF)-128)) * fscale)
+					*(*float32)(unsafe.Add(pout, (v148+l)*4)) = v151
 				}
 			}
-			if (v24 + 32) < nk {
-				v162 := (v20 >> 2) + v22
-				v165 := (*(*uint32)(unsafe.Add(pw, v162*4+512)))
-				v177 := (*(*uint32)(unsafe.Add(pw, v162*4+576)))
-				v190 := (*(*uint32)(unsafe.Add(pw, v162*4+640)))
-				v203 := (*(*uint32)(unsafe.Add(pw, v162*4+704)))
-				v216 := (*(*uint32)(unsafe.Add(pw, v162*4+768)))
-				v229 := (*(*uint32)(unsafe.Add(pw, v162*4+832)))
-				v242 := (*(*uint32)(unsafe.Add(pw, v162*4+896)))
-				v255 := (*(*uint32)(unsafe.Add(pw, v162*4+960)))
-				v277 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v20>>1)+v22)*2+1056)))
-				v281 := (t0 * nk) + v24
+			if (v25 + 32) < nk {
+				v164 := (v21 >> 2) + v23
+				v167 := (*(*uint32)(unsafe.Add(pw, v164*4+512)))
+				v179 := (*(*uint32)(unsafe.Add(pw, v164*4+576)))
+				v192 := (*(*uint32)(unsafe.Add(pw, v164*4+640)))
+				v205 := (*(*uint32)(unsafe.Add(pw, v164*4+704)))
+				v218 := (*(*uint32)(unsafe.Add(pw, v164*4+768)))
+				v231 := (*(*uint32)(unsafe.Add(pw, v164*4+832)))
+				v244 := (*(*uint32)(unsafe.Add(pw, v164*4+896)))
+				v257 := (*(*uint32)(unsafe.Add(pw, v164*4+960)))
+				v279 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+1056)))
+				v283 := (t0 * nk) + v25
 				for l := range 32 {
-					v15 := int32(l)
-					v230 := lane.Select(v15 < 20, lane.Select(v15 < 16, lane.Select(v15 < 12, lane.Select(v15 < 8, lane.Select(v15 < 4, v165, v177), v190), v203), v216), v229)
-					*(*float32)(unsafe.Add(pout, (v281+l)*4+128)) = float32(v277 * float32(int32((lane.Select(v15 < 28, lane.Select(v15 < 24, v230, v242), v255)>>uint32((v15&3)<<3))&0xFF)-128))
+					v16 := int32(l)
+					v232 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v167, v179), v192), v205), v218), v231)
+					v289 := float32(float32(v279*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v232, v244), v257)>>uint32((v16&3)<<3))&0xFF)-128)) * fscale)
+					*(*float32)(unsafe.Add(pout, (v283+l)*4+128)) = v289
 				}
 			}
 		}

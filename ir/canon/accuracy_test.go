@@ -73,13 +73,13 @@ var macros = []macro{
 			return float64(Sigmoid(-87)), true
 		}
 		return 1 / (1 + math.Exp(-float64(x))), x != x || x > 87
-	}, 4, false},
+	}, 3.37, false},
 	{"SiLU", SiLU, func(x float32) (float64, bool) {
 		if x < -87 {
 			return float64(float32(x * Sigmoid(-87))), true
 		}
 		return float64(x) / (1 + math.Exp(-float64(x))), x != x || x > 87
-	}, 5, false},
+	}, 3.68, false},
 	// The rounding of t is a relative error of exp(t) that grows with |t|, so far below 0 only units of x tell anything.
 	{"GELU", GELU, func(x float32) (float64, bool) {
 		v := float64(x)
@@ -87,7 +87,7 @@ var macros = []macro{
 			return v, true
 		}
 		return v / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v))), x != x
-	}, 3, true},
+	}, 2.89, true},
 }
 
 func subnormal(x float32) bool { return math.Float32bits(x)&absMask < minimum }

@@ -2,8 +2,8 @@ package canon
 
 // Rounding: adding 1.5·2²³ leaves the nearest integer in the low bits of a float32.
 const (
-	Magic     float32 = 0x1.8p+23 // 4B400000
 	MagicBits         = 0x4B400000
+	Magic     float32 = 0x1.8p+23 // the same as a number
 )
 
 // Constants of Rcp: the minuend of the first guess and a quadratic a little above 1/u on [1, 9/8].

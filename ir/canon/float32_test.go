@@ -87,7 +87,7 @@ func TestShape(t *testing.T) {
 			t.Fatalf("rcp of %v is the subnormal %v", x, y)
 		}
 	}
-	// Neither are Rcp's first two guesses, the second of which is never below 1/x: on [2¹²⁵, 2¹²⁶] for the mantissas, then everywhere.
+	// Nor are Rcp's guesses, which are least in [2¹²⁵, 2¹²⁶]; the second is never below 1/x.
 	for b := uint32(0x7E000000); b <= 0x7E800000; b += 7 {
 		x := math.Float32frombits(b)
 		y := math.Float32frombits(RcpGuess - b)

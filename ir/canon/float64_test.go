@@ -29,9 +29,10 @@ func bigExp(x *big.Float) *big.Float {
 	return sum
 }
 
-// bigLog returns ln x by Halley's steps from math.Log.
+// bigLog returns ln x by Halley's steps from an estimate.
 func bigLog(x float64) *big.Float {
-	y := newBig(math.Log(x))
+	f, e := math.Frexp(x) // math.Log is inaccurate for subnormals on some architectures
+	y := newBig(math.Log(f) + float64(e)*math.Ln2)
 	for range 3 {
 		e := bigExp(y)
 		d := bigNew().Sub(newBig(x), e)
@@ -123,7 +124,11 @@ func TestFloat64Accuracy(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			return 0.5 + 1.5*rng.Float64()
 		}
-		return math.Float64frombits(1 + rng.Uint64N(math.Float64bits(math.Inf(1))-1))
+		b := 1 + rng.Uint64N(math.Float64bits(math.Inf(1))-1)
+		if rng.IntN(4) == 0 {
+			b &= 1<<52 - 1 // subnormal
+		}
+		return math.Float64frombits(b | 1)
 	}
 	for _, f := range []struct {
 		name string
@@ -155,7 +160,7 @@ func TestFloat64Accuracy(t *testing.T) {
 			func() (float64, float64) {
 				x := positive()
 				return x, 700 * (2*rng.Float64() - 1) / math.Abs(math.Log(x))
-			}, 0.9},
+			}, 1.4},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			worst, at, to := 0.0, 0.0, 0.0

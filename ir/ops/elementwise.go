@@ -6,21 +6,23 @@ import (
 	"github.com/swizzle-rt/swizzle/ir/mathx"
 )
 
-// Add is out = x + y, element by element: the residual. Shape: n.
+// Add adds x to out, element by element: the residual. Shape: n.
 func Add() *Op {
 	return &Op{
-		Name: "add", Source: "elementwise.go", Doc: "sum of two arrays",
+		Name: "add", Source: "elementwise.go", Doc: "adds an array to another",
 		Variants: one(32, func(b *ir.Builder) {
-			x, y, out := b.In("x", ir.F32), b.In("y", ir.F32), b.Out("out", ir.F32)
+			x, out := b.In("x", ir.F32), b.InOut("out", ir.F32)
 			n := b.Int("n")
 			eachElement(b, n, func(i, mask *ir.Value) {
-				b.StoreMasked(out, i, b.LoadMasked(x, i, mask).Add(b.LoadMasked(y, i, mask)), mask)
+				b.StoreMasked(out, i, b.LoadMasked(out, i, mask).Add(b.LoadMasked(x, i, mask)), mask)
 			})
 		}),
 		Shapes: []Shape{{1}, {31}, {1024}, {1500}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
 			x, y := d.floats(s[0]), d.floats(s[0])
-			return mapCase(s[0], x, y, func(x, y float32) float32 { return x + y })
+			c := mapCase(s[0], y, x, func(y, x float32) float32 { return y + x })
+			c.Buf["x"], c.Buf["out"] = floatBytes(x), floatBytes(y)
+			return c
 		},
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/swizzle-rt/swizzle/ir/quant"
 )
 
-// Gather reads rows of packed weights by id as f32: the token embedding, one op per format. A value is dequantised by the
-// last line of numerics rule 11. Shape: m ids, n rows, k elements.
+// Gather reads rows of packed weights by id as f32, times scale: the token embedding, one op per format. A value is
+// dequantised by the last line of numerics rule 11. Shape: m ids, n rows, k elements.
 func Gather() []*Op {
 	var list []*Op
 	for _, f := range quant.Formats() {
@@ -27,11 +27,12 @@ func Gather() []*Op {
 			Variants: one(32, func(b *ir.Builder) {
 				ids, w, out := b.In("ids", ir.I32), b.In("w", f.t), b.Out("out", ir.F32)
 				m, k := b.Int("m"), b.Int("k")
+				scale := b.Float("scale")
 				row := b.Tiles(m, 1)
 				id := b.LoadIndex(ids, row)
 				from := id.Shr(4).Mul(k)
 				b.For(0, k, 1, func(i *ir.Value) {
-					b.Store(out, row.Mul(k).Add(i), b.Load(w, from.Add(i).Mul(quant.Rows).Add(id.And(15))))
+					b.Store(out, row.Mul(k).Add(i), b.Load(w, from.Add(i).Mul(quant.Rows).Add(id.And(15))).Mul(scale))
 				})
 			}),
 			Shapes: []Shape{{3, 40, 37}, {1, 16, 1}},
@@ -49,11 +50,11 @@ func gatherCase(s Shape, packed []byte, d *Data, row func(r int) []float32) *Cas
 	m, n, k := s[0], s[1], s[2]
 	out := filled(4 * m * k)
 	ids := make([]int32, m)
-	c := &Case{Buf: map[string][]byte{"w": packed, "out": clone(out)}, Int: map[string]int64{"m": int64(m), "k": int64(k)}}
+	c := &Case{Buf: map[string][]byte{"w": packed, "out": clone(out)}, Int: map[string]int64{"m": int64(m), "k": int64(k)}, Float: map[string]float32{"scale": 1.5}}
 	for i := range ids {
 		ids[i] = int32(d.rng.IntN(n))
 		for j, v := range row(int(ids[i])) {
-			putFloat(out, i*k+j, v)
+			putFloat(out, i*k+j, float32(v*c.Float["scale"]))
 		}
 	}
 	c.Buf["ids"] = int32Bytes(ids)
@@ -64,7 +65,7 @@ func gatherCase(s Shape, packed []byte, d *Data, row func(r int) []float32) *Cas
 // gatherQuant reads the row's words as uniform values; lane j takes code j mod 4 of word j / 4.
 func gatherQuant(b *ir.Builder, f *quant.Format) {
 	ids, w, out := b.In("ids", ir.I32), b.In("w", ir.U8), b.Out("out", ir.F32)
-	m, k := b.Int("m"), b.Int("k")
+	m, k, factor := b.Int("m"), b.Int("k"), b.Float("scale")
 	row := b.Tiles(m, 1)
 	id := b.LoadIndex(ids, row)
 	records := k.Add(f.Span - 1).Div(f.Span)
@@ -91,7 +92,7 @@ func gatherQuant(b *ir.Builder, f *quant.Format) {
 				case f.Min:
 					v = v.Sub(rec.Min(i))
 				}
-				b.Store(out, row.Mul(k).Add(first).Add(b.Lane()), v)
+				b.Store(out, row.Mul(k).Add(first).Add(b.Lane()), v.Mul(factor))
 			})
 		}
 	})

@@ -76,7 +76,7 @@ func All() []*Op {
 	list = append(list, Pack()...)
 	list = append(list, Quantize(), RMSNorm(), RMSNormQuantize(), RopeQuery(), Round())
 	list = append(list, ActMul()...)
-	list = append(list, Softmax(), SwizzleCopy(), WHT())
+	list = append(list, ShortConv(), Softmax(), SwizzleCopy(), WHT())
 	return list
 }
 

@@ -92,7 +92,7 @@ func packQuant(b *ir.Builder, f *quant.Format) {
 					packMove(b, rows, packed, m, from, record.Add(i*m.Stride), mask)
 				}
 				if f.PackRest != nil {
-					f.PackRest(b, rows, packed, from, record, b.Lane(), mask)
+					f.PackRest(b, rows, packed, from, record, b.Lane(), mask, i)
 				}
 				for _, s := range f.Scales {
 					high := b.LoadMasked(rows, from.Add(s+1), mask)

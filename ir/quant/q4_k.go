@@ -76,8 +76,8 @@ func kNibble(load Load, i, g int) *ir.Value {
 }
 
 // packRest6 is the part of packScales6 that spreads the scales, as IR.
-func packRest6(at int) func(b *ir.Builder, rows, packed ir.Memory, block, record, row, mask *ir.Value) {
-	return func(b *ir.Builder, rows, packed ir.Memory, block, record, row, mask *ir.Value) {
+func packRest6(at int) func(b *ir.Builder, rows, packed ir.Memory, block, record, row, mask *ir.Value, n int) {
+	return func(b *ir.Builder, rows, packed ir.Memory, block, record, row, mask *ir.Value, _ int) {
 		q := func(j int) *ir.Value { return b.LoadMasked(rows.As(ir.U8), block.Add(4+j), mask) }
 		for j := range 8 {
 			var sc, mn *ir.Value

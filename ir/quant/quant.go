@@ -46,8 +46,8 @@ type Format struct {
 	// Open prepares what the 32-blocks of a record share.
 	Open func(b *ir.Builder, load Load) Record
 	// PackRest, where set, is what Moves leave of PackBlock in the generated pack kernel: block is the index of the first
-	// byte of the lane's GGUF block in rows.
-	PackRest func(b *ir.Builder, rows, packed ir.Memory, block, record, row, mask *ir.Value)
+	// byte of the lane's GGUF block in rows, n its number in the record.
+	PackRest func(b *ir.Builder, rows, packed ir.Memory, block, record, row, mask *ir.Value, n int)
 }
 
 // Sub32 is a decoded 32-block of one row.
@@ -92,7 +92,7 @@ type Move struct {
 
 // Formats returns every format, in order of name.
 func Formats() []*Format {
-	return []*Format{Q4_0(), Q4_1(), Q4K(), Q5K(), Q6K(), Q8_0()}
+	return []*Format{Q4_0(), Q4_1(), Q4K(), Q5_0(), Q5_1(), Q5K(), Q6K(), Q8_0()}
 }
 
 // Records returns how many records a row of k elements takes.

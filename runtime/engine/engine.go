@@ -44,7 +44,7 @@ type Engine struct {
 	info  Info
 	file  *gguf.File
 	dev   *dispatch.Device
-	model *model.Llama
+	model *model.Decoder
 	tok   *tokenizer.Tokenizer
 	chat  *template.Chat
 	mu    sync.Mutex // held during a pass
@@ -93,7 +93,7 @@ func Load(ctx context.Context, path string, o Options) (e *Engine, err error) {
 	if e.dev, err = dispatch.NewDevice(dispatch.New(o.Kernels, isa), cpu.WorkerCount(o.Threads)); err != nil {
 		return e, err
 	}
-	if e.model, err = model.OpenLlama(f, e.dev, model.Options{KV: o.KV}); err != nil {
+	if e.model, err = model.Open(f, e.dev, model.Options{KV: o.KV}); err != nil {
 		return e, err
 	}
 	if e.tok, err = tokenizer.FromGGUF(f); err != nil {
@@ -112,7 +112,7 @@ func Load(ctx context.Context, path string, o Options) (e *Engine, err error) {
 	}
 	e.info = Info{
 		Name: c.Name, Arch: c.Arch, Path: path, FileBytes: f.Size(), WeightBytes: int64(e.model.WeightBytes()),
-		KVBytesPerToken: int64(e.model.KVBytesPerToken()), Params: e.model.Parameters(), Layers: c.Layers, Width: c.Width,
+		KVBytesPerToken: int64(e.model.KVBytesPerToken()), Params: e.model.Parameters(), Layers: len(c.Layers), Width: c.Width,
 		Heads: c.Heads, KVHeads: c.KVHeads, Vocab: c.Vocab, Context: tokens, TrainContext: c.TrainContext,
 		ISA: string(isa), Threads: e.dev.Threads(), KV: o.KV,
 	}

@@ -15,6 +15,7 @@ type Session struct {
 	e      *Engine
 	seq    *model.Sequence
 	ids    []int32
+	again  []int32 // tokens to evaluate again before the next ones: a recurrent model can't be cut back
 	logits []float32
 }
 
@@ -38,6 +39,7 @@ func (s *Session) Truncate(n int) {
 	defer s.e.mu.Unlock()
 	s.ids = s.ids[:max(0, min(n, len(s.ids)))]
 	s.seq.Truncate(len(s.ids))
+	s.again = s.ids[s.seq.Len():]
 }
 
 // Eval appends ids and returns the logits after the last, valid until the session's next call. If they don't fit, the error
@@ -64,7 +66,14 @@ func (s *Session) eval(ctx context.Context, ids []int32, all bool, row func(i in
 	}
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
+	if len(s.again) > 0 {
+		if err := s.e.model.Forward(ctx, s.seq, s.again, false, func(int, []float32) error { return nil }); err != nil {
+			return err
+		}
+		s.again = nil
+	}
 	if err := s.e.model.Forward(ctx, s.seq, ids, all, row); err != nil {
+		s.again = s.ids[s.seq.Len():]
 		return err
 	}
 	s.ids = append(s.ids, ids...)

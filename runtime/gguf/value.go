@@ -81,6 +81,9 @@ type Value struct {
 	offset int    // of the encoding in the file, for errors
 }
 
+// Offset returns where in its file the value is encoded.
+func (v Value) Offset() int { return v.offset }
+
 // kind describes the type in an error.
 func (v Value) kind() string {
 	if v.Type == ValueArray {

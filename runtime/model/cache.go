@@ -32,7 +32,11 @@ func newCache(c Config, tokens, elem int) (*Cache, error) {
 	for p := k.pages - 1; p >= 0; p-- {
 		k.free = append(k.free, int32(p))
 	}
-	for range c.Layers {
+	for _, l := range c.Layers {
+		if l.Conv {
+			k.keys, k.values = append(k.keys, &cpu.Buffer{}), append(k.values, &cpu.Buffer{})
+			continue
+		}
 		for _, list := range []*[]*cpu.Buffer{&k.keys, &k.values} {
 			b, err := cpu.Reserve(k.pages*k.pageSize + 64)
 			if err != nil {
@@ -66,6 +70,9 @@ func (k *Cache) alloc() (int32, error) {
 	k.free = k.free[:len(k.free)-1]
 	if k.used[p] {
 		for l := range k.keys {
+			if len(k.keys[l].Bytes()) == 0 {
+				continue // a layer without attention
+			}
 			clear(k.keys[l].Bytes()[int(p)*k.pageSize:][:k.pageSize])
 			clear(k.values[l].Bytes()[int(p)*k.pageSize:][:k.pageSize])
 		}
@@ -79,15 +86,23 @@ func (k *Cache) release(pages []int32) { k.free = append(k.free, pages...) }
 // Sequence is a run of tokens whose keys and values are in the cache.
 type Sequence struct {
 	cache *Cache
-	pages []int32 // page of each 256 positions, with slack for vector loads
+	pages []int32 // page of each 256 positions
 	n     int
+	state [][]float32 // of layers with a convolution: its last inputs; nil for models without
 }
 
 // Len returns the number of tokens in the cache.
 func (s *Sequence) Len() int { return s.n }
 
-// Truncate keeps the first n tokens, or all if there are fewer, and gives back pages that hold none of them.
+// Truncate keeps the first n tokens, or all if there are fewer, and gives back pages that hold none of them. A recurrent
+// sequence keeps all or none.
 func (s *Sequence) Truncate(n int) {
+	if s.state != nil && n < s.n {
+		n = 0
+		for _, x := range s.state {
+			clear(x)
+		}
+	}
 	s.n = min(s.n, n)
 	keep := (s.n + PageTokens - 1) / PageTokens
 	s.cache.release(s.pages[keep:])

@@ -1,9 +1,11 @@
-// Package model turns a model file into weights on a device and computes its logits: one file per architecture.
+// Package model turns a model file into weights on a device and computes its logits. An architecture is one file, which
+// describes its layers; decoder.go runs them.
 package model
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/swizzle-rt/swizzle/runtime/gguf"
@@ -12,26 +14,59 @@ import (
 // ErrUnsupported means that the model needs something this version doesn't have.
 var ErrUnsupported = errors.New("unsupported")
 
-// Config is what a decoder's layers are made of, read from the file's metadata.
+// Config describes a decoder, read from the file's metadata.
 type Config struct {
 	Arch         string
 	Name         string
-	Layers       int
 	Width        int // elements of the residual stream
 	FF           int // elements of the feed-forward layer
 	Heads        int
-	KVHeads      int
+	KVHeads      int // of layers with attention
 	HeadDim      int
 	Rot          int // elements of a head that turn
-	RopeBase     float64
-	RopeScale    float64 // positions are divided by it
 	Eps          float32
 	Vocab        int
 	TrainContext int
+
+	Neighbours bool    // rotary embedding turns pairs (2i, 2i+1), else (i, i + Rot/2)
+	RopeScale  float64 // positions are divided by it
+	QKNorm     bool    // heads of queries and keys are normalised
+	PostNorms  bool    // the results of attention and feed-forward are normalised before they are added
+	EmbedScale float32 // multiplies token embeddings
+	Activation string  // of the feed-forward gate: silu or gelu
+	OutputNorm string  // tensor of the last norm
+	Taps       int     // of short convolutions
+
+	Layers []LayerConfig
+}
+
+// LayerConfig is what differs between layers.
+type LayerConfig struct {
+	Conv     bool    // a short convolution takes the place of attention
+	Window   int     // most keys that a query sees, 0 for all
+	RopeBase float64 // base of the rotary frequencies
+}
+
+// architecture reads what its family of models has beyond the common keys.
+type architecture func(r *reader, c *Config)
+
+// architectures by the value of general.architecture.
+var architectures = map[string]architecture{
+	"gemma3": gemma3,
+	"lfm2":   lfm2,
+	"llama":  llama,
+	"qwen3":  qwen3,
 }
 
 // Architectures lists those supported.
-func Architectures() []string { return []string{"llama"} }
+func Architectures() []string {
+	var names []string
+	for n := range architectures {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
 
 // limits of plausible models; they keep products of dimensions far from overflow.
 const (
@@ -50,79 +85,84 @@ func ReadConfig(f *gguf.File) (Config, error) {
 	if !ok {
 		return Config{}, fmt.Errorf("%s: general.architecture is missing: this is no model", f.Path())
 	}
-	if arch != "llama" {
+	read, ok := architectures[arch]
+	if !ok {
 		return Config{}, fmt.Errorf("%s: general.architecture: %w architecture %q; supported: %s", f.Path(), ErrUnsupported, arch, strings.Join(Architectures(), ", "))
 	}
-	r := reader{f: f, arch: arch}
-	c := Config{Arch: arch, RopeScale: 1}
+	r := &reader{f: f, arch: arch}
+	c := Config{Arch: arch, RopeScale: 1, EmbedScale: 1, Activation: "silu", OutputNorm: "output_norm.weight"}
 	c.Name, _, _ = f.String("general.name")
-	c.Layers = r.dim("block_count", maxLayers, 0)
+	layers := r.dim("block_count", maxLayers, 0)
 	c.Width = r.dim("embedding_length", maxDim, 0)
 	c.FF = r.dim("feed_forward_length", maxDim, 0)
 	c.Heads = r.dim("attention.head_count", 4096, 0)
-	c.KVHeads = r.dim("attention.head_count_kv", 4096, c.Heads)
 	c.TrainContext = r.dim("context_length", 1<<32-1, 0)
 	c.Eps = float32(r.float("attention.layer_norm_rms_epsilon", 0))
-	c.RopeBase = r.float("rope.freq_base", 10000)
 	if r.err != nil {
 		return Config{}, r.err
 	}
-	if c.Heads%c.KVHeads != 0 {
-		return Config{}, r.wrong("attention.head_count", "%d heads are no multiple of the %d key heads", c.Heads, c.KVHeads)
+	base := r.float("rope.freq_base", 10000)
+	for range layers {
+		c.Layers = append(c.Layers, LayerConfig{RopeBase: base})
 	}
+	r.kvHeads(&c)
 	if c.Width%c.Heads != 0 {
-		r.need = "embedding_length is no multiple of it"
+		r.need = "embedding_length is no multiple of the heads"
 	}
 	c.HeadDim = r.dim("attention.key_length", maxHead, c.Width/c.Heads)
-	if v := r.dim("attention.value_length", maxHead, c.HeadDim); r.err == nil && v != c.HeadDim {
-		return Config{}, r.wrong("attention.value_length", "%d differs from the key length %d: %w", v, c.HeadDim, ErrUnsupported)
+	if v := r.dim("attention.value_length", maxHead, c.HeadDim); v != c.HeadDim {
+		r.wrong("attention.value_length", "%d differs from the key length %d: %w", v, c.HeadDim, ErrUnsupported)
 	}
 	c.Rot = r.dim("rope.dimension_count", maxHead, c.HeadDim)
-	if kind, ok, err := f.String(arch + ".rope.scaling.type"); err != nil {
-		return Config{}, err
-	} else if ok && kind != "none" {
-		if kind != "linear" {
-			return Config{}, r.wrong("rope.scaling.type", "%w scaling %q; supported: none, linear", ErrUnsupported, kind)
-		}
-		c.RopeScale = r.float("rope.scaling.factor", 1)
+	r.ropeScaling(&c)
+	if n, ok, _ := f.Uint(arch + ".expert_count"); ok && n > 0 {
+		r.wrong("expert_count", "%w: mixture of %d experts", ErrUnsupported, n)
 	}
-	if e, ok, _ := f.Uint(arch + ".expert_count"); ok && e > 0 {
-		return Config{}, r.wrong("expert_count", "%w: mixture of %d experts", ErrUnsupported, e)
-	}
-	if r.err != nil {
-		return Config{}, r.err
-	}
+	read(r, &c)
+	r.check(c)
+	return c, r.err
+}
+
+// check refuses what the kernels can't compute.
+func (r *reader) check(c Config) {
 	switch {
 	case c.HeadDim > maxHead:
-		return Config{}, r.wrong("embedding_length", "heads of %d elements: %w, at most %d", c.HeadDim, ErrUnsupported, maxHead)
+		r.wrong("embedding_length", "heads of %d elements: %w, at most %d", c.HeadDim, ErrUnsupported, maxHead)
 	case c.Rot > c.HeadDim || c.Rot%2 != 0:
-		return Config{}, r.wrong("rope.dimension_count", "%d of a head of %d elements", c.Rot, c.HeadDim)
+		r.wrong("rope.dimension_count", "%d of a head of %d elements", c.Rot, c.HeadDim)
 	case !(c.Eps > 0 && c.Eps < 1):
-		return Config{}, r.wrong("attention.layer_norm_rms_epsilon", "%g is not between 0 and 1", c.Eps)
-	case !(c.RopeBase > 0 && c.RopeBase < 1e12):
-		return Config{}, r.wrong("rope.freq_base", "%g is not between 0 and 1e12", c.RopeBase)
+		r.wrong("attention.layer_norm_rms_epsilon", "%g is not between 0 and 1", c.Eps)
 	case !(c.RopeScale > 0 && c.RopeScale < 1e6):
-		return Config{}, r.wrong("rope.scaling.factor", "%g is not between 0 and 1e6", c.RopeScale)
+		r.wrong("rope.scaling.factor", "%g is not between 0 and 1e6", c.RopeScale)
 	}
-	return c, nil
+	for _, l := range c.Layers {
+		if !(l.RopeBase > 0 && l.RopeBase < 1e12) {
+			r.wrong("rope.freq_base", "%g is not between 0 and 1e12", l.RopeBase)
+		}
+	}
 }
 
 // reader reads keys of the architecture and keeps the first error.
 type reader struct {
 	f    *gguf.File
 	arch string
-	need string // why the default can't serve
+	need string // why a default can't serve
 	err  error
-}
-
-func (r *reader) wrong(key, format string, args ...any) error {
-	return fmt.Errorf("%s: %s.%s: "+format, append([]any{r.f.Path(), r.arch, key}, args...)...)
 }
 
 func (r *reader) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
+}
+
+// wrong records what is wrong with a key.
+func (r *reader) wrong(key, format string, args ...any) {
+	where := ""
+	if v, ok := r.f.Value(r.arch + "." + key); ok {
+		where = fmt.Sprintf("offset %d: ", v.Offset())
+	}
+	r.fail(fmt.Errorf("%s: %s.%s: %s"+format, append([]any{r.f.Path(), r.arch, key, where}, args...)...))
 }
 
 // dim reads a size between 1 and most; 0 as the default means that the key is required.
@@ -132,13 +172,13 @@ func (r *reader) dim(key string, most uint64, otherwise int) int {
 	case err != nil:
 		r.fail(err)
 	case !ok && otherwise == 0:
-		r.fail(r.wrong(key, "the key is missing"))
+		r.wrong(key, "the key is missing")
 	case !ok && r.need != "":
-		r.fail(r.wrong(key, "the key is missing and %s", r.need))
+		r.wrong(key, "the key is missing and %s", r.need)
 	case !ok:
 		return otherwise
 	case v < 1 || v > most:
-		r.fail(r.wrong(key, "%d is not between 1 and %d", v, most))
+		r.wrong(key, "%d is not between 1 and %d", v, most)
 	default:
 		return int(v)
 	}
@@ -151,9 +191,57 @@ func (r *reader) float(key string, otherwise float64) float64 {
 	case err != nil:
 		r.fail(err)
 	case !ok && otherwise == 0:
-		r.fail(r.wrong(key, "the key is missing"))
+		r.wrong(key, "the key is missing")
 	case !ok:
 		return otherwise
 	}
 	return v
+}
+
+// kvHeads reads the number of key heads: one for all layers, or one for each, where 0 marks a layer without attention.
+func (r *reader) kvHeads(c *Config) {
+	const key = "attention.head_count_kv"
+	if v, ok := r.f.Value(r.arch + "." + key); ok && v.Type == gguf.ValueArray {
+		list, _, err := r.f.Ints(r.arch + "." + key)
+		if err != nil {
+			r.fail(err)
+			return
+		}
+		if len(list) != len(c.Layers) {
+			r.wrong(key, "%d numbers for %d layers", len(list), len(c.Layers))
+			return
+		}
+		for i, n := range list {
+			switch {
+			case n == 0:
+				c.Layers[i].Conv = true
+			case n < 0 || n > 4096 || c.KVHeads != 0 && int(n) != c.KVHeads:
+				r.wrong(key, "layer %d has %d key heads: %w, all or none are alike", i, n, ErrUnsupported)
+				return
+			default:
+				c.KVHeads = int(n)
+			}
+		}
+		if c.KVHeads == 0 {
+			r.wrong(key, "no layer has attention: %w", ErrUnsupported)
+		}
+	} else {
+		c.KVHeads = r.dim(key, 4096, c.Heads)
+	}
+	if c.KVHeads > 0 && c.Heads%c.KVHeads != 0 {
+		r.wrong("attention.head_count", "%d heads are no multiple of the %d key heads", c.Heads, c.KVHeads)
+	}
+}
+
+func (r *reader) ropeScaling(c *Config) {
+	kind, ok, err := r.f.String(r.arch + ".rope.scaling.type")
+	switch {
+	case err != nil:
+		r.fail(err)
+	case !ok || kind == "none":
+	case kind != "linear":
+		r.wrong("rope.scaling.type", "%w scaling %q; supported: none, linear", ErrUnsupported, kind)
+	default:
+		c.RopeScale = r.float("rope.scaling.factor", 1)
+	}
 }

@@ -18,9 +18,10 @@ const (
 // pass holds the kernels of a pass through the layers, bound to their parameters, and its activations: rows of the chunk's
 // tokens.
 type pass struct {
-	c    Config
-	bufs []*cpu.Buffer
-	prod *products
+	c     Config
+	bufs  []*cpu.Buffer
+	prod  *products
+	cache *Cache
 
 	gather                       *call
 	norm, normQuantize, quantize *call
@@ -29,23 +30,23 @@ type pass struct {
 	attention                    *rowOp
 	segments                     call // the attention kernel of the tile in use
 	gated, gatedQuantize         *call
-	cache                        *Cache
-	rope                         *ropeTable
+	shortConv, add               *call
 
-	x, y             []float32 // residual stream; a normalised row or a gated one before it is converted
-	q, k, v, attn    []float32
-	gate, up         []float32
-	turned, o, ml    []float32 // queries by key head; partial results of attention
-	logits           []float32
-	records          []byte         // quantized activations
-	rounded          map[int][]byte // rounded activations, by significant bits
-	ids, pos, rowPos []int32
+	x, y              []float32 // residual stream; rows before they are converted or added
+	q, k, v, attn, qk []float32 // qk: a copy of queries or keys before their norm
+	bcx               []float32 // what a convolution's layer begins with
+	gate, up          []float32
+	turned, o, ml     []float32 // queries by key head; partial results of attention
+	logits            []float32
+	records           []byte         // quantized activations
+	rounded           map[int][]byte // rounded activations, by significant bits
+	ids, pos, rowPos  []int32
 }
 
 // newPass binds kernels and reserves memory for chunks in a context of so many tokens.
-func newPass(m *Llama, tokens int) (p *pass, err error) {
+func newPass(m *Decoder, tokens int) (p *pass, err error) {
 	c := m.Config
-	p = &pass{c: c, cache: m.cache, rope: m.rope, round: map[int]*call{}, rounded: map[int][]byte{}}
+	p = &pass{c: c, cache: m.cache, round: map[int]*call{}, rounded: map[int][]byte{}}
 	defer func() {
 		if err != nil {
 			p.free()
@@ -59,11 +60,19 @@ func newPass(m *Llama, tokens int) (p *pass, err error) {
 	heads, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	segments := (tokens + PageTokens - 1) / PageTokens
 	wide := max(c.Width, c.FF, heads)
+	bcx, qk := 0, 0
+	if m.Recurrent() {
+		bcx = 3 * c.Width
+	}
+	if c.QKNorm {
+		qk = heads
+	}
 	for _, b := range []struct {
 		to *[]float32
 		n  int
 	}{
-		{&p.x, n * c.Width}, {&p.y, n * wide}, {&p.q, n * heads}, {&p.k, n * kv}, {&p.v, n * kv}, {&p.attn, n * heads},
+		{&p.x, n * c.Width}, {&p.y, n * wide}, {&p.q, n * heads}, {&p.k, n * kv}, {&p.v, n * kv}, {&p.attn, n * max(heads, c.Width)},
+		{&p.bcx, n * bcx}, {&p.qk, n * qk},
 		{&p.gate, n * c.FF}, {&p.up, n * c.FF}, {&p.turned, (n*group + 3) &^ 3 * kv},
 		{&p.o, segments * n * heads}, {&p.ml, 2 * segments * n * c.Heads}, {&p.logits, logitRows * c.Vocab},
 	} {
@@ -104,7 +113,7 @@ func (p *pass) free() {
 }
 
 // bind resolves the kernels.
-func (p *pass) bind(m *Llama) (err error) {
+func (p *pass) bind(m *Decoder) (err error) {
 	dev := m.dev
 	get := func(to **call, op, config string, names ...string) {
 		if err == nil {
@@ -115,14 +124,20 @@ func (p *pass) bind(m *Llama) (err error) {
 	if m.KV == "f32" {
 		bits = 0
 	}
-	get(&p.gather, "gather_"+m.embed.Format, "any", "ids", "w", "out", "m", "k")
+	get(&p.gather, "gather_"+m.embed.Format, "any", "ids", "w", "out", "m", "k", "scale")
 	get(&p.norm, "rmsnorm", "any", "x", "w", "out", "m", "k", "inv", "eps")
 	get(&p.normQuantize, "rmsnorm_quantize", "any", "x", "w", "act", "m", "k", "inv", "eps")
 	get(&p.quantize, "quantize", "any", "x", "act", "m", "k")
-	get(&p.gated, "silu_mul", "any", "x", "y", "out", "n")
-	get(&p.gatedQuantize, "silu_mul_quantize", "any", "x", "y", "act", "m", "k")
-	get(&p.ropeQuery, "rope_query", fmt.Sprintf("p1r%d", bits), "q", "c", "s", "pos", "out", "m", "kv", "group", "hd", "rot", "scale")
-	get(&p.kvStore, "kv_store_"+m.KV, "p1", "k", "v", "c", "s", "pos", "pages", "kcache", "vcache", "m", "kv", "hd", "rot")
+	get(&p.gated, m.Config.Activation+"_mul", "any", "x", "y", "out", "n")
+	get(&p.gatedQuantize, m.Config.Activation+"_mul_quantize", "any", "x", "y", "act", "m", "k")
+	get(&p.add, "add", "any", "x", "out", "n")
+	get(&p.shortConv, "shortconv", "any", "bcx", "w", "state", "out", "m", "d")
+	pairs := 2
+	if m.Config.Neighbours {
+		pairs = 1
+	}
+	get(&p.ropeQuery, "rope_query", fmt.Sprintf("p%dr%d", pairs, bits), "q", "c", "s", "pos", "out", "m", "kv", "group", "hd", "rot", "scale")
+	get(&p.kvStore, "kv_store_"+m.KV, fmt.Sprintf("p%d", pairs), "k", "v", "c", "s", "pos", "pages", "kcache", "vcache", "m", "kv", "hd", "rot")
 	get(&p.merge, "attention_merge", "any", "o", "ml", "position", "out", "rows", "kv", "group", "hd", "window")
 	for _, w := range m.weights.matrices {
 		if w.Float && p.round[w.Bits] == nil && err == nil {
@@ -158,6 +173,7 @@ func (p *pass) embed(w *Matrix, n int) {
 	g.buf(2, pointer(p.x))
 	g.int(3, n)
 	g.int(4, p.c.Width)
+	g.float(5, p.c.EmbedScale)
 	g.run(p.c.Width)
 }
 
@@ -191,17 +207,57 @@ func (p *pass) normalise(x, norm []float32, n int, users ...*Matrix) {
 	if !fused {
 		c, out = p.norm, pointer(p.y)
 	}
-	c.buf(0, pointer(x))
-	c.buf(1, pointer(norm))
-	c.buf(2, out)
-	c.int(3, n)
-	c.int(4, p.c.Width)
-	c.float(5, 1/float32(p.c.Width))
-	c.float(6, p.c.Eps)
-	c.run(8 * p.c.Width)
+	p.runNorm(c, x, norm, out, n, p.c.Width)
 	if !fused {
 		p.convert(p.y, p.c.Width, n, users...)
 	}
+}
+
+// runNorm normalises m rows of k elements of x to out.
+func (p *pass) runNorm(c *call, x, norm []float32, out unsafe.Pointer, m, k int) {
+	c.buf(0, pointer(x))
+	c.buf(1, pointer(norm))
+	c.buf(2, out)
+	c.int(3, m)
+	c.int(4, k)
+	c.float(5, 1/float32(k))
+	c.float(6, p.c.Eps)
+	c.run(8 * k)
+}
+
+// residual adds the product of the activations of n rows with w to the residual stream, after its norm where there is one.
+func (p *pass) residual(w *Matrix, norm []float32, n int) {
+	if norm == nil {
+		p.mul(n, product{w, p.x, true})
+		return
+	}
+	p.mul(n, product{w: w, out: p.attn})
+	p.runNorm(p.norm, p.attn, norm, pointer(p.y), n, p.c.Width)
+	p.add.buf(0, pointer(p.y))
+	p.add.buf(1, pointer(p.x))
+	p.add.int(2, n*p.c.Width)
+	p.add.run(1024)
+}
+
+// convolve runs a layer's short convolution on bcx and leaves its result in attn.
+func (p *pass) convolve(l *layer, state []float32, n int) {
+	c := p.shortConv
+	for i, x := range [...][]float32{p.bcx, l.taps, state, p.attn} {
+		c.buf(i, pointer(x))
+	}
+	c.int(4, n)
+	c.int(5, p.c.Width)
+	c.run(16 * 32 * n)
+}
+
+// normHeads normalises every head of n rows of queries or keys in place.
+func (p *pass) normHeads(x, norm []float32, heads, n int) {
+	if norm == nil {
+		return
+	}
+	size := n * heads * p.c.HeadDim
+	copy(p.qk[:size], x)
+	p.runNorm(p.norm, p.qk, norm, pointer(x), n*heads, p.c.HeadDim)
 }
 
 // activate makes activations of the gated feed-forward layer.
@@ -250,11 +306,17 @@ func runConversion(c *call, x []float32, to []byte, k, n int) {
 }
 
 // attend turns queries and keys, stores keys and values of the layer and leaves the heads' results in attn.
-func (p *pass) attend(s *Sequence, layer, n int) {
+func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
 	c, group := p.c, p.c.Heads/p.c.KVHeads
-	keys, values := p.cache.layer(layer)
+	window := noWindow
+	if l.Window > 0 {
+		window = l.Window
+	}
+	p.normHeads(p.q, l.qNorm, c.Heads, n)
+	p.normHeads(p.k, l.kNorm, c.KVHeads, n)
+	keys, values := p.cache.layer(i)
 	st := p.kvStore
-	for i, b := range [...]unsafe.Pointer{pointer(p.k), pointer(p.v), pointer(p.rope.cos), pointer(p.rope.sin), pointer(p.pos), pointer(s.pages), keys, values} {
+	for i, b := range [...]unsafe.Pointer{pointer(p.k), pointer(p.v), pointer(rope.cos), pointer(rope.sin), pointer(p.pos), pointer(s.pages), keys, values} {
 		st.buf(i, b)
 	}
 	for i, v := range [...]int{n, c.KVHeads, c.HeadDim, c.Rot} {
@@ -263,7 +325,7 @@ func (p *pass) attend(s *Sequence, layer, n int) {
 	st.run(16 * c.KVHeads * c.HeadDim)
 
 	q := p.ropeQuery
-	for i, b := range [...]unsafe.Pointer{pointer(p.q), pointer(p.rope.cos), pointer(p.rope.sin), pointer(p.pos), pointer(p.turned)} {
+	for i, b := range [...]unsafe.Pointer{pointer(p.q), pointer(rope.cos), pointer(rope.sin), pointer(p.pos), pointer(p.turned)} {
 		q.buf(i, b)
 	}
 	for i, v := range [...]int{n, c.KVHeads, group, c.HeadDim, c.Rot} {
@@ -279,7 +341,7 @@ func (p *pass) attend(s *Sequence, layer, n int) {
 	for i, b := range [...]unsafe.Pointer{pointer(p.turned), keys, values, pointer(s.pages), pointer(p.rowPos), pointer(p.o), pointer(p.ml)} {
 		a.buf(i, b)
 	}
-	for i, v := range [...]int{rows, c.KVHeads, segments, c.HeadDim, noWindow} {
+	for i, v := range [...]int{rows, c.KVHeads, segments, c.HeadDim, window} {
 		a.int(7+i, v)
 	}
 	a.run(2 * PageTokens * c.HeadDim * tile.Grid[0].Tile)
@@ -288,7 +350,7 @@ func (p *pass) attend(s *Sequence, layer, n int) {
 	for i, b := range [...]unsafe.Pointer{pointer(p.o), pointer(p.ml), pointer(p.rowPos), pointer(p.attn)} {
 		g.buf(i, b)
 	}
-	for i, v := range [...]int{rows, c.KVHeads, group, c.HeadDim, noWindow} {
+	for i, v := range [...]int{rows, c.KVHeads, group, c.HeadDim, window} {
 		g.int(4+i, v)
 	}
 	g.run(8 * segments * c.HeadDim)

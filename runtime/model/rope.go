@@ -19,12 +19,12 @@ type ropeTable struct {
 	bufs       [2]*cpu.Buffer
 }
 
-// newRopeTable makes an empty table for so many positions. factors, if not nil, divide the frequencies (one for each of the
-// rot/2 pairs).
-func newRopeTable(c Config, positions int, neighbours bool, factors []float32) (*ropeTable, error) {
-	t := &ropeTable{rot: c.Rot, dim: c.HeadDim, neighbours: neighbours}
+// newRopeTable makes an empty table of a base for so many positions. factors, if not nil, divide the frequencies (one for each
+// of the rot/2 pairs).
+func newRopeTable(c Config, base float64, positions int, factors []float32) (*ropeTable, error) {
+	t := &ropeTable{rot: c.Rot, dim: c.HeadDim, neighbours: c.Neighbours}
 	for i := range c.Rot / 2 {
-		f := canon.Pow64(c.RopeBase, -float64(2*i)/float64(c.Rot)) / c.RopeScale
+		f := canon.Pow64(base, -float64(2*i)/float64(c.Rot)) / c.RopeScale
 		if factors != nil {
 			if !(factors[i] > 0) {
 				return nil, fmt.Errorf("rope_freqs.weight: element %d is %v, expected more than 0", i, factors[i])

@@ -30,6 +30,8 @@ var formats = map[gguf.Type]struct {
 	gguf.TypeQ4_1: {"q4_1", false, 0},
 	gguf.TypeQ8_0: {"q8_0", false, 0},
 	gguf.TypeQ4_K: {"q4_k", false, 0},
+	gguf.TypeQ5_0: {"q5_0", false, 0},
+	gguf.TypeQ5_1: {"q5_1", false, 0},
 	gguf.TypeQ5_K: {"q5_k", false, 0},
 	gguf.TypeQ6_K: {"q6_k", false, 0},
 }
@@ -71,6 +73,7 @@ type weights struct {
 type vector struct {
 	tensor *gguf.Tensor
 	to     []float32
+	taps   int // of a convolution: the file has the taps of a channel together, to has the channels of a tap together
 }
 
 func newWeights(f *gguf.File, dev *dispatch.Device) *weights {
@@ -137,7 +140,22 @@ func (w *weights) vector(name string, n int) []float32 {
 		w.fail("tensor %q: %w type %s; supported here: F32, F16", name, ErrUnsupported, t.Type)
 		return nil
 	}
-	v := vector{t, make([]float32, n, (n+15)&^15)}
+	v := vector{tensor: t, to: make([]float32, n, (n+15)&^15), taps: 1}
+	w.vectors = append(w.vectors, v)
+	return v.to
+}
+
+// taps asks for the weights of a convolution, channels of each tap.
+func (w *weights) taps(name string, taps, channels int) []float32 {
+	t := w.find(name, taps, channels)
+	if t == nil {
+		return nil
+	}
+	if t.Type != gguf.TypeF32 && t.Type != gguf.TypeF16 {
+		w.fail("tensor %q: %w type %s; supported here: F32, F16", name, ErrUnsupported, t.Type)
+		return nil
+	}
+	v := vector{tensor: t, to: make([]float32, taps*channels, (taps*channels+15)&^15), taps: taps}
 	w.vectors = append(w.vectors, v)
 	return v.to
 }
@@ -256,15 +274,18 @@ func (w *weights) pack(m *Matrix) int {
 }
 
 func readVector(v vector) error {
+	channels := len(v.to) / v.taps
 	for i := range v.to {
+		var x float32
 		if v.tensor.Type == gguf.TypeF16 {
-			v.to[i] = canon.F16ToF32(binary.LittleEndian.Uint16(v.tensor.Data[2*i:]))
+			x = canon.F16ToF32(binary.LittleEndian.Uint16(v.tensor.Data[2*i:]))
 		} else {
-			v.to[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.tensor.Data[4*i:]))
+			x = math.Float32frombits(binary.LittleEndian.Uint32(v.tensor.Data[4*i:]))
 		}
-		if b := math.Float32bits(v.to[i]) & 0x7FFFFFFF; b >= 0x5E800000 {
-			return fmt.Errorf("element %d is %v: not finite or too large", i, v.to[i])
+		if b := math.Float32bits(x) & 0x7FFFFFFF; b >= 0x5E800000 {
+			return fmt.Errorf("element %d is %v: not finite or too large", i, x)
 		}
+		v.to[i%v.taps*channels+i/v.taps] = x
 	}
 	return nil
 }

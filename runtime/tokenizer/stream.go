@@ -25,12 +25,11 @@ func (s *Stream) Add(id int32) string {
 	return string(text)
 }
 
-// Flush returns what is left at the end of a generation: U+FFFD for each byte of an incomplete character.
+// Flush returns what is left at the end of a generation: U+FFFD for an incomplete character.
 func (s *Stream) Flush() string {
-	var text []byte
-	for range s.tail {
-		text = utf8.AppendRune(text, utf8.RuneError)
+	if len(s.tail) == 0 {
+		return ""
 	}
 	s.tail = nil
-	return string(text)
+	return string(utf8.RuneError)
 }
