@@ -4,13 +4,14 @@
 // Every kernel that this CPU can run is compared with its op's scalar reference, bit by bit: between inaccessible pages, in
 // one call and in many, off the alignment of vectors, from several goroutines, under the race detector, and while the
 // runtime traces, profiles and collects garbage. The files of generated/ are held to the list of ops, and their descriptors
-// to the ops' IR. Kernels for instruction sets that the CPU lacks are simulated by the tests of backends/avx.
+// to the ops' IR. Kernels for instruction sets that the CPU lacks run in the simulator of backends/avx.
 //
-// The tests print how many cases each instruction set ran, and for how long. With -short they take one data pattern a
+// The tests print how many cases each instruction set ran, and for how long. With -short they take one pattern of data a
 // shape; with -exhaustive many more shapes:
 //
 //	go test -v -run Reference ./gen/conform -exhaustive
-//	GOARCH=arm64 go test -short -exec qemu-aarch64-static ./gen/conform
+//	go test -run '^$' -fuzz Kernels ./gen/conform
+//	CGO_ENABLED=1 go test -race -short ./gen/conform
 //	GOAMD64=v3 go test -short ./gen/conform
-//	go test -fuzz Kernels ./gen/conform
+//	GOARCH=arm64 go test -short -exec qemu-aarch64-static ./gen/conform
 package conform

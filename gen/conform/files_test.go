@@ -184,7 +184,7 @@ func TestDescriptors(t *testing.T) {
 		}
 	}
 	for name := range registered {
-		t.Errorf("%s is registered, but not in the manifest", name)
+		t.Errorf("%s is registered, but is no unit of the manifest", name)
 	}
 }
 

@@ -24,12 +24,14 @@ func kernels() []kernel.Kernel { return append(portable.Kernels(), avx.Kernels()
 // units lists what ops, configs and targets should give.
 func units(t testing.TB) []gen.Unit {
 	t.Helper()
-	list, err := gen.Units(ops.All(), gen.Targets())
+	list, err := allUnits()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return list
 }
+
+var allUnits = sync.OnceValues(func() ([]gen.Unit, error) { return gen.Units(ops.All(), gen.Targets()) })
 
 // config is an op under one config, with its kernels that this CPU can run.
 type config struct {

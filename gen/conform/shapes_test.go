@@ -22,7 +22,7 @@ func ragged(op *ops.Op, r *rand.Rand) ops.Shape {
 		return ops.Shape{to(6)}
 	case name == "swizzle_copy":
 		return ops.Shape{to(70), to(70)}
-	case name == "argmax", name == "softmax", name == "round", has("rmsnorm"), strings.HasSuffix(name, "quantize"):
+	case name == "argmax", name == "softmax", name == "round", name == "shortconv", has("rmsnorm"), strings.HasSuffix(name, "quantize"):
 		return ops.Shape{to(7), to(400)}
 	case has("pack_"):
 		return ops.Shape{to(40), k(300)}

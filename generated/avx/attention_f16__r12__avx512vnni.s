@@ -6,16 +6,16 @@
 
 // func attention_f16__r12__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f16__r12__avx512vnni(SB), NOSPLIT, $640-24
+TEXT ·attention_f16__r12__avx512vnni(SB), NOSPLIT, $656-24
 	MOVQ   lo+8(FP), BX
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 432(SP)
-	SUBQ   BX, 432(SP)
+	MOVQ   AX, 440(SP)
+	SUBQ   BX, 440(SP)
 	JLE    done
 	MOVQ   a+0(FP), R8
 	MOVQ   96(R8), AX
-	MOVQ   AX, 448(SP)
-	MOVQ   448(SP), AX
+	MOVQ   AX, 456(SP)
+	MOVQ   456(SP), AX
 	LEAQ   11(AX), AX
 	MOVQ   $+12, CX
 	XORQ   DX, DX
@@ -26,802 +26,765 @@ TEXT ·attention_f16__r12__avx512vnni(SB), NOSPLIT, $640-24
 	XORQ   DX, DX
 	MOVQ   512(SP), CX
 	DIVQ   CX
-	MOVQ   AX, BX
-	MOVQ   DX, 408(SP)
-	MOVQ   104(R8), CX
-	LEAQ   (CX), AX
-	MOVQ   AX, 464(SP)
-	MOVQ   464(SP), AX
+	MOVQ   AX, CX
+	MOVQ   DX, 416(SP)
+	MOVQ   104(R8), AX
+	MOVQ   AX, 448(SP)
+	MOVQ   448(SP), AX
+	LEAQ   (AX), AX
+	MOVQ   AX, 472(SP)
+	MOVQ   472(SP), AX
 	SHRQ   $0x00, AX
-	MOVQ   AX, 464(SP)
-	MOVQ   BX, AX
+	MOVQ   AX, 472(SP)
+	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   464(SP), BX
-	DIVQ   BX
+	MOVQ   472(SP), CX
+	DIVQ   CX
 	MOVQ   AX, 280(SP)
 	MOVQ   DX, 400(SP)
-	MOVQ   120(R8), DI
-	MOVQ   128(R8), DX
-	MOVQ   448(SP), AX
+	MOVQ   120(R8), AX
+	MOVQ   AX, 64(SP)
+	MOVQ   128(R8), CX
+	MOVQ   456(SP), AX
 	LEAQ   -1(AX), AX
-	MOVQ   AX, 32(SP)
-	MOVQ   32(R8), SI
-	IMUL3Q $-1, DX, BX
+	MOVQ   AX, 16(SP)
+	MOVQ   32(R8), DI
+	IMUL3Q $-1, CX, SI
 	MOVQ   24(R8), AX
-	MOVQ   AX, 616(SP)
-	MOVQ   32(SP), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   416(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 416(SP)
-	MOVQ   8(R8), AX
-	MOVQ   AX, 504(SP)
-	MOVQ   CX, 496(SP)
-	MOVQ   496(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 496(SP)
-	IMUL3Q $+32, DI, AX
-	MOVQ   AX, 392(SP)
-	MOVQ   (R8), AX
+	MOVQ   AX, 632(SP)
+	MOVQ   16(SP), AX
 	MOVQ   AX, 424(SP)
-	MOVQ   DI, 488(SP)
-	MOVQ   488(SP), AX
-	IMULQ  416(SP), AX
-	MOVQ   AX, 488(SP)
-	MOVQ   208(R8), DX
+	MOVQ   424(SP), AX
+	SHRQ   $0x02, AX
+	MOVQ   AX, 424(SP)
+	MOVQ   8(R8), AX
+	MOVQ   AX, 624(SP)
+	MOVQ   448(SP), AX
+	MOVQ   AX, 504(SP)
+	MOVQ   504(SP), AX
+	IMULQ  64(SP), AX
+	MOVQ   AX, 504(SP)
+	MOVQ   64(SP), AX
+	IMUL3Q $+32, AX, AX
+	MOVQ   AX, 408(SP)
+	MOVQ   (R8), AX
+	MOVQ   AX, 432(SP)
+	MOVQ   64(SP), AX
+	MOVQ   AX, 496(SP)
+	MOVQ   496(SP), AX
+	IMULQ  424(SP), AX
+	MOVQ   AX, 496(SP)
+	MOVQ   208(R8), BX
 	MOVQ   48(R8), AX
+	MOVQ   AX, 616(SP)
+	MOVQ   456(SP), AX
+	MOVQ   AX, 464(SP)
+	MOVQ   464(SP), AX
+	IMULQ  448(SP), AX
+	MOVQ   AX, 464(SP)
+	MOVQ   64(SP), AX
+	LEAQ   15(AX), DX
+	SHRQ   $0x04, DX
+	MOVQ   16(R8), AX
 	MOVQ   AX, 608(SP)
 	MOVQ   448(SP), AX
-	MOVQ   AX, 456(SP)
-	MOVQ   456(SP), AX
-	IMULQ  CX, AX
-	MOVQ   AX, 456(SP)
-	MOVQ   16(R8), AX
-	MOVQ   AX, 440(SP)
-	MOVQ   440(SP), AX
-	SUBQ   504(SP), AX
-	MOVQ   AX, 440(SP)
-	IMUL3Q $+2, DI, CX
+	IMULQ  DX, AX
+	MOVQ   AX, 448(SP)
+	IMUL3Q $+32, DX, CX
 	MOVQ   40(R8), AX
 	MOVQ   AX, 600(SP)
+	MOVQ   464(SP), AX
+	MOVQ   AX, 488(SP)
+	MOVQ   488(SP), AX
+	IMULQ  64(SP), AX
+	MOVQ   AX, 488(SP)
 	MOVQ   456(SP), AX
 	MOVQ   AX, 480(SP)
 	MOVQ   480(SP), AX
-	IMULQ  DI, AX
+	IMULQ  64(SP), AX
 	MOVQ   AX, 480(SP)
-	MOVQ   448(SP), AX
-	MOVQ   AX, 472(SP)
-	MOVQ   472(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 472(SP)
-	IMUL3Q $+4, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+4, AX, AX
 	MOVQ   AX, 592(SP)
-	IMUL3Q $+8, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+8, AX, AX
 	MOVQ   AX, 584(SP)
-	IMUL3Q $+12, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+12, AX, AX
 	MOVQ   AX, 576(SP)
-	IMUL3Q $+16, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+16, AX, AX
 	MOVQ   AX, 568(SP)
-	IMUL3Q $+20, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+20, AX, AX
 	MOVQ   AX, 560(SP)
-	IMUL3Q $+24, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+24, AX, AX
 	MOVQ   AX, 552(SP)
-	IMUL3Q $+28, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+28, AX, AX
 	MOVQ   AX, 544(SP)
-	IMUL3Q $+36, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+36, AX, AX
 	MOVQ   AX, 536(SP)
-	IMUL3Q $+40, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+40, AX, AX
 	MOVQ   AX, 528(SP)
-	IMUL3Q $+44, DI, AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+44, AX, AX
 	MOVQ   AX, 520(SP)
 
 tile:
-	MOVQ    408(SP), AX
+	MOVQ    416(SP), AX
 	IMUL3Q  $+12, AX, AX
 	MOVQ    AX, 184(SP)
 	MOVQ    184(SP), AX
-	MOVQ    AX, 168(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 168(SP)
-	MOVQ    32(SP), R8
-	MOVQ    168(SP), AX
+	MOVQ    AX, 176(SP)
+	MOVQ    16(SP), AX
+	CMPQ    AX, 176(SP)
+	MOVQ    16(SP), R8
+	MOVQ    176(SP), AX
 	CMOVQLT R8, AX
-	MOVQ    AX, 168(SP)
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVQ    AX, 176(SP)
+	MOVQ    176(SP), AX
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R9
-	LEAQ    1(R9), AX
-	MOVQ    AX, 624(SP)
-	MOVQ    $+256, R8
-	CMPQ    R8, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 624(SP)
-	XORQ    R8, R8
-	CMPQ    R8, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 624(SP)
-	LEAQ    (R9)(BX*1), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 24(SP)
-	XORQ    R8, R8
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	MOVQ    624(SP), AX
-	CMPQ    AX, 24(SP)
-	MOVQ    24(SP), R8
-	MOVQ    624(SP), AX
-	CMOVQLT AX, R8
-	MOVQ    R8, 24(SP)
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R13
 	MOVQ    $+256, AX
-	MOVQ    24(SP), R10
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	XORQ    AX, AX
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	LEAQ    (R8)(SI*1), AX
+	LEAQ    1(AX), R12
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	CMPQ    R13, R12
+	CMOVQLT R13, R12
+	MOVQ    $+256, AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	XORQ    AX, AX
+	MOVQ    R13, R9
+	CMPQ    AX, R9
+	CMOVQGT AX, R9
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	MOVQ    $+256, AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	MOVQ    184(SP), AX
+	LEAQ    1(AX), AX
+	MOVQ    AX, 392(SP)
+	MOVQ    392(SP), AX
+	MOVQ    AX, 168(SP)
+	MOVQ    16(SP), AX
+	CMPQ    AX, 168(SP)
+	MOVQ    16(SP), R8
+	MOVQ    168(SP), AX
+	CMOVQLT R8, AX
+	MOVQ    AX, 168(SP)
+	MOVQ    168(SP), AX
+	MOVLQSX (DI)(AX*4), R8
+	MOVQ    280(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R10
+	MOVQ    $+256, AX
 	CMPQ    AX, R10
 	CMOVQLT AX, R10
 	XORQ    AX, AX
-	MOVQ    624(SP), R9
-	CMPQ    AX, R9
-	CMOVQGT AX, R9
-	XORQ    R8, R8
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	MOVQ    $+256, R8
-	CMPQ    R8, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
+	LEAQ    1(AX), R8
+	XORQ    AX, AX
+	CMPQ    AX, R8
+	CMOVQGT AX, R8
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    1(AX), AX
+	LEAQ    2(AX), AX
 	MOVQ    AX, 384(SP)
 	MOVQ    384(SP), AX
 	MOVQ    AX, 160(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 160(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    160(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 160(SP)
 	MOVQ    160(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    2(AX), AX
+	LEAQ    3(AX), AX
 	MOVQ    AX, 376(SP)
 	MOVQ    376(SP), AX
 	MOVQ    AX, 152(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 152(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    152(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 152(SP)
 	MOVQ    152(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    3(AX), AX
+	LEAQ    4(AX), AX
 	MOVQ    AX, 368(SP)
 	MOVQ    368(SP), AX
 	MOVQ    AX, 144(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 144(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    144(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 144(SP)
 	MOVQ    144(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    4(AX), AX
+	LEAQ    5(AX), AX
 	MOVQ    AX, 360(SP)
 	MOVQ    360(SP), AX
 	MOVQ    AX, 136(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 136(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    136(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 136(SP)
 	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    5(AX), AX
+	LEAQ    6(AX), AX
 	MOVQ    AX, 352(SP)
 	MOVQ    352(SP), AX
 	MOVQ    AX, 128(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 128(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    128(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 128(SP)
 	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    6(AX), AX
+	LEAQ    7(AX), AX
 	MOVQ    AX, 344(SP)
 	MOVQ    344(SP), AX
 	MOVQ    AX, 120(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 120(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    120(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 120(SP)
 	MOVQ    120(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    7(AX), AX
+	LEAQ    8(AX), AX
 	MOVQ    AX, 336(SP)
 	MOVQ    336(SP), AX
 	MOVQ    AX, 112(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 112(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    112(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 112(SP)
 	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    8(AX), AX
+	LEAQ    9(AX), AX
 	MOVQ    AX, 328(SP)
 	MOVQ    328(SP), AX
 	MOVQ    AX, 104(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 104(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    104(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 104(SP)
 	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    9(AX), AX
+	LEAQ    10(AX), AX
 	MOVQ    AX, 320(SP)
 	MOVQ    320(SP), AX
 	MOVQ    AX, 96(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 96(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    96(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 96(SP)
 	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    10(AX), AX
+	LEAQ    11(AX), AX
 	MOVQ    AX, 312(SP)
 	MOVQ    312(SP), AX
 	MOVQ    AX, 88(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 88(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    88(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 88(SP)
 	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
-	MOVQ    184(SP), AX
-	LEAQ    11(AX), AX
-	MOVQ    AX, 304(SP)
-	MOVQ    304(SP), AX
-	MOVQ    AX, 80(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 80(SP)
-	MOVQ    32(SP), R8
-	MOVQ    80(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 80(SP)
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    280(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
-	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
-	MOVQ    624(SP), AX
-	CMPQ    24(SP), AX
-	MOVQ    24(SP), R8
-	MOVQ    624(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 624(SP)
-	MOVQ    408(SP), AX
-	IMUL3Q  $+3, AX, R11
-	MOVQ    R11, 632(SP)
-	MOVQ    632(SP), AX
-	CMPQ    416(SP), AX
-	MOVQ    416(SP), R8
-	MOVQ    632(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 632(SP)
-	LEAQ    1(R11), R8
-	CMPQ    416(SP), R8
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
+	CMPQ    R12, R13
+	CMOVQGT R12, R13
 	MOVQ    416(SP), AX
+	IMUL3Q  $+3, AX, R10
+	MOVQ    R10, 648(SP)
+	MOVQ    648(SP), AX
+	CMPQ    424(SP), AX
+	MOVQ    424(SP), R8
+	MOVQ    648(SP), AX
+	CMOVQLT R8, AX
+	MOVQ    AX, 648(SP)
+	LEAQ    1(R10), R8
+	CMPQ    424(SP), R8
+	MOVQ    424(SP), AX
 	CMOVQLT AX, R8
-	LEAQ    2(R11), R11
-	CMPQ    416(SP), R11
-	MOVQ    416(SP), AX
-	CMOVQLT AX, R11
-	MOVQ    R10, R14
-	SHRQ    $0x04, R14
+	LEAQ    2(R10), R10
+	CMPQ    424(SP), R10
+	MOVQ    424(SP), AX
+	CMOVQLT AX, R10
+	MOVQ    R14, (SP)
+	MOVQ    (SP), AX
+	SHRQ    $0x04, AX
+	MOVQ    AX, (SP)
 	LEAQ    15(R9), AX
+	MOVQ    AX, 24(SP)
+	MOVQ    24(SP), AX
+	SHRQ    $0x04, AX
+	MOVQ    AX, 24(SP)
+	MOVQ    64(SP), R11
+	IMULQ   400(SP), R11
+	IMUL3Q  $+512, R11, R15
+	MOVQ    624(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 8(SP)
+	MOVQ    64(SP), AX
+	IMULQ   (SP), AX
+	IMUL3Q  $+32, AX, R15
+	MOVQ    8(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 304(SP)
+	IMUL3Q  $+16, R11, R15
+	MOVQ    432(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 32(SP)
+	MOVQ    496(SP), AX
+	MOVQ    AX, 640(SP)
+	MOVQ    640(SP), AX
+	IMULQ   400(SP), AX
+	MOVQ    AX, 640(SP)
+	MOVQ    640(SP), AX
+	IMUL3Q  $+16, AX, AX
+	MOVQ    AX, 8(SP)
+	MOVQ    32(SP), R15
+	MOVQ    8(SP), AX
+	LEAQ    (R15)(AX*1), AX
+	MOVQ    AX, 32(SP)
+	MOVQ    64(SP), AX
 	MOVQ    AX, 8(SP)
 	MOVQ    8(SP), AX
-	SHRQ    $0x04, AX
+	IMULQ   648(SP), AX
 	MOVQ    AX, 8(SP)
-	MOVQ    DI, R13
-	IMULQ   400(SP), R13
-	IMUL3Q  $+512, R13, R12
-	MOVQ    504(SP), AX
-	LEAQ    (AX)(R12*1), AX
-	MOVQ    AX, (SP)
-	MOVQ    DI, 56(SP)
-	MOVQ    56(SP), AX
-	IMULQ   R14, AX
-	MOVQ    AX, 56(SP)
-	MOVQ    56(SP), AX
-	IMUL3Q  $+32, AX, R12
-	MOVQ    (SP), AX
-	LEAQ    (AX)(R12*1), AX
-	MOVQ    AX, 176(SP)
-	IMUL3Q  $+16, R13, R12
-	MOVQ    424(SP), AX
-	LEAQ    (AX)(R12*1), AX
-	MOVQ    AX, 16(SP)
-	MOVQ    488(SP), R12
-	IMULQ   400(SP), R12
-	IMUL3Q  $+16, R12, AX
-	MOVQ    AX, (SP)
-	MOVQ    16(SP), R15
-	MOVQ    (SP), AX
-	LEAQ    (R15)(AX*1), AX
-	MOVQ    AX, 16(SP)
-	MOVQ    DI, (SP)
-	MOVQ    (SP), AX
-	IMULQ   632(SP), AX
-	MOVQ    AX, (SP)
-	MOVQ    (SP), AX
+	MOVQ    8(SP), AX
 	IMUL3Q  $+16, AX, R15
-	MOVQ    16(SP), AX
+	MOVQ    32(SP), AX
 	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 48(SP)
-	IMUL3Q  $+16, R13, R15
-	MOVQ    424(SP), AX
+	MOVQ    AX, 56(SP)
+	IMUL3Q  $+16, R11, R15
+	MOVQ    432(SP), AX
 	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, (SP)
-	IMUL3Q  $+16, R12, R15
-	MOVQ    (SP), AX
+	MOVQ    AX, 8(SP)
+	MOVQ    640(SP), AX
+	IMUL3Q  $+16, AX, R15
+	MOVQ    8(SP), AX
 	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, (SP)
-	MOVQ    DI, AX
+	MOVQ    AX, 8(SP)
+	MOVQ    64(SP), AX
 	IMULQ   R8, AX
 	IMUL3Q  $+16, AX, R8
-	MOVQ    (SP), AX
+	MOVQ    8(SP), AX
 	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 40(SP)
-	IMUL3Q  $+16, R13, R8
-	MOVQ    424(SP), AX
+	MOVQ    AX, 48(SP)
+	IMUL3Q  $+16, R11, R8
+	MOVQ    432(SP), AX
 	LEAQ    (AX)(R8*1), R8
-	IMUL3Q  $+16, R12, AX
+	MOVQ    640(SP), AX
+	IMUL3Q  $+16, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	MOVQ    DI, AX
-	IMULQ   R11, AX
+	MOVQ    64(SP), AX
+	IMULQ   R10, AX
 	IMUL3Q  $+16, AX, AX
 	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, 16(SP)
-	IMUL3Q  $+64, R14, AX
-	LEAQ    (DX)(AX*1), R12
+	MOVQ    AX, 32(SP)
+	MOVQ    (SP), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (BX)(AX*1), R10
 	MOVQ    280(SP), AX
-	IMUL3Q  $-256, AX, R13
-	MOVQ    456(SP), R8
+	IMUL3Q  $-256, AX, R11
+	MOVQ    464(SP), R8
 	IMULQ   280(SP), R8
-	MOVQ    608(SP), AX
+	MOVQ    616(SP), AX
 	LEAQ    (AX)(R8*8), R8
-	MOVQ    448(SP), AX
+	MOVQ    456(SP), AX
 	IMULQ   400(SP), AX
 	LEAQ    (R8)(AX*8), R8
-	MOVQ    408(SP), AX
+	MOVQ    416(SP), AX
 	IMUL3Q  $+96, AX, AX
 	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, 64(SP)
-	MOVQ    56(SP), AX
-	IMUL3Q  $-32, AX, R8
-	MOVQ    440(SP), AX
+	MOVQ    AX, 40(SP)
+	MOVQ    DX, AX
+	IMULQ   400(SP), AX
+	IMUL3Q  $+8192, AX, R8
+	MOVQ    608(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 296(SP)
-	MOVQ    DI, AX
-	IMULQ   24(SP), AX
-	IMUL3Q  $+2, AX, AX
+	MOVQ    DX, AX
+	IMULQ   R12, AX
+	IMUL3Q  $+32, AX, AX
 	MOVQ    AX, 288(SP)
-	MOVQ    480(SP), R8
+	MOVQ    488(SP), R8
 	IMULQ   280(SP), R8
 	MOVQ    600(SP), AX
 	LEAQ    (AX)(R8*4), R8
-	MOVQ    472(SP), AX
+	MOVQ    480(SP), AX
 	IMULQ   400(SP), AX
 	LEAQ    (R8)(AX*4), R8
-	MOVQ    DI, AX
-	IMULQ   408(SP), AX
+	MOVQ    64(SP), AX
+	IMULQ   416(SP), AX
 	IMUL3Q  $+48, AX, AX
 	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, 72(SP)
+	MOVQ    AX, 80(SP)
 	MOVQ    592(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 272(SP)
 	MOVQ    584(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 264(SP)
 	MOVQ    576(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 256(SP)
 	MOVQ    568(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 248(SP)
 	MOVQ    560(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 240(SP)
 	MOVQ    552(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 232(SP)
 	MOVQ    544(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 224(SP)
-	MOVQ    392(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    408(SP), R8
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 216(SP)
 	MOVQ    536(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 208(SP)
 	MOVQ    528(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 200(SP)
 	MOVQ    520(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 192(SP)
-	CMPQ    R10, R9
+	CMPQ    R14, R9
 	JGE     else1
 	MOVQ    280(SP), R8
-	MOVQ    616(SP), AX
-	MOVLQSX (AX)(R8*4), R8
-	MOVQ    496(SP), AX
-	IMULQ   R8, AX
+	MOVQ    632(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ    AX, 72(SP)
+	MOVQ    504(SP), AX
+	IMULQ   72(SP), AX
 	IMUL3Q  $+512, AX, R8
-	MOVQ    176(SP), AX
+	MOVQ    304(SP), AX
 	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 176(SP)
-	MOVQ    176(SP), AX
-	MOVQ    AX, (SP)
-	CMPQ    R14, 8(SP)
+	MOVQ    AX, 8(SP)
+	MOVQ    (SP), AX
+	CMPQ    AX, 24(SP)
 	JGE     end4
 
 loop3:
@@ -837,20 +800,20 @@ loop3:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z2, Z2, Z2
 	VPXORD Z1, Z1, Z1
-	MOVQ   (SP), R11
-	MOVQ   48(SP), R10
-	MOVQ   40(SP), R9
-	MOVQ   16(SP), R8
+	MOVQ   8(SP), R15
+	MOVQ   56(SP), R14
+	MOVQ   48(SP), R9
+	MOVQ   32(SP), R8
 	XORQ   AX, AX
-	CMPQ   AX, DI
+	CMPQ   AX, 64(SP)
 	JGE    end6
 
 loop5:
-	VCVTPH2PS        (R11), Z0
-	VFMADD231PS.BCST (R10), Z0, Z12
-	VFMADD231PS.BCST 4(R10), Z0, Z11
-	VFMADD231PS.BCST 8(R10), Z0, Z10
-	VFMADD231PS.BCST 12(R10), Z0, Z9
+	VCVTPH2PS        (R15), Z0
+	VFMADD231PS.BCST (R14), Z0, Z12
+	VFMADD231PS.BCST 4(R14), Z0, Z11
+	VFMADD231PS.BCST 8(R14), Z0, Z10
+	VFMADD231PS.BCST 12(R14), Z0, Z9
 	VFMADD231PS.BCST (R9), Z0, Z8
 	VFMADD231PS.BCST 4(R9), Z0, Z7
 	VFMADD231PS.BCST 8(R9), Z0, Z6
@@ -859,124 +822,93 @@ loop5:
 	VFMADD231PS.BCST 4(R8), Z0, Z3
 	VFMADD231PS.BCST 8(R8), Z0, Z2
 	VFMADD231PS.BCST 12(R8), Z0, Z1
-	ADDQ             $+32, R11
-	ADDQ             $+16, R10
+	ADDQ             $+32, R15
+	ADDQ             $+16, R14
 	ADDQ             $+16, R9
 	ADDQ             $+16, R8
 	ADDQ             $+1, AX
-	CMPQ             AX, DI
+	CMPQ             AX, 64(SP)
 	JLT              loop5
 
 end6:
-	VMOVUPS Z12, (R12)
-	VMOVUPS Z11, 1024(R12)
-	VMOVUPS Z10, 2048(R12)
-	VMOVUPS Z9, 3072(R12)
-	VMOVUPS Z8, 4096(R12)
-	VMOVUPS Z7, 5120(R12)
-	VMOVUPS Z6, 6144(R12)
-	VMOVUPS Z5, 7168(R12)
-	VMOVUPS Z4, 8192(R12)
-	VMOVUPS Z3, 9216(R12)
-	VMOVUPS Z2, 10240(R12)
-	VMOVUPS Z1, 11264(R12)
+	VMOVUPS Z12, (R10)
+	VMOVUPS Z11, 1024(R10)
+	VMOVUPS Z10, 2048(R10)
+	VMOVUPS Z9, 3072(R10)
+	VMOVUPS Z8, 4096(R10)
+	VMOVUPS Z7, 5120(R10)
+	VMOVUPS Z6, 6144(R10)
+	VMOVUPS Z5, 7168(R10)
+	VMOVUPS Z4, 8192(R10)
+	VMOVUPS Z3, 9216(R10)
+	VMOVUPS Z2, 10240(R10)
+	VMOVUPS Z1, 11264(R10)
+	MOVQ    8(SP), AX
+	ADDQ    408(SP), AX
+	MOVQ    AX, 8(SP)
+	ADDQ    $+64, R10
+	ADDQ    $+1, (SP)
 	MOVQ    (SP), AX
-	ADDQ    392(SP), AX
-	MOVQ    AX, (SP)
-	ADDQ    $+64, R12
-	ADDQ    $+1, R14
-	CMPQ    R14, 8(SP)
+	CMPQ    AX, 24(SP)
 	JLT     loop3
 
 end4:
 	MOVQ 184(SP), AX
-	MOVQ AX, 56(SP)
-	MOVQ DX, R9
-	XORQ AX, AX
-	MOVQ AX, 48(SP)
+	MOVQ AX, (SP)
+	MOVQ BX, R10
+	XORQ R9, R9
 
 loop7:
-	MOVQ         56(SP), R8
-	CMPQ         32(SP), R8
-	MOVQ         32(SP), AX
+	MOVQ         (SP), R8
+	CMPQ         16(SP), R8
+	MOVQ         16(SP), AX
 	CMOVQLT      AX, R8
-	MOVLQSX      (SI)(R8*4), AX
-	LEAQ         (R13)(AX*1), R8
-	LEAQ         1(R8), R11
+	MOVLQSX      (DI)(R8*4), AX
+	LEAQ         (R11)(AX*1), R8
+	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R11
-	CMOVQLT      AX, R11
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, 40(SP)
-	XORQ         R8, R8
-	CMPQ         R8, 40(SP)
-	MOVQ         40(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 40(SP)
-	CMPQ         R11, 40(SP)
-	MOVQ         40(SP), AX
-	CMOVQLT      R11, AX
-	MOVQ         AX, 40(SP)
-	MOVQ         40(SP), R10
-	SHRQ         $0x05, R10
-	VBROADCASTSS attention_f16__r12__avx512vnni_data<>+0(SB), Z0
-	IMUL3Q       $+32, R10, R14
-	MOVQ         40(SP), AX
-	IMUL3Q       $-1, AX, R8
-	IMUL3Q       $+32, R10, AX
-	LEAQ         (R8)(AX*1), R12
-	MOVQ         R12, 16(SP)
-	IMUL3Q       $-32, R10, AX
-	LEAQ         (R11)(AX*1), R10
-	MOVQ         R10, 8(SP)
-	MOVQ         R14, R15
-	CMPQ         R15, R11
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(SI*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	VPBROADCASTD R8, Z0
+	VPSUBD       Z0, Z1, Z7
+	MOVQ         R15, AX
+	SUBQ         R8, AX
+	VPBROADCASTD AX, Z6
+	MOVQ         R8, AX
+	SHRQ         $0x05, AX
+	VBROADCASTSS attention_f16__r12__avx512vnni_data<>+64(SB), Z0
+	IMUL3Q       $+32, AX, R14
+	MOVQ         R14, AX
+	CMPQ         AX, R15
 	JGE          end10
 
 loop9:
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+64(SB), Z2
-	MOVQ         16(SP), AX
-	LEAQ         1(AX), R8
-	MOVQ         $+2147483647, (SP)
-	CMPQ         R8, (SP)
-	MOVQ         (SP), AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, (SP)
-	CMPQ         R8, (SP)
-	MOVQ         (SP), AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z2
-	MOVQ         8(SP), R8
-	MOVQ         $+2147483647, (SP)
-	CMPQ         R8, (SP)
-	MOVQ         (SP), AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, (SP)
-	CMPQ         R8, (SP)
-	MOVQ         (SP), AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K1
-	VMOVUPS.Z    (R9)(R15*4), K1, Z2
-	VBROADCASTSS attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	VPBROADCASTD AX, Z1
+	VPADDD       Z1, Z7, Z1
+	VPADDD.BCST  attention_f16__r12__avx512vnni_data<>+68(SB), Z1, Z1
+	VPCMPUD      $0x01, Z6, Z1, K1
+	VMOVUPS.Z    (R10)(AX*4), K1, Z2
+	VBROADCASTSS attention_f16__r12__avx512vnni_data<>+64(SB), Z1
 	VPBLENDMD    Z2, Z1, K1, Z1
 	VCMPPS       $0x11, Z1, Z0, K1
 	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+16, 16(SP)
-	ADDQ         $-16, 8(SP)
-	ADDQ         $+16, R15
-	CMPQ         R15, R11
+	ADDQ         $+16, AX
+	CMPQ         AX, R15
 	JLT          loop9
 
 end10:
-	VMAXPS     attention_f16__r12__avx512vnni_data<>+192(SB), Z0, Z1
+	VMAXPS     attention_f16__r12__avx512vnni_data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -987,146 +919,96 @@ end10:
 	VMAXPS     Z0, Z1, Z4
 	VPXORD     Z5, Z5, Z5
 	VPXORD     Z0, Z0, Z0
-	CMPQ       R14, R11
+	CMPQ       R14, R15
 	JGE        end12
 
 loop11:
-	VMOVUPS        attention_f16__r12__avx512vnni_data<>+64(SB), Z2
-	LEAQ           1(R12), R8
-	MOVQ           $+2147483647, AX
-	CMPQ           R8, AX
-	CMOVQGT        AX, R8
-	MOVQ           $-2147483647, AX
-	CMPQ           R8, AX
-	CMOVQLT        AX, R8
-	VPBROADCASTD   R8, Z1
-	VPCMPD         $0x01, Z1, Z2, K2
-	VMOVUPS        attention_f16__r12__avx512vnni_data<>+128(SB), Z2
-	MOVQ           R10, R8
-	MOVQ           $+2147483647, AX
-	CMPQ           R8, AX
-	CMOVQGT        AX, R8
-	MOVQ           $-2147483647, AX
-	CMPQ           R8, AX
-	CMOVQLT        AX, R8
-	VPBROADCASTD   R8, Z1
-	VPCMPD         $0x01, Z1, Z2, K1
-	KANDW          K1, K2, K3
-	VMOVUPS.Z      (R9)(R14*4), K3, Z1
-	VSUBPS         Z4, Z1, Z7
-	VCMPPS.BCST    $0x11, attention_f16__r12__avx512vnni_data<>+256(SB), Z7, K2
-	VBROADCASTSS   attention_f16__r12__avx512vnni_data<>+260(SB), Z1
-	VCMPPS         $0x11, Z7, Z1, K1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+260(SB), Z7, K1, Z2
-	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+264(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+268(SB), Z1, Z6
-	VSUBPS.BCST    attention_f16__r12__avx512vnni_data<>+268(SB), Z6, Z3
-	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+272(SB), Z3, Z1
+	VPBROADCASTD   R14, Z1
+	VPADDD         Z1, Z7, Z8
+	VPADDD.BCST    attention_f16__r12__avx512vnni_data<>+68(SB), Z8, Z1
+	VPCMPUD        $0x01, Z6, Z1, K2
+	VMOVUPS.Z      (R10)(R14*4), K2, Z1
+	VSUBPS         Z4, Z1, Z2
+	VCMPPS.BCST    $0x11, attention_f16__r12__avx512vnni_data<>+192(SB), Z2, K1
+	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+196(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+200(SB), Z1, Z9
+	VSUBPS.BCST    attention_f16__r12__avx512vnni_data<>+200(SB), Z9, Z3
+	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+204(SB), Z3, Z1
 	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+276(SB), Z3, Z1
+	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+208(SB), Z3, Z1
 	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+280(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+284(SB), Z1, Z1
+	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+212(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+216(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+288(SB), Z1, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+220(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+292(SB), Z1, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+224(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+296(SB), Z1, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+228(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+300(SB), Z1, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+232(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+300(SB), Z1, Z2
-	VPSLLD         $0x17, Z6, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+232(SB), Z1, Z2
+	VPSLLD         $0x17, Z9, Z1
 	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f16__r12__avx512vnni_data<>+304(SB), Z7, K1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+308(SB), Z1, K1, Z1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+308(SB), Z1, K2, Z1
-	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+312(SB), Z1, Z3
-	VPADDD.BCST    attention_f16__r12__avx512vnni_data<>+316(SB), Z1, Z2
-	VPSRLD         $0x0b, Z1, Z1
-	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+320(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST   $0x01, attention_f16__r12__avx512vnni_data<>+236(SB), Z3, K1
+	VPADDD.BCST    attention_f16__r12__avx512vnni_data<>+240(SB), Z3, Z2
+	VPSRLD         $0x0b, Z3, Z1
+	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+244(SB), Z1, Z1
 	VPADDD         Z1, Z2, Z1
-	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+324(SB), Z1, Z1
-	VPCMPUD.BCST   $0x01, attention_f16__r12__avx512vnni_data<>+328(SB), Z3, K1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+308(SB), Z1, K1, Z2
-	VBROADCASTSS   attention_f16__r12__avx512vnni_data<>+332(SB), Z1
+	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS   attention_f16__r12__avx512vnni_data<>+232(SB), Z1
 	VPCMPUD        $0x01, Z3, Z1, K1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+336(SB), Z2, K1, Z2
-	VMOVUPS        Z2, K3, (R9)(R14*4)
+	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+252(SB), Z2, K1, Z2
+	VMOVUPS        Z2, K2, (R10)(R14*4)
 	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K3, Z1
+	VPBLENDMD      Z2, Z1, K2, Z1
 	VADDPS         Z1, Z5, Z5
-	VMOVUPS        attention_f16__r12__avx512vnni_data<>+64(SB), Z2
-	LEAQ           17(R12), R8
-	MOVQ           $+2147483647, AX
-	CMPQ           R8, AX
-	CMOVQGT        AX, R8
-	MOVQ           $-2147483647, AX
-	CMPQ           R8, AX
-	CMOVQLT        AX, R8
-	VPBROADCASTD   R8, Z1
-	VPCMPD         $0x01, Z1, Z2, K2
-	VMOVUPS        attention_f16__r12__avx512vnni_data<>+128(SB), Z2
-	LEAQ           -16(R10), R8
-	MOVQ           $+2147483647, AX
-	CMPQ           R8, AX
-	CMOVQGT        AX, R8
-	MOVQ           $-2147483647, AX
-	CMPQ           R8, AX
-	CMOVQLT        AX, R8
-	VPBROADCASTD   R8, Z1
-	VPCMPD         $0x01, Z1, Z2, K1
-	KANDW          K1, K2, K3
-	VMOVUPS.Z      64(R9)(R14*4), K3, Z1
-	VSUBPS         Z4, Z1, Z7
-	VCMPPS.BCST    $0x11, attention_f16__r12__avx512vnni_data<>+256(SB), Z7, K2
-	VBROADCASTSS   attention_f16__r12__avx512vnni_data<>+260(SB), Z1
-	VCMPPS         $0x11, Z7, Z1, K1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+260(SB), Z7, K1, Z2
-	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+264(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+268(SB), Z1, Z6
-	VSUBPS.BCST    attention_f16__r12__avx512vnni_data<>+268(SB), Z6, Z3
-	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+272(SB), Z3, Z1
+	VPADDD.BCST    attention_f16__r12__avx512vnni_data<>+256(SB), Z8, Z1
+	VPCMPUD        $0x01, Z6, Z1, K2
+	VMOVUPS.Z      64(R10)(R14*4), K2, Z1
+	VSUBPS         Z4, Z1, Z2
+	VCMPPS.BCST    $0x11, attention_f16__r12__avx512vnni_data<>+192(SB), Z2, K1
+	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+196(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+200(SB), Z1, Z8
+	VSUBPS.BCST    attention_f16__r12__avx512vnni_data<>+200(SB), Z8, Z3
+	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+204(SB), Z3, Z1
 	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+276(SB), Z3, Z1
+	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+208(SB), Z3, Z1
 	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+280(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+284(SB), Z1, Z1
+	VMULPS.BCST    attention_f16__r12__avx512vnni_data<>+212(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+216(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+288(SB), Z1, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+220(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+292(SB), Z1, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+224(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+296(SB), Z1, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+228(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+300(SB), Z1, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+232(SB), Z1, Z1
 	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+300(SB), Z1, Z2
-	VPSLLD         $0x17, Z6, Z1
+	VADDPS.BCST    attention_f16__r12__avx512vnni_data<>+232(SB), Z1, Z2
+	VPSLLD         $0x17, Z8, Z1
 	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f16__r12__avx512vnni_data<>+304(SB), Z7, K1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+308(SB), Z1, K1, Z1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+308(SB), Z1, K2, Z1
-	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+312(SB), Z1, Z3
-	VPADDD.BCST    attention_f16__r12__avx512vnni_data<>+316(SB), Z1, Z2
-	VPSRLD         $0x0b, Z1, Z1
-	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+320(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST   $0x01, attention_f16__r12__avx512vnni_data<>+236(SB), Z3, K1
+	VPADDD.BCST    attention_f16__r12__avx512vnni_data<>+240(SB), Z3, Z2
+	VPSRLD         $0x0b, Z3, Z1
+	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+244(SB), Z1, Z1
 	VPADDD         Z1, Z2, Z1
-	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+324(SB), Z1, Z1
-	VPCMPUD.BCST   $0x01, attention_f16__r12__avx512vnni_data<>+328(SB), Z3, K1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+308(SB), Z1, K1, Z2
-	VBROADCASTSS   attention_f16__r12__avx512vnni_data<>+332(SB), Z1
+	VPANDD.BCST    attention_f16__r12__avx512vnni_data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS   attention_f16__r12__avx512vnni_data<>+232(SB), Z1
 	VPCMPUD        $0x01, Z3, Z1, K1
-	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+336(SB), Z2, K1, Z2
-	VMOVUPS        Z2, K3, 64(R9)(R14*4)
+	VPBLENDMD.BCST attention_f16__r12__avx512vnni_data<>+252(SB), Z2, K1, Z2
+	VMOVUPS        Z2, K2, 64(R10)(R14*4)
 	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K3, Z1
+	VPBLENDMD      Z2, Z1, K2, Z1
 	VADDPS         Z1, Z0, Z0
-	ADDQ           $+32, R12
-	ADDQ           $-32, R10
 	ADDQ           $+32, R14
-	CMPQ           R14, R11
+	CMPQ           R14, R15
 	JLT            loop11
 
 end12:
@@ -1139,46 +1021,48 @@ end12:
 	VADDPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VADDPS     Z0, Z1, Z0
-	MOVQ       56(SP), AX
-	CMPQ       AX, 32(SP)
+	MOVQ       (SP), AX
+	CMPQ       AX, 16(SP)
 	SETLE      AL
-	MOVBLZX    AL, R10
-	CMPQ       40(SP), R11
+	MOVBLZX    AL, R14
+	CMPQ       R8, R15
 	SETLT      AL
 	MOVBLZX    AL, R8
-	MOVL       R10, AX
+	MOVL       R14, AX
 	ANDL       R8, AX
 	TESTL      AX, AX
 	JEQ        else13
-	MOVQ       64(SP), R8
-	MOVQ       48(SP), AX
-	VMOVD      X4, (R8)(AX*8)
-	MOVQ       64(SP), R8
-	MOVQ       48(SP), AX
-	VMOVD      X0, 4(R8)(AX*8)
+	MOVQ       40(SP), AX
+	VMOVD      X4, (AX)(R9*8)
+	MOVQ       40(SP), AX
+	VMOVD      X0, 4(AX)(R9*8)
 
 else13:
-	ADDQ $+1, 56(SP)
-	ADDQ $+1024, R9
-	ADDQ $+1, 48(SP)
-	CMPQ 48(SP), $+12
+	ADDQ $+1, (SP)
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, $+12
 	JLT  loop7
 
 end8:
-	MOVQ 296(SP), R8
-	MOVQ 176(SP), AX
-	LEAQ (AX)(R8*1), R12
-	MOVQ 288(SP), AX
-	LEAQ (R12)(AX*1), R11
-	MOVQ DI, R10
-	XORQ R9, R9
-	CMPQ R9, DI
-	JGE  end16
+	MOVQ   448(SP), AX
+	IMULQ  72(SP), AX
+	IMUL3Q $+8192, AX, R8
+	MOVQ   296(SP), AX
+	LEAQ   (AX)(R8*1), R10
+	MOVQ   288(SP), AX
+	LEAQ   (R10)(AX*1), AX
+	MOVQ   AX, 8(SP)
+	MOVQ   64(SP), AX
+	MOVQ   AX, (SP)
+	XORQ   R9, R9
+	CMPQ   R9, 64(SP)
+	JGE    end16
 
 loop15:
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    176(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1186,36 +1070,37 @@ loop15:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z13, Z13, Z13
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end18
 
 loop17:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (DX)(R14*4), Z0, Z13
+	VFMADD231PS.BCST (BX)(R14*4), Z0, Z13
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop17
 
 end18:
-	MOVQ    160(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    168(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1223,36 +1108,37 @@ end18:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z12, Z12, Z12
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end20
 
 loop19:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(DX)(R14*4), Z0, Z12
+	VFMADD231PS.BCST 1024(BX)(R14*4), Z0, Z12
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop19
 
 end20:
-	MOVQ    152(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    160(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1260,36 +1146,37 @@ end20:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z11, Z11, Z11
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end22
 
 loop21:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 2048(DX)(R14*4), Z0, Z11
+	VFMADD231PS.BCST 2048(BX)(R14*4), Z0, Z11
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop21
 
 end22:
-	MOVQ    144(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    152(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1297,36 +1184,37 @@ end22:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z10, Z10, Z10
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end24
 
 loop23:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 3072(DX)(R14*4), Z0, Z10
+	VFMADD231PS.BCST 3072(BX)(R14*4), Z0, Z10
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop23
 
 end24:
-	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    144(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1334,36 +1222,37 @@ end24:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z9, Z9, Z9
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end26
 
 loop25:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 4096(DX)(R14*4), Z0, Z9
+	VFMADD231PS.BCST 4096(BX)(R14*4), Z0, Z9
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop25
 
 end26:
-	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    136(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1371,36 +1260,37 @@ end26:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z8, Z8, Z8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end28
 
 loop27:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 5120(DX)(R14*4), Z0, Z8
+	VFMADD231PS.BCST 5120(BX)(R14*4), Z0, Z8
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop27
 
 end28:
-	MOVQ    120(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    128(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1408,36 +1298,37 @@ end28:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z7, Z7, Z7
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end30
 
 loop29:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 6144(DX)(R14*4), Z0, Z7
+	VFMADD231PS.BCST 6144(BX)(R14*4), Z0, Z7
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop29
 
 end30:
-	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    120(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1445,36 +1336,37 @@ end30:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z6, Z6, Z6
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end32
 
 loop31:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 7168(DX)(R14*4), Z0, Z6
+	VFMADD231PS.BCST 7168(BX)(R14*4), Z0, Z6
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop31
 
 end32:
-	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    112(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1482,36 +1374,37 @@ end32:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z5, Z5, Z5
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end34
 
 loop33:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 8192(DX)(R14*4), Z0, Z5
+	VFMADD231PS.BCST 8192(BX)(R14*4), Z0, Z5
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop33
 
 end34:
-	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    104(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1519,36 +1412,37 @@ end34:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z4, Z4, Z4
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end36
 
 loop35:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 9216(DX)(R14*4), Z0, Z4
+	VFMADD231PS.BCST 9216(BX)(R14*4), Z0, Z4
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop35
 
 end36:
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    96(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1556,36 +1450,37 @@ end36:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z3, Z3, Z3
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end38
 
 loop37:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 10240(DX)(R14*4), Z0, Z3
+	VFMADD231PS.BCST 10240(BX)(R14*4), Z0, Z3
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop37
 
 end38:
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    88(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1593,61 +1488,62 @@ end38:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z2, Z2, Z2
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end40
 
 loop39:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 11264(DX)(R14*4), Z0, Z2
+	VFMADD231PS.BCST 11264(BX)(R14*4), Z0, Z2
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
 	CMPQ             R14, R8
 	JLT              loop39
 
 end40:
-	MOVQ R11, R8
-	MOVQ 24(SP), AX
-	CMPQ AX, 624(SP)
+	MOVQ 8(SP), R8
+	MOVQ R12, AX
+	CMPQ AX, R13
 	JGE  end42
 
 loop41:
 	VCVTPH2PS        (R8), Z0
-	VFMADD231PS.BCST (DX)(AX*4), Z0, Z13
-	VFMADD231PS.BCST 1024(DX)(AX*4), Z0, Z12
-	VFMADD231PS.BCST 2048(DX)(AX*4), Z0, Z11
-	VFMADD231PS.BCST 3072(DX)(AX*4), Z0, Z10
-	VFMADD231PS.BCST 4096(DX)(AX*4), Z0, Z9
-	VFMADD231PS.BCST 5120(DX)(AX*4), Z0, Z8
-	VFMADD231PS.BCST 6144(DX)(AX*4), Z0, Z7
-	VFMADD231PS.BCST 7168(DX)(AX*4), Z0, Z6
-	VFMADD231PS.BCST 8192(DX)(AX*4), Z0, Z5
-	VFMADD231PS.BCST 9216(DX)(AX*4), Z0, Z4
-	VFMADD231PS.BCST 10240(DX)(AX*4), Z0, Z3
-	VFMADD231PS.BCST 11264(DX)(AX*4), Z0, Z2
+	VFMADD231PS.BCST (BX)(AX*4), Z0, Z13
+	VFMADD231PS.BCST 1024(BX)(AX*4), Z0, Z12
+	VFMADD231PS.BCST 2048(BX)(AX*4), Z0, Z11
+	VFMADD231PS.BCST 3072(BX)(AX*4), Z0, Z10
+	VFMADD231PS.BCST 4096(BX)(AX*4), Z0, Z9
+	VFMADD231PS.BCST 5120(BX)(AX*4), Z0, Z8
+	VFMADD231PS.BCST 6144(BX)(AX*4), Z0, Z7
+	VFMADD231PS.BCST 7168(BX)(AX*4), Z0, Z6
+	VFMADD231PS.BCST 8192(BX)(AX*4), Z0, Z5
+	VFMADD231PS.BCST 9216(BX)(AX*4), Z0, Z4
+	VFMADD231PS.BCST 10240(BX)(AX*4), Z0, Z3
+	VFMADD231PS.BCST 11264(BX)(AX*4), Z0, Z2
 	ADDQ             CX, R8
 	ADDQ             $+1, AX
-	CMPQ             AX, 624(SP)
+	CMPQ             AX, R13
 	JLT              loop41
 
 end42:
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    176(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1655,35 +1551,36 @@ end42:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end44
 
 loop43:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (DX)(R8*4), Z0, Z13
+	VFMADD231PS.BCST (BX)(R8*4), Z0, Z13
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop43
 
 end44:
-	MOVQ    160(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    168(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1691,35 +1588,36 @@ end44:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end46
 
 loop45:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(DX)(R8*4), Z0, Z12
+	VFMADD231PS.BCST 1024(BX)(R8*4), Z0, Z12
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop45
 
 end46:
-	MOVQ    152(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    160(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1727,35 +1625,36 @@ end46:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end48
 
 loop47:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 2048(DX)(R8*4), Z0, Z11
+	VFMADD231PS.BCST 2048(BX)(R8*4), Z0, Z11
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop47
 
 end48:
-	MOVQ    144(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    152(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1763,35 +1662,36 @@ end48:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end50
 
 loop49:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 3072(DX)(R8*4), Z0, Z10
+	VFMADD231PS.BCST 3072(BX)(R8*4), Z0, Z10
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop49
 
 end50:
-	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    144(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1799,35 +1699,36 @@ end50:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end52
 
 loop51:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 4096(DX)(R8*4), Z0, Z9
+	VFMADD231PS.BCST 4096(BX)(R8*4), Z0, Z9
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop51
 
 end52:
-	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    136(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1835,35 +1736,36 @@ end52:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end54
 
 loop53:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 5120(DX)(R8*4), Z0, Z8
+	VFMADD231PS.BCST 5120(BX)(R8*4), Z0, Z8
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop53
 
 end54:
-	MOVQ    120(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    128(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1871,35 +1773,36 @@ end54:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end56
 
 loop55:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 6144(DX)(R8*4), Z0, Z7
+	VFMADD231PS.BCST 6144(BX)(R8*4), Z0, Z7
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop55
 
 end56:
-	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    120(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1907,35 +1810,36 @@ end56:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end58
 
 loop57:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 7168(DX)(R8*4), Z0, Z6
+	VFMADD231PS.BCST 7168(BX)(R8*4), Z0, Z6
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop57
 
 end58:
-	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    112(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1943,35 +1847,36 @@ end58:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end60
 
 loop59:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 8192(DX)(R8*4), Z0, Z5
+	VFMADD231PS.BCST 8192(BX)(R8*4), Z0, Z5
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop59
 
 end60:
-	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    104(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1979,35 +1884,36 @@ end60:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end62
 
 loop61:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 9216(DX)(R8*4), Z0, Z4
+	VFMADD231PS.BCST 9216(BX)(R8*4), Z0, Z4
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop61
 
 end62:
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    96(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -2015,35 +1921,36 @@ end62:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end64
 
 loop63:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 10240(DX)(R8*4), Z0, Z3
+	VFMADD231PS.BCST 10240(BX)(R8*4), Z0, Z3
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop63
 
 end64:
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    88(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -2051,35 +1958,36 @@ end64:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*2), AX
-	LEAQ    (AX)(R9*2), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end66
 
 loop65:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 11264(DX)(R8*4), Z0, Z2
+	VFMADD231PS.BCST 11264(BX)(R8*4), Z0, Z2
 	ADDQ             CX, AX
 	ADDQ             $+1, R8
 	CMPQ             R8, R14
 	JLT              loop65
 
 end66:
-	MOVQ         168(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         176(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2087,7 +1995,7 @@ end66:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
@@ -2095,7 +2003,7 @@ end66:
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
 	MOVQ         184(SP), AX
-	CMPQ         AX, 32(SP)
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2105,8 +2013,8 @@ end66:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else67
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2115,13 +2023,13 @@ end66:
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         72(SP), AX
+	MOVQ         80(SP), AX
 	VMOVUPS      Z13, K1, (AX)(R9*4)
 
 else67:
-	MOVQ         160(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         168(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2129,15 +2037,15 @@ else67:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         384(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         392(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2147,8 +2055,8 @@ else67:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else69
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2161,9 +2069,9 @@ else67:
 	VMOVUPS      Z12, K1, (AX)(R9*4)
 
 else69:
-	MOVQ         152(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         160(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2171,15 +2079,15 @@ else69:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         376(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         384(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2189,8 +2097,8 @@ else69:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else71
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2203,9 +2111,9 @@ else69:
 	VMOVUPS      Z11, K1, (AX)(R9*4)
 
 else71:
-	MOVQ         144(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         152(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2213,15 +2121,15 @@ else71:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         368(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         376(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2231,8 +2139,8 @@ else71:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else73
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2245,9 +2153,9 @@ else71:
 	VMOVUPS      Z10, K1, (AX)(R9*4)
 
 else73:
-	MOVQ         136(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         144(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2255,15 +2163,15 @@ else73:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         360(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         368(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2273,8 +2181,8 @@ else73:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else75
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2287,9 +2195,9 @@ else73:
 	VMOVUPS      Z9, K1, (AX)(R9*4)
 
 else75:
-	MOVQ         128(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         136(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2297,15 +2205,15 @@ else75:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         352(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         360(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2315,8 +2223,8 @@ else75:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else77
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2329,9 +2237,9 @@ else75:
 	VMOVUPS      Z8, K1, (AX)(R9*4)
 
 else77:
-	MOVQ         120(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         128(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2339,15 +2247,15 @@ else77:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         344(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         352(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2357,8 +2265,8 @@ else77:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else79
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2371,9 +2279,9 @@ else77:
 	VMOVUPS      Z7, K1, (AX)(R9*4)
 
 else79:
-	MOVQ         112(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         120(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2381,15 +2289,15 @@ else79:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         336(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         344(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2399,8 +2307,8 @@ else79:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else81
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2413,9 +2321,9 @@ else79:
 	VMOVUPS      Z6, K1, (AX)(R9*4)
 
 else81:
-	MOVQ         104(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         112(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2423,15 +2331,15 @@ else81:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         328(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         336(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2441,8 +2349,8 @@ else81:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else83
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2455,9 +2363,9 @@ else81:
 	VMOVUPS      Z5, K1, (AX)(R9*4)
 
 else83:
-	MOVQ         96(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         104(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2465,15 +2373,15 @@ else83:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         320(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         328(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2483,8 +2391,8 @@ else83:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else85
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2497,9 +2405,9 @@ else83:
 	VMOVUPS      Z4, K1, (AX)(R9*4)
 
 else85:
-	MOVQ         88(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         96(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2507,15 +2415,15 @@ else85:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         312(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         320(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2525,8 +2433,8 @@ else85:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else87
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2539,9 +2447,9 @@ else85:
 	VMOVUPS      Z3, K1, (AX)(R9*4)
 
 else87:
-	MOVQ         80(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         88(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2549,15 +2457,15 @@ else87:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         304(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         312(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2567,8 +2475,8 @@ else87:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else89
-	VMOVUPS      attention_f16__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f16__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2581,31 +2489,31 @@ else87:
 	VMOVUPS      Z2, K1, (AX)(R9*4)
 
 else89:
-	ADDQ $+32, R11
-	ADDQ $-16, R10
+	ADDQ $+32, 8(SP)
+	ADDQ $-16, (SP)
 	ADDQ $+16, R9
-	CMPQ R9, DI
+	CMPQ R9, 64(SP)
 	JLT  loop15
 
 end16:
 else1:
-	MOVQ 432(SP), AX
+	MOVQ 440(SP), AX
 	DECQ AX
-	MOVQ AX, 432(SP)
+	MOVQ AX, 440(SP)
 	JEQ  done
-	MOVQ 408(SP), AX
+	MOVQ 416(SP), AX
 	INCQ AX
-	MOVQ AX, 408(SP)
-	MOVQ 408(SP), AX
+	MOVQ AX, 416(SP)
+	MOVQ 416(SP), AX
 	CMPQ AX, 512(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 408(SP)
+	MOVQ AX, 416(SP)
 	MOVQ 400(SP), AX
 	INCQ AX
 	MOVQ AX, 400(SP)
 	MOVQ 400(SP), AX
-	CMPQ AX, 464(SP)
+	CMPQ AX, 472(SP)
 	JLT  tile
 	XORQ AX, AX
 	MOVQ AX, 400(SP)
@@ -2618,50 +2526,39 @@ done:
 	VZEROUPPER
 	RET
 
-DATA attention_f16__r12__avx512vnni_data<>+0(SB)/4, $0xff800000
-DATA attention_f16__r12__avx512vnni_data<>+64(SB)/8, $0xffffffff00000000
-DATA attention_f16__r12__avx512vnni_data<>+72(SB)/8, $0xfffffffdfffffffe
-DATA attention_f16__r12__avx512vnni_data<>+80(SB)/8, $0xfffffffbfffffffc
-DATA attention_f16__r12__avx512vnni_data<>+88(SB)/8, $0xfffffff9fffffffa
-DATA attention_f16__r12__avx512vnni_data<>+96(SB)/8, $0xfffffff7fffffff8
-DATA attention_f16__r12__avx512vnni_data<>+104(SB)/8, $0xfffffff5fffffff6
-DATA attention_f16__r12__avx512vnni_data<>+112(SB)/8, $0xfffffff3fffffff4
-DATA attention_f16__r12__avx512vnni_data<>+120(SB)/8, $0xfffffff1fffffff2
-DATA attention_f16__r12__avx512vnni_data<>+128(SB)/8, $0x0000000100000000
-DATA attention_f16__r12__avx512vnni_data<>+136(SB)/8, $0x0000000300000002
-DATA attention_f16__r12__avx512vnni_data<>+144(SB)/8, $0x0000000500000004
-DATA attention_f16__r12__avx512vnni_data<>+152(SB)/8, $0x0000000700000006
-DATA attention_f16__r12__avx512vnni_data<>+160(SB)/8, $0x0000000900000008
-DATA attention_f16__r12__avx512vnni_data<>+168(SB)/8, $0x0000000b0000000a
-DATA attention_f16__r12__avx512vnni_data<>+176(SB)/8, $0x0000000d0000000c
-DATA attention_f16__r12__avx512vnni_data<>+184(SB)/8, $0x0000000f0000000e
-DATA attention_f16__r12__avx512vnni_data<>+192(SB)/8, $0xff800000ff800000
-DATA attention_f16__r12__avx512vnni_data<>+200(SB)/8, $0xff800000ff800000
-DATA attention_f16__r12__avx512vnni_data<>+208(SB)/8, $0xff800000ff800000
-DATA attention_f16__r12__avx512vnni_data<>+216(SB)/8, $0xff800000ff800000
-DATA attention_f16__r12__avx512vnni_data<>+224(SB)/8, $0xff800000ff800000
-DATA attention_f16__r12__avx512vnni_data<>+232(SB)/8, $0xff800000ff800000
-DATA attention_f16__r12__avx512vnni_data<>+240(SB)/8, $0xff800000ff800000
-DATA attention_f16__r12__avx512vnni_data<>+248(SB)/8, $0xff800000ff800000
-DATA attention_f16__r12__avx512vnni_data<>+256(SB)/4, $0xc2300000
-DATA attention_f16__r12__avx512vnni_data<>+260(SB)/4, $0x42ae0000
-DATA attention_f16__r12__avx512vnni_data<>+264(SB)/4, $0x3fb8aa3b
-DATA attention_f16__r12__avx512vnni_data<>+268(SB)/4, $0x4b40007f
-DATA attention_f16__r12__avx512vnni_data<>+272(SB)/4, $0x3f317200
-DATA attention_f16__r12__avx512vnni_data<>+276(SB)/4, $0x35bfbe8e
-DATA attention_f16__r12__avx512vnni_data<>+280(SB)/4, $0x3ab58f09
-DATA attention_f16__r12__avx512vnni_data<>+284(SB)/4, $0x3c092f9d
-DATA attention_f16__r12__avx512vnni_data<>+288(SB)/4, $0x3d2aacd0
-DATA attention_f16__r12__avx512vnni_data<>+292(SB)/4, $0x3e2aaa32
-DATA attention_f16__r12__avx512vnni_data<>+296(SB)/4, $0x3efffffd
-DATA attention_f16__r12__avx512vnni_data<>+300(SB)/4, $0x3f800000
-DATA attention_f16__r12__avx512vnni_data<>+304(SB)/4, $0xc2ae0000
-DATA attention_f16__r12__avx512vnni_data<>+308(SB)/4, $0x00000000
-DATA attention_f16__r12__avx512vnni_data<>+312(SB)/4, $0x7fffffff
-DATA attention_f16__r12__avx512vnni_data<>+316(SB)/4, $0x000003ff
-DATA attention_f16__r12__avx512vnni_data<>+320(SB)/4, $0x00000001
-DATA attention_f16__r12__avx512vnni_data<>+324(SB)/4, $0xfffff800
-DATA attention_f16__r12__avx512vnni_data<>+328(SB)/4, $0x26800000
-DATA attention_f16__r12__avx512vnni_data<>+332(SB)/4, $0x5f7fffff
-DATA attention_f16__r12__avx512vnni_data<>+336(SB)/4, $0x7fc00000
-GLOBL attention_f16__r12__avx512vnni_data<>(SB), RODATA|NOPTR, $340
+DATA attention_f16__r12__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
+DATA attention_f16__r12__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
+DATA attention_f16__r12__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
+DATA attention_f16__r12__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
+DATA attention_f16__r12__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
+DATA attention_f16__r12__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
+DATA attention_f16__r12__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
+DATA attention_f16__r12__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
+DATA attention_f16__r12__avx512vnni_data<>+64(SB)/4, $0xff800000
+DATA attention_f16__r12__avx512vnni_data<>+68(SB)/4, $0x00000000
+DATA attention_f16__r12__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
+DATA attention_f16__r12__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
+DATA attention_f16__r12__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
+DATA attention_f16__r12__avx512vnni_data<>+152(SB)/8, $0xff800000ff800000
+DATA attention_f16__r12__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
+DATA attention_f16__r12__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
+DATA attention_f16__r12__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
+DATA attention_f16__r12__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
+DATA attention_f16__r12__avx512vnni_data<>+192(SB)/4, $0xc2300000
+DATA attention_f16__r12__avx512vnni_data<>+196(SB)/4, $0x3fb8aa3b
+DATA attention_f16__r12__avx512vnni_data<>+200(SB)/4, $0x4b40007f
+DATA attention_f16__r12__avx512vnni_data<>+204(SB)/4, $0x3f317200
+DATA attention_f16__r12__avx512vnni_data<>+208(SB)/4, $0x35bfbe8e
+DATA attention_f16__r12__avx512vnni_data<>+212(SB)/4, $0x3ab58f09
+DATA attention_f16__r12__avx512vnni_data<>+216(SB)/4, $0x3c092f9d
+DATA attention_f16__r12__avx512vnni_data<>+220(SB)/4, $0x3d2aacd0
+DATA attention_f16__r12__avx512vnni_data<>+224(SB)/4, $0x3e2aaa32
+DATA attention_f16__r12__avx512vnni_data<>+228(SB)/4, $0x3efffffd
+DATA attention_f16__r12__avx512vnni_data<>+232(SB)/4, $0x3f800000
+DATA attention_f16__r12__avx512vnni_data<>+236(SB)/4, $0x26800000
+DATA attention_f16__r12__avx512vnni_data<>+240(SB)/4, $0x000003ff
+DATA attention_f16__r12__avx512vnni_data<>+244(SB)/4, $0x00000001
+DATA attention_f16__r12__avx512vnni_data<>+248(SB)/4, $0xfffff800
+DATA attention_f16__r12__avx512vnni_data<>+252(SB)/4, $0x7fc00000
+DATA attention_f16__r12__avx512vnni_data<>+256(SB)/4, $0x00000010
+GLOBL attention_f16__r12__avx512vnni_data<>(SB), RODATA|NOPTR, $260

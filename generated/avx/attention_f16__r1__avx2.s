@@ -6,571 +6,519 @@
 
 // func attention_f16__r1__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
-TEXT ·attention_f16__r1__avx2(SB), NOSPLIT, $408-24
+TEXT ·attention_f16__r1__avx2(SB), NOSPLIT, $488-24
 	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 256(SP)
-	SUBQ   CX, 256(SP)
+	MOVQ   AX, 328(SP)
+	SUBQ   CX, 328(SP)
 	JLE    done
-	MOVQ   a+0(FP), BX
-	MOVQ   96(BX), AX
-	MOVQ   AX, 272(SP)
-	MOVQ   272(SP), AX
+	MOVQ   a+0(FP), R8
+	MOVQ   96(R8), AX
+	MOVQ   AX, 344(SP)
+	MOVQ   344(SP), AX
 	LEAQ   3(AX), AX
-	MOVQ   AX, 296(SP)
-	MOVQ   296(SP), AX
+	MOVQ   AX, 368(SP)
+	MOVQ   368(SP), AX
 	SHRQ   $0x02, AX
-	MOVQ   AX, 296(SP)
+	MOVQ   AX, 368(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   296(SP), CX
+	MOVQ   368(SP), CX
 	DIVQ   CX
-	MOVQ   AX, SI
-	MOVQ   DX, 200(SP)
-	MOVQ   104(BX), CX
-	LEAQ   (CX), AX
-	MOVQ   AX, 288(SP)
-	MOVQ   288(SP), AX
+	MOVQ   AX, CX
+	MOVQ   DX, 272(SP)
+	MOVQ   104(R8), AX
+	MOVQ   AX, 336(SP)
+	MOVQ   336(SP), AX
+	LEAQ   (AX), AX
+	MOVQ   AX, 360(SP)
+	MOVQ   360(SP), AX
 	SHRQ   $0x00, AX
-	MOVQ   AX, 288(SP)
-	MOVQ   SI, AX
+	MOVQ   AX, 360(SP)
+	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   288(SP), SI
-	DIVQ   SI
-	MOVQ   AX, 216(SP)
-	MOVQ   DX, 192(SP)
-	MOVQ   120(BX), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   128(BX), DX
-	MOVQ   272(SP), AX
-	LEAQ   -1(AX), AX
-	MOVQ   AX, 120(SP)
-	MOVQ   32(BX), AX
-	MOVQ   AX, 144(SP)
-	IMUL3Q $-1, DX, AX
-	MOVQ   AX, 128(SP)
-	MOVQ   24(BX), AX
-	MOVQ   AX, 368(SP)
-	MOVQ   120(SP), AX
+	MOVQ   360(SP), CX
+	DIVQ   CX
+	MOVQ   AX, 288(SP)
+	MOVQ   DX, 264(SP)
+	MOVQ   120(R8), DI
+	MOVQ   128(R8), CX
+	MOVQ   344(SP), AX
+	LEAQ   -1(AX), SI
+	MOVQ   32(R8), AX
+	MOVQ   AX, 192(SP)
+	IMUL3Q $-1, CX, BX
+	MOVQ   24(R8), AX
+	MOVQ   AX, 448(SP)
+	MOVQ   SI, 320(SP)
+	MOVQ   320(SP), AX
+	SHRQ   $0x02, AX
+	MOVQ   AX, 320(SP)
+	MOVQ   8(R8), AX
+	MOVQ   AX, 440(SP)
+	MOVQ   336(SP), AX
+	MOVQ   AX, 400(SP)
+	MOVQ   400(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 400(SP)
+	IMUL3Q $+32, DI, AX
+	MOVQ   AX, 280(SP)
+	MOVQ   (R8), AX
+	MOVQ   AX, 432(SP)
+	MOVQ   DI, 392(SP)
+	MOVQ   392(SP), AX
+	IMULQ  320(SP), AX
+	MOVQ   AX, 392(SP)
+	MOVQ   208(R8), DX
+	MOVQ   48(R8), AX
+	MOVQ   AX, 424(SP)
+	MOVQ   344(SP), AX
+	MOVQ   AX, 352(SP)
+	MOVQ   352(SP), AX
+	IMULQ  336(SP), AX
+	MOVQ   AX, 352(SP)
+	LEAQ   15(DI), AX
 	MOVQ   AX, 248(SP)
 	MOVQ   248(SP), AX
-	SHRQ   $0x02, AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 248(SP)
-	MOVQ   8(BX), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   CX, 328(SP)
-	MOVQ   328(SP), AX
-	IMULQ  64(SP), AX
-	MOVQ   AX, 328(SP)
-	MOVQ   64(SP), AX
-	IMUL3Q $+32, AX, AX
-	MOVQ   AX, 208(SP)
-	MOVQ   (BX), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   64(SP), AX
-	MOVQ   AX, 320(SP)
-	MOVQ   320(SP), AX
+	MOVQ   16(R8), AX
+	MOVQ   AX, 416(SP)
+	MOVQ   336(SP), AX
 	IMULQ  248(SP), AX
-	MOVQ   AX, 320(SP)
-	MOVQ   208(BX), DX
-	MOVQ   48(BX), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   272(SP), AX
-	MOVQ   AX, 280(SP)
-	MOVQ   280(SP), AX
-	IMULQ  CX, AX
-	MOVQ   AX, 280(SP)
-	MOVQ   16(BX), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   264(SP), AX
-	SUBQ   336(SP), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   64(SP), AX
-	IMUL3Q $+2, AX, CX
-	MOVQ   40(BX), AX
-	MOVQ   AX, 344(SP)
-	MOVQ   280(SP), AX
-	MOVQ   AX, 312(SP)
-	MOVQ   312(SP), AX
-	IMULQ  64(SP), AX
-	MOVQ   AX, 312(SP)
-	MOVQ   272(SP), AX
-	MOVQ   AX, 304(SP)
-	MOVQ   304(SP), AX
-	IMULQ  64(SP), AX
-	MOVQ   AX, 304(SP)
+	MOVQ   AX, 336(SP)
+	MOVQ   248(SP), AX
+	IMUL3Q $+32, AX, CX
+	MOVQ   40(R8), AX
+	MOVQ   AX, 408(SP)
+	MOVQ   352(SP), AX
+	MOVQ   AX, 384(SP)
+	MOVQ   384(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 384(SP)
+	MOVQ   344(SP), AX
+	MOVQ   AX, 376(SP)
+	MOVQ   376(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 376(SP)
 
 tile:
-	MOVQ    200(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 184(SP)
-	MOVQ    184(SP), AX
-	MOVQ    AX, 160(SP)
-	MOVQ    120(SP), AX
-	CMPQ    AX, 160(SP)
-	MOVQ    120(SP), BX
-	MOVQ    160(SP), AX
-	CMOVQLT BX, AX
-	MOVQ    AX, 160(SP)
-	MOVQ    144(SP), BX
-	MOVQ    160(SP), AX
-	MOVLQSX (BX)(AX*4), BX
-	MOVQ    216(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (BX)(AX*1), BX
-	LEAQ    1(BX), R10
-	MOVQ    $+256, AX
-	CMPQ    AX, R10
-	CMOVQLT AX, R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	MOVQ    128(SP), AX
-	LEAQ    (BX)(AX*1), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 112(SP)
-	XORQ    BX, BX
-	CMPQ    BX, 112(SP)
-	MOVQ    112(SP), AX
-	CMOVQGT BX, AX
-	MOVQ    AX, 112(SP)
-	CMPQ    R10, 112(SP)
-	MOVQ    112(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 112(SP)
-	MOVQ    $+256, AX
-	MOVQ    112(SP), R13
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	XORQ    AX, AX
-	MOVQ    R10, DI
-	CMPQ    AX, DI
-	CMOVQGT AX, DI
-	XORQ    BX, BX
-	CMPQ    BX, 112(SP)
-	MOVQ    112(SP), AX
-	CMOVQGT BX, AX
-	MOVQ    AX, 112(SP)
-	MOVQ    $+256, AX
-	CMPQ    AX, R10
-	CMOVQLT AX, R10
-	CMPQ    112(SP), R10
-	MOVQ    112(SP), AX
-	CMOVQGT AX, R10
-	MOVQ    200(SP), R9
-	CMPQ    248(SP), R9
-	MOVQ    248(SP), AX
-	CMOVQLT AX, R9
-	MOVQ    R13, R12
-	SHRQ    $0x04, R12
-	LEAQ    15(DI), R11
-	SHRQ    $0x04, R11
-	MOVQ    64(SP), R8
-	IMULQ   192(SP), R8
-	IMUL3Q  $+512, R8, BX
-	MOVQ    336(SP), AX
-	LEAQ    (AX)(BX*1), SI
-	MOVQ    64(SP), BX
-	IMULQ   R12, BX
-	IMUL3Q  $+32, BX, AX
-	LEAQ    (SI)(AX*1), SI
-	IMUL3Q  $+16, R8, R8
-	MOVQ    360(SP), AX
-	LEAQ    (AX)(R8*1), R8
-	MOVQ    320(SP), AX
-	IMULQ   192(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	MOVQ    64(SP), AX
-	IMULQ   R9, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R8)(AX*1), R9
-	IMUL3Q  $+64, R12, AX
-	LEAQ    (DX)(AX*1), R8
-	MOVQ    216(SP), AX
-	IMUL3Q  $-256, AX, AX
-	MOVQ    AX, 152(SP)
-	MOVQ    280(SP), R14
-	IMULQ   216(SP), R14
-	MOVQ    352(SP), AX
-	LEAQ    (AX)(R14*8), R14
 	MOVQ    272(SP), AX
-	IMULQ   192(SP), AX
-	LEAQ    (R14)(AX*8), R14
-	MOVQ    200(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R14)(AX*1), AX
-	MOVQ    AX, 168(SP)
-	IMUL3Q  $-32, BX, BX
-	MOVQ    264(SP), AX
-	LEAQ    (AX)(BX*1), AX
-	MOVQ    AX, 240(SP)
-	MOVQ    64(SP), AX
-	IMULQ   112(SP), AX
-	IMUL3Q  $+2, AX, AX
-	MOVQ    AX, 232(SP)
-	MOVQ    312(SP), BX
-	IMULQ   216(SP), BX
-	MOVQ    344(SP), AX
-	LEAQ    (AX)(BX*4), BX
-	MOVQ    304(SP), AX
-	IMULQ   192(SP), AX
-	LEAQ    (BX)(AX*4), BX
-	MOVQ    64(SP), AX
-	IMULQ   200(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (BX)(AX*1), AX
-	MOVQ    AX, 176(SP)
-	CMPQ    R13, DI
-	JGE     else1
-	MOVQ    216(SP), BX
-	MOVQ    368(SP), AX
-	MOVLQSX (AX)(BX*4), BX
-	MOVQ    328(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $+512, AX, AX
-	LEAQ    (SI)(AX*1), AX
+	IMUL3Q  $+4, AX, AX
+	MOVQ    AX, 256(SP)
+	MOVQ    256(SP), AX
 	MOVQ    AX, 224(SP)
-	MOVQ    224(SP), DI
+	CMPQ    SI, 224(SP)
+	MOVQ    224(SP), AX
+	CMOVQLT SI, AX
+	MOVQ    AX, 224(SP)
+	MOVQ    192(SP), R8
+	MOVQ    224(SP), AX
+	MOVLQSX (R8)(AX*4), R8
+	MOVQ    288(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R12
+	MOVQ    $+256, AX
+	CMPQ    AX, R12
+	CMOVQLT AX, R12
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R11
+	XORQ    AX, AX
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
 	CMPQ    R12, R11
+	CMOVQLT R12, R11
+	MOVQ    $+256, R8
+	MOVQ    R11, 232(SP)
+	CMPQ    R8, 232(SP)
+	MOVQ    232(SP), AX
+	CMOVQLT R8, AX
+	MOVQ    AX, 232(SP)
+	XORQ    AX, AX
+	MOVQ    R12, R8
+	CMPQ    AX, R8
+	CMOVQGT AX, R8
+	XORQ    AX, AX
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    $+256, AX
+	CMPQ    AX, R12
+	CMOVQLT AX, R12
+	CMPQ    R11, R12
+	CMOVQGT R11, R12
+	MOVQ    272(SP), R10
+	CMPQ    320(SP), R10
+	MOVQ    320(SP), AX
+	CMOVQLT AX, R10
+	MOVQ    232(SP), R15
+	SHRQ    $0x04, R15
+	LEAQ    15(R8), R14
+	SHRQ    $0x04, R14
+	MOVQ    DI, R9
+	IMULQ   264(SP), R9
+	IMUL3Q  $+512, R9, R13
+	MOVQ    440(SP), AX
+	LEAQ    (AX)(R13*1), R13
+	MOVQ    DI, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R13)(AX*1), AX
+	MOVQ    AX, 296(SP)
+	IMUL3Q  $+16, R9, R9
+	MOVQ    432(SP), AX
+	LEAQ    (AX)(R9*1), R9
+	MOVQ    392(SP), AX
+	IMULQ   264(SP), AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R9)(AX*1), R9
+	MOVQ    DI, AX
+	IMULQ   R10, AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R9)(AX*1), AX
+	MOVQ    AX, 200(SP)
+	IMUL3Q  $+64, R15, AX
+	LEAQ    (DX)(AX*1), R13
+	MOVQ    288(SP), AX
+	IMUL3Q  $-256, AX, AX
+	MOVQ    AX, 208(SP)
+	MOVQ    352(SP), R9
+	IMULQ   288(SP), R9
+	MOVQ    424(SP), AX
+	LEAQ    (AX)(R9*8), R9
+	MOVQ    344(SP), AX
+	IMULQ   264(SP), AX
+	LEAQ    (R9)(AX*8), R9
+	MOVQ    272(SP), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R9)(AX*1), AX
+	MOVQ    AX, 216(SP)
+	MOVQ    248(SP), AX
+	IMULQ   264(SP), AX
+	IMUL3Q  $+8192, AX, R9
+	MOVQ    416(SP), AX
+	LEAQ    (AX)(R9*1), AX
+	MOVQ    AX, 312(SP)
+	MOVQ    248(SP), AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	MOVQ    AX, 304(SP)
+	MOVQ    384(SP), R9
+	IMULQ   288(SP), R9
+	MOVQ    408(SP), AX
+	LEAQ    (AX)(R9*4), R9
+	MOVQ    376(SP), AX
+	IMULQ   264(SP), AX
+	LEAQ    (R9)(AX*4), R9
+	MOVQ    DI, AX
+	IMULQ   272(SP), AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R9)(AX*1), AX
+	MOVQ    AX, 240(SP)
+	CMPQ    232(SP), R8
+	JGE     else1
+	MOVQ    288(SP), R8
+	MOVQ    448(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ    AX, 232(SP)
+	MOVQ    400(SP), AX
+	IMULQ   232(SP), AX
+	IMUL3Q  $+512, AX, R8
+	MOVQ    296(SP), AX
+	LEAQ    (AX)(R8*1), R10
+	CMPQ    R15, R14
 	JGE     end4
 
 loop3:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y3, Y3, Y3
-	MOVQ  DI, SI
-	MOVQ  R9, BX
+	MOVQ  R10, R9
+	MOVQ  200(SP), R8
 	XORQ  AX, AX
-	CMPQ  AX, 64(SP)
+	CMPQ  AX, DI
 	JGE   end6
 
 loop5:
-	VCVTPH2PS    (SI), Y2
-	VCVTPH2PS    16(SI), Y1
-	VBROADCASTSS (BX), Y0
+	VCVTPH2PS    (R9), Y2
+	VCVTPH2PS    16(R9), Y1
+	VBROADCASTSS (R8), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         $+32, SI
-	ADDQ         $+16, BX
+	ADDQ         $+32, R9
+	ADDQ         $+16, R8
 	ADDQ         $+1, AX
-	CMPQ         AX, 64(SP)
+	CMPQ         AX, DI
 	JLT          loop5
 
 end6:
-	VMOVUPS Y4, (R8)
-	VMOVUPS Y3, 32(R8)
-	ADDQ    208(SP), DI
-	ADDQ    $+64, R8
-	ADDQ    $+1, R12
-	CMPQ    R12, R11
+	VMOVUPS Y4, (R13)
+	VMOVUPS Y3, 32(R13)
+	ADDQ    280(SP), R10
+	ADDQ    $+64, R13
+	ADDQ    $+1, R15
+	CMPQ    R15, R14
 	JLT     loop3
 
 end4:
-	MOVQ 184(SP), AX
-	MOVQ AX, 136(SP)
-	MOVQ DX, DI
-	XORQ AX, AX
-	MOVQ AX, 104(SP)
+	MOVQ 256(SP), R13
+	MOVQ DX, R10
+	XORQ R9, R9
 
 loop7:
-	MOVQ    136(SP), BX
-	CMPQ    120(SP), BX
-	MOVQ    120(SP), AX
-	CMOVQLT AX, BX
-	MOVQ    144(SP), AX
-	MOVLQSX (AX)(BX*4), BX
-	MOVQ    152(SP), AX
-	LEAQ    (AX)(BX*1), BX
-	LEAQ    1(BX), R9
-	MOVQ    $+256, AX
-	CMPQ    AX, R9
-	CMOVQLT AX, R9
-	XORQ    AX, AX
-	CMPQ    AX, R9
-	CMOVQGT AX, R9
-	MOVQ    128(SP), AX
-	LEAQ    (BX)(AX*1), AX
-	LEAQ    1(AX), R8
-	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	CMPQ    R9, R8
-	CMOVQLT R9, R8
-	MOVQ    R8, SI
-	SHRQ    $0x05, SI
-	VMOVUPS attention_f16__r1__avx2_data<>+0(SB), Y1
-	VMOVUPS attention_f16__r1__avx2_data<>+0(SB), Y0
-	IMUL3Q  $+32, SI, R12
-	IMUL3Q  $-1, R8, BX
-	IMUL3Q  $+32, SI, AX
-	LEAQ    (BX)(AX*1), R11
-	MOVQ    R11, R15
-	IMUL3Q  $-32, SI, AX
-	LEAQ    (R9)(AX*1), SI
-	MOVQ    SI, R14
-	MOVQ    R12, R13
-	CMPQ    R13, R9
-	JGE     end10
+	MOVQ         R13, R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         192(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         208(SP), AX
+	LEAQ         (AX)(R8*1), R8
+	LEAQ         1(R8), R15
+	MOVQ         $+256, AX
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
+	XORQ         AX, AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(BX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	VMOVUPS      attention_f16__r1__avx2_data<>+0(SB), Y0
+	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y2
+	VMOVD        R8, X1
+	VPBROADCASTD X1, Y1
+	VPSUBD       Y1, Y0, Y0
+	VMOVUPS      Y0, 160(SP)
+	VPSUBD       Y1, Y2, Y0
+	VMOVUPS      Y0, 128(SP)
+	MOVQ         R15, AX
+	SUBQ         R8, AX
+	VMOVD        AX, X7
+	VPBROADCASTD X7, Y7
+	MOVQ         R8, AX
+	SHRQ         $0x05, AX
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y1
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y0
+	IMUL3Q       $+32, AX, R14
+	MOVQ         R14, AX
+	CMPQ         AX, R15
+	JGE          end10
 
 loop9:
-	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y4
-	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y3
-	LEAQ         1(R15), BX
-	MOVQ         $+2147483647, AX
-	CMPQ         BX, AX
-	CMOVQGT      AX, BX
-	MOVQ         $-2147483647, AX
-	CMPQ         BX, AX
-	CMOVQLT      AX, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y4, Y2, Y5
-	VPCMPGTD     Y3, Y2, Y6
-	VMOVUPS      attention_f16__r1__avx2_data<>+96(SB), Y3
-	VMOVUPS      attention_f16__r1__avx2_data<>+128(SB), Y4
-	MOVQ         R14, BX
-	MOVQ         $+2147483647, AX
-	CMPQ         BX, AX
-	CMOVQGT      AX, BX
-	MOVQ         $-2147483647, AX
-	CMPQ         BX, AX
-	CMOVQLT      AX, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y3, Y2, Y3
-	VPCMPGTD     Y4, Y2, Y2
-	VPAND        Y3, Y5, Y5
-	VPAND        Y2, Y6, Y6
-	VPMASKMOVD   (DI)(R13*4), Y5, Y4
-	VPMASKMOVD   32(DI)(R13*4), Y6, Y3
-	VMOVUPS      attention_f16__r1__avx2_data<>+0(SB), Y2
+	VMOVD        AX, X3
+	VPBROADCASTD X3, Y3
+	VMOVUPS      160(SP), Y2
+	VPADDD       Y3, Y2, Y4
+	VMOVUPS      128(SP), Y2
+	VPADDD       Y3, Y2, Y3
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y4, Y2
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y3, Y4
+	VPMAXUD      Y7, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y5
+	VPMAXUD      Y7, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y6
+	VPMASKMOVD   (R10)(AX*4), Y5, Y4
+	VPMASKMOVD   32(R10)(AX*4), Y6, Y3
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y2
 	VBLENDVPS    Y5, Y4, Y2, Y5
 	VBLENDVPS    Y6, Y3, Y2, Y4
 	VCMPPS       $0x11, Y5, Y1, Y3
 	VCMPPS       $0x11, Y4, Y0, Y2
 	VBLENDVPS    Y3, Y5, Y1, Y1
 	VBLENDVPS    Y2, Y4, Y0, Y0
-	ADDQ         $+16, R15
-	ADDQ         $-16, R14
-	ADDQ         $+16, R13
-	CMPQ         R13, R9
+	ADDQ         $+16, AX
+	CMPQ         AX, R15
 	JLT          loop9
 
 end10:
-	VMAXPS  attention_f16__r1__avx2_data<>+0(SB), Y1, Y1
-	VMAXPS  attention_f16__r1__avx2_data<>+0(SB), Y0, Y0
+	VMAXPS  attention_f16__r1__avx2_data<>+64(SB), Y1, Y1
+	VMAXPS  attention_f16__r1__avx2_data<>+64(SB), Y0, Y0
 	VMAXPS  Y0, Y1, Y1
 	VPERMQ  $0x4e, Y1, Y0
 	VMAXPS  Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
 	VMAXPS  Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VMAXPS  Y0, Y1, Y5
-	VPXOR   Y7, Y7, Y7
+	VMAXPS  Y0, Y1, Y0
+	VMOVUPS Y0, 32(SP)
 	VPXOR   Y6, Y6, Y6
+	VPXOR   Y5, Y5, Y5
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y0, Y0, Y0
-	CMPQ    R12, R9
+	CMPQ    R14, R15
 	JGE     end12
 
 loop11:
-	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y4
-	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y3
-	LEAQ         1(R11), BX
-	MOVQ         $+2147483647, AX
-	CMPQ         BX, AX
-	CMOVQGT      AX, BX
-	MOVQ         $-2147483647, AX
-	CMPQ         BX, AX
-	CMOVQLT      AX, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y4, Y2, Y9
-	VPCMPGTD     Y3, Y2, Y8
-	VMOVUPS      attention_f16__r1__avx2_data<>+96(SB), Y3
-	VMOVUPS      attention_f16__r1__avx2_data<>+128(SB), Y4
-	MOVQ         SI, BX
-	MOVQ         $+2147483647, AX
-	CMPQ         BX, AX
-	CMOVQGT      AX, BX
-	MOVQ         $-2147483647, AX
-	CMPQ         BX, AX
-	CMOVQLT      AX, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y3, Y2, Y3
-	VPCMPGTD     Y4, Y2, Y2
-	VPAND        Y3, Y9, Y9
-	VPAND        Y2, Y8, Y8
-	VPMASKMOVD   (DI)(R12*4), Y9, Y3
-	VPMASKMOVD   32(DI)(R12*4), Y8, Y2
-	VSUBPS       Y5, Y3, Y12
-	VSUBPS       Y5, Y2, Y11
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+160(SB), Y12, Y2
-	VMOVUPS      Y2, 72(SP)
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+160(SB), Y11, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      attention_f16__r1__avx2_data<>+192(SB), Y2
-	VCMPPS       $0x11, Y12, Y2, Y3
-	VCMPPS       $0x11, Y11, Y2, Y2
-	VBLENDVPS    Y3, attention_f16__r1__avx2_data<>+192(SB), Y12, Y10
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+192(SB), Y11, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y10, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y4, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+256(SB), Y3, Y14
-	VADDPS       attention_f16__r1__avx2_data<>+256(SB), Y2, Y13
-	VSUBPS       attention_f16__r1__avx2_data<>+256(SB), Y14, Y3
-	VSUBPS       attention_f16__r1__avx2_data<>+256(SB), Y13, Y15
-	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y3, Y2
+	VMOVD        R14, X3
+	VPBROADCASTD X3, Y3
+	VMOVUPS      160(SP), Y2
+	VPADDD       Y3, Y2, Y9
+	VMOVUPS      128(SP), Y2
+	VPADDD       Y3, Y2, Y8
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y9, Y2
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y8, Y4
+	VPMAXUD      Y7, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y11
+	VPMAXUD      Y7, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y10
+	VPMASKMOVD   (R10)(R14*4), Y11, Y4
+	VPMASKMOVD   32(R10)(R14*4), Y10, Y3
+	VMOVUPS      32(SP), Y2
+	VSUBPS       Y2, Y4, Y12
+	VMOVUPS      32(SP), Y2
+	VSUBPS       Y2, Y3, Y4
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+128(SB), Y12, Y2
+	VMOVUPS      Y2, 64(SP)
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+128(SB), Y4, Y2
+	VMOVUPS      Y2, 96(SP)
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y12, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y4, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y3, Y14
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y2, Y13
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y14, Y3
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y13, Y15
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y3, Y2
 	VMOVUPS      Y2, (SP)
-	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y15, Y2
-	VMOVUPS      Y2, 376(SP)
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y15, Y2
+	VMOVUPS      Y2, 456(SP)
 	VMOVUPS      (SP), Y2
-	VSUBPS       Y2, Y10, Y10
-	VMOVUPS      376(SP), Y2
+	VSUBPS       Y2, Y12, Y12
+	VMOVUPS      456(SP), Y2
 	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+320(SB), Y15, Y2
-	VSUBPS       Y3, Y10, Y10
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y15, Y2
+	VSUBPS       Y3, Y12, Y12
 	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+352(SB), Y10, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+352(SB), Y4, Y2
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y12, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y12, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y12, Y3, Y3
+	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
 	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
+	VMULPS       Y12, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
 	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
+	VMULPS       Y12, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
 	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
+	VMULPS       Y12, Y3, Y3
 	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+480(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+480(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+512(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+512(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+512(SB), Y3, Y10
-	VADDPS       attention_f16__r1__avx2_data<>+512(SB), Y2, Y4
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y12
 	VPSLLD       $0x17, Y14, Y3
 	VPSLLD       $0x17, Y13, Y2
-	VMULPS       Y3, Y10, Y10
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+544(SB), Y12, Y3
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+544(SB), Y11, Y2
-	VBLENDVPS    Y3, attention_f16__r1__avx2_data<>+576(SB), Y10, Y3
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+576(SB), Y4, Y4
-	VMOVUPS      72(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
-	VMOVUPS      32(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+576(SB), Y4, Y2
-	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y3, Y14
-	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y2, Y13
-	VPADDD       attention_f16__r1__avx2_data<>+640(SB), Y3, Y10
-	VPADDD       attention_f16__r1__avx2_data<>+640(SB), Y2, Y4
-	VPSRLD       $0x0b, Y3, Y3
-	VPSRLD       $0x0b, Y2, Y2
-	VPAND        attention_f16__r1__avx2_data<>+672(SB), Y3, Y3
-	VPAND        attention_f16__r1__avx2_data<>+672(SB), Y2, Y2
-	VPADDD       Y3, Y10, Y3
-	VPADDD       Y2, Y4, Y2
-	VPAND        attention_f16__r1__avx2_data<>+704(SB), Y3, Y11
-	VPAND        attention_f16__r1__avx2_data<>+704(SB), Y2, Y10
-	VMOVUPS      attention_f16__r1__avx2_data<>+736(SB), Y12
-	VPMAXUD      Y12, Y14, Y3
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y12, Y3
+	VMOVUPS      64(SP), Y2
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
+	VMOVUPS      96(SP), Y2
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y3, Y15
+	VMOVUPS      attention_f16__r1__avx2_data<>+480(SB), Y12
+	VPMAXUD      Y12, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y2
+	VMOVUPS      Y2, (SP)
+	VPMAXUD      Y12, Y15, Y3
+	VPCMPEQD     Y15, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y14
+	VPADDD       attention_f16__r1__avx2_data<>+512(SB), Y4, Y13
+	VPADDD       attention_f16__r1__avx2_data<>+512(SB), Y15, Y12
+	VPSRLD       $0x0b, Y4, Y3
+	VPSRLD       $0x0b, Y15, Y2
+	VPAND        attention_f16__r1__avx2_data<>+544(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+544(SB), Y2, Y2
+	VPADDD       Y3, Y13, Y3
+	VPADDD       Y2, Y12, Y2
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y3, Y12
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y2, Y3
+	VMOVUPS      (SP), Y2
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y12, Y13
+	VBLENDVPS    Y14, attention_f16__r1__avx2_data<>+96(SB), Y3, Y12
+	VMOVUPS      attention_f16__r1__avx2_data<>+448(SB), Y14
+	VPMAXUD      Y4, Y14, Y3
 	VPCMPEQD     Y14, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y12, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
+	VPMAXUD      Y15, Y14, Y3
+	VPCMPEQD     Y14, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+576(SB), Y11, Y12
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+576(SB), Y10, Y11
-	VMOVUPS      attention_f16__r1__avx2_data<>+768(SB), Y10
-	VPMAXUD      Y14, Y10, Y3
-	VPCMPEQD     Y10, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y13, Y10, Y3
-	VPCMPEQD     Y10, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+800(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+800(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y9, (DI)(R12*4)
-	VPMASKMOVD   Y4, Y8, 32(DI)(R12*4)
+	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+608(SB), Y13, Y3
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+608(SB), Y12, Y4
+	VPMASKMOVD   Y3, Y11, (R10)(R14*4)
+	VPMASKMOVD   Y4, Y10, 32(R10)(R14*4)
 	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y9, Y3, Y2, Y3
-	VBLENDVPS    Y8, Y4, Y2, Y2
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y2, Y6, Y6
-	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y4
-	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y3
-	LEAQ         17(R11), BX
-	MOVQ         $+2147483647, AX
-	CMPQ         BX, AX
-	CMOVQGT      AX, BX
-	MOVQ         $-2147483647, AX
-	CMPQ         BX, AX
-	CMOVQLT      AX, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y4, Y2, Y9
-	VPCMPGTD     Y3, Y2, Y8
-	VMOVUPS      attention_f16__r1__avx2_data<>+96(SB), Y3
-	VMOVUPS      attention_f16__r1__avx2_data<>+128(SB), Y4
-	LEAQ         -16(SI), BX
-	MOVQ         $+2147483647, AX
-	CMPQ         BX, AX
-	CMOVQGT      AX, BX
-	MOVQ         $-2147483647, AX
-	CMPQ         BX, AX
-	CMOVQLT      AX, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y3, Y2, Y3
-	VPCMPGTD     Y4, Y2, Y2
-	VPAND        Y3, Y9, Y9
-	VPAND        Y2, Y8, Y8
-	VPMASKMOVD   64(DI)(R12*4), Y9, Y3
-	VPMASKMOVD   96(DI)(R12*4), Y8, Y2
-	VSUBPS       Y5, Y3, Y12
-	VSUBPS       Y5, Y2, Y11
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+160(SB), Y12, Y2
-	VMOVUPS      Y2, 72(SP)
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+160(SB), Y11, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      attention_f16__r1__avx2_data<>+192(SB), Y2
-	VCMPPS       $0x11, Y12, Y2, Y3
-	VCMPPS       $0x11, Y11, Y2, Y2
-	VBLENDVPS    Y3, attention_f16__r1__avx2_data<>+192(SB), Y12, Y10
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+192(SB), Y11, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y10, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y4, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+256(SB), Y3, Y14
-	VADDPS       attention_f16__r1__avx2_data<>+256(SB), Y2, Y13
-	VSUBPS       attention_f16__r1__avx2_data<>+256(SB), Y14, Y3
-	VSUBPS       attention_f16__r1__avx2_data<>+256(SB), Y13, Y15
-	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y3, Y2
+	VBLENDVPS    Y11, Y3, Y2, Y3
+	VBLENDVPS    Y10, Y4, Y2, Y2
+	VADDPS       Y3, Y6, Y6
+	VADDPS       Y2, Y5, Y5
+	VPADDD       attention_f16__r1__avx2_data<>+640(SB), Y9, Y2
+	VPADDD       attention_f16__r1__avx2_data<>+640(SB), Y8, Y4
+	VPMAXUD      Y7, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y9
+	VPMAXUD      Y7, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y8
+	VPMASKMOVD   64(R10)(R14*4), Y9, Y4
+	VPMASKMOVD   96(R10)(R14*4), Y8, Y3
+	VMOVUPS      32(SP), Y2
+	VSUBPS       Y2, Y4, Y10
+	VMOVUPS      32(SP), Y2
+	VSUBPS       Y2, Y3, Y4
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+128(SB), Y10, Y2
 	VMOVUPS      Y2, (SP)
-	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y15, Y2
-	VMOVUPS      Y2, 376(SP)
-	VMOVUPS      (SP), Y2
-	VSUBPS       Y2, Y10, Y10
-	VMOVUPS      376(SP), Y2
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+320(SB), Y15, Y2
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+128(SB), Y4, Y11
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y10, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y4, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y3, Y13
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y2, Y12
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y13, Y15
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y12, Y14
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y15, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y14, Y2
 	VSUBPS       Y3, Y10, Y10
 	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+352(SB), Y10, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+352(SB), Y4, Y2
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y15, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y14, Y2
+	VSUBPS       Y3, Y10, Y10
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y10, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y10, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y10, Y3, Y3
+	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
 	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
 	VMULPS       Y10, Y3, Y3
@@ -583,53 +531,38 @@ loop11:
 	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
 	VMULPS       Y10, Y3, Y3
 	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+480(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+480(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+512(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+512(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+512(SB), Y3, Y10
-	VADDPS       attention_f16__r1__avx2_data<>+512(SB), Y2, Y4
-	VPSLLD       $0x17, Y14, Y3
-	VPSLLD       $0x17, Y13, Y2
-	VMULPS       Y3, Y10, Y10
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+544(SB), Y12, Y3
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+544(SB), Y11, Y2
-	VBLENDVPS    Y3, attention_f16__r1__avx2_data<>+576(SB), Y10, Y3
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+576(SB), Y4, Y4
-	VMOVUPS      72(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
-	VMOVUPS      32(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+576(SB), Y4, Y2
-	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y3, Y14
-	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y2, Y13
-	VPADDD       attention_f16__r1__avx2_data<>+640(SB), Y3, Y10
-	VPADDD       attention_f16__r1__avx2_data<>+640(SB), Y2, Y4
-	VPSRLD       $0x0b, Y3, Y3
-	VPSRLD       $0x0b, Y2, Y2
-	VPAND        attention_f16__r1__avx2_data<>+672(SB), Y3, Y3
-	VPAND        attention_f16__r1__avx2_data<>+672(SB), Y2, Y2
-	VPADDD       Y3, Y10, Y3
-	VPADDD       Y2, Y4, Y2
-	VPAND        attention_f16__r1__avx2_data<>+704(SB), Y3, Y11
-	VPAND        attention_f16__r1__avx2_data<>+704(SB), Y2, Y10
-	VMOVUPS      attention_f16__r1__avx2_data<>+736(SB), Y12
-	VPMAXUD      Y12, Y14, Y3
-	VPCMPEQD     Y14, Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y10
+	VPSLLD       $0x17, Y13, Y3
+	VPSLLD       $0x17, Y12, Y2
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y10, Y3
+	VMOVUPS      (SP), Y2
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
+	VBLENDVPS    Y11, attention_f16__r1__avx2_data<>+96(SB), Y3, Y13
+	VMOVUPS      attention_f16__r1__avx2_data<>+480(SB), Y10
+	VPMAXUD      Y10, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y12, Y13, Y3
+	VPXOR        Y2, Y3, Y11
+	VPMAXUD      Y10, Y13, Y3
 	VPCMPEQD     Y13, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+576(SB), Y11, Y12
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+576(SB), Y10, Y11
-	VMOVUPS      attention_f16__r1__avx2_data<>+768(SB), Y10
-	VPMAXUD      Y14, Y10, Y3
+	VPXOR        Y2, Y3, Y10
+	VPADDD       attention_f16__r1__avx2_data<>+512(SB), Y4, Y14
+	VPADDD       attention_f16__r1__avx2_data<>+512(SB), Y13, Y12
+	VPSRLD       $0x0b, Y4, Y3
+	VPSRLD       $0x0b, Y13, Y2
+	VPAND        attention_f16__r1__avx2_data<>+544(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+544(SB), Y2, Y2
+	VPADDD       Y3, Y14, Y3
+	VPADDD       Y2, Y12, Y2
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y2, Y2
+	VBLENDVPS    Y11, attention_f16__r1__avx2_data<>+96(SB), Y3, Y12
+	VBLENDVPS    Y10, attention_f16__r1__avx2_data<>+96(SB), Y2, Y11
+	VMOVUPS      attention_f16__r1__avx2_data<>+448(SB), Y10
+	VPMAXUD      Y4, Y10, Y3
 	VPCMPEQD     Y10, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y4
@@ -637,360 +570,340 @@ loop11:
 	VPCMPEQD     Y10, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+800(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+800(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y9, 64(DI)(R12*4)
-	VPMASKMOVD   Y4, Y8, 96(DI)(R12*4)
+	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+608(SB), Y12, Y3
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+608(SB), Y11, Y4
+	VPMASKMOVD   Y3, Y9, 64(R10)(R14*4)
+	VPMASKMOVD   Y4, Y8, 96(R10)(R14*4)
 	VPXOR        Y2, Y2, Y2
 	VBLENDVPS    Y9, Y3, Y2, Y3
 	VBLENDVPS    Y8, Y4, Y2, Y2
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, R11
-	ADDQ         $-32, SI
-	ADDQ         $+32, R12
-	CMPQ         R12, R9
+	ADDQ         $+32, R14
+	CMPQ         R14, R15
 	JLT          loop11
 
 end12:
-	VADDPS  Y1, Y7, Y1
-	VADDPS  Y0, Y6, Y0
+	VADDPS  Y1, Y6, Y1
+	VADDPS  Y0, Y5, Y0
 	VADDPS  Y0, Y1, Y1
 	VPERMQ  $0x4e, Y1, Y0
 	VADDPS  Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
 	VADDPS  Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VADDPS  Y0, Y1, Y0
-	MOVQ    136(SP), AX
-	CMPQ    AX, 120(SP)
+	VADDPS  Y0, Y1, Y1
+	CMPQ    R13, SI
 	SETLE   AL
-	MOVBLZX AL, SI
-	CMPQ    R8, R9
+	MOVBLZX AL, R14
+	CMPQ    R8, R15
 	SETLT   AL
-	MOVBLZX AL, BX
-	MOVL    SI, AX
-	ANDL    BX, AX
+	MOVBLZX AL, R8
+	MOVL    R14, AX
+	ANDL    R8, AX
 	TESTL   AX, AX
 	JEQ     else13
-	MOVQ    168(SP), BX
-	MOVQ    104(SP), AX
-	VMOVD   X5, (BX)(AX*8)
-	MOVQ    168(SP), BX
-	MOVQ    104(SP), AX
-	VMOVD   X0, 4(BX)(AX*8)
+	MOVQ    216(SP), AX
+	VMOVUPS 32(SP), Y0
+	VMOVD   X0, (AX)(R9*8)
+	MOVQ    216(SP), AX
+	VMOVD   X1, 4(AX)(R9*8)
 
 else13:
-	ADDQ $+1, 136(SP)
-	ADDQ $+1024, DI
-	ADDQ $+1, 104(SP)
-	CMPQ 104(SP), $+1
+	ADDQ $+1, R13
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, $+1
 	JLT  loop7
 
 end8:
-	MOVQ 240(SP), BX
-	MOVQ 224(SP), AX
-	LEAQ (AX)(BX*1), R9
-	MOVQ 232(SP), AX
-	LEAQ (R9)(AX*1), R8
-	MOVQ 64(SP), DI
-	XORQ SI, SI
-	CMPQ SI, 64(SP)
-	JGE  end16
+	MOVQ   336(SP), AX
+	IMULQ  232(SP), AX
+	IMUL3Q $+8192, AX, R8
+	MOVQ   312(SP), AX
+	LEAQ   (AX)(R8*1), AX
+	MOVQ   AX, 200(SP)
+	MOVQ   304(SP), R8
+	MOVQ   200(SP), AX
+	LEAQ   (AX)(R8*1), R10
+	MOVQ   DI, R9
+	XORQ   R8, R8
+	CMPQ   R8, DI
+	JGE    end16
 
 loop15:
-	MOVQ    144(SP), BX
-	MOVQ    160(SP), AX
-	MOVLQSX (BX)(AX*4), BX
-	MOVQ    152(SP), AX
-	LEAQ    (AX)(BX*1), BX
-	LEAQ    1(BX), R12
+	MOVQ    192(SP), R13
+	MOVQ    224(SP), AX
+	MOVLQSX (R13)(AX*4), R13
+	MOVQ    208(SP), AX
+	LEAQ    (AX)(R13*1), R13
+	LEAQ    1(R13), R15
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    128(SP), AX
-	LEAQ    (BX)(AX*1), AX
-	LEAQ    1(AX), R11
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R14
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	CMPQ    R12, R11
-	CMOVQLT R12, R11
-	MOVQ    112(SP), BX
-	CMPQ    R12, BX
-	CMOVQLT R12, BX
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R11, R13
+	CMPQ    R15, R13
+	CMOVQLT R15, R13
 	VPXOR   Y4, Y4, Y4
 	VPXOR   Y3, Y3, Y3
-	MOVQ    64(SP), AX
-	IMULQ   R11, AX
-	LEAQ    (R9)(AX*2), AX
-	LEAQ    (AX)(SI*2), AX
-	CMPQ    R11, BX
+	MOVQ    200(SP), AX
+	LEAQ    (AX)(R8*2), R15
+	MOVQ    248(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R13
 	JGE     end18
 
 loop17:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS (DX)(R11*4), Y0
+	VBROADCASTSS (DX)(R14*4), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
 	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, BX
+	ADDQ         $+1, R14
+	CMPQ         R14, R13
 	JLT          loop17
 
 end18:
-	MOVQ R8, BX
-	MOVQ 112(SP), AX
-	CMPQ AX, R10
+	MOVQ R10, R13
+	MOVQ R11, AX
+	CMPQ AX, R12
 	JGE  end20
 
 loop19:
-	VCVTPH2PS    (BX), Y2
-	VCVTPH2PS    16(BX), Y1
+	VCVTPH2PS    (R13), Y2
+	VCVTPH2PS    16(R13), Y1
 	VBROADCASTSS (DX)(AX*4), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         CX, BX
+	ADDQ         CX, R13
 	ADDQ         $+1, AX
-	CMPQ         AX, R10
+	CMPQ         AX, R12
 	JLT          loop19
 
 end20:
-	MOVQ    144(SP), BX
-	MOVQ    160(SP), AX
-	MOVLQSX (BX)(AX*4), BX
-	MOVQ    152(SP), AX
-	LEAQ    (AX)(BX*1), BX
-	LEAQ    1(BX), R12
+	MOVQ    192(SP), R13
+	MOVQ    224(SP), AX
+	MOVLQSX (R13)(AX*4), R13
+	MOVQ    208(SP), AX
+	LEAQ    (AX)(R13*1), R13
+	LEAQ    1(R13), R14
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    128(SP), AX
-	LEAQ    (BX)(AX*1), AX
-	LEAQ    1(AX), R11
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R15
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	CMPQ    R12, R11
-	CMOVQLT R12, R11
-	MOVQ    R10, BX
-	CMPQ    R11, BX
-	CMOVQGT R11, BX
-	MOVQ    64(SP), AX
-	IMULQ   BX, AX
-	LEAQ    (R9)(AX*2), AX
-	LEAQ    (AX)(SI*2), AX
-	CMPQ    BX, R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R12, R13
+	CMPQ    R15, R13
+	CMOVQGT R15, R13
+	MOVQ    200(SP), AX
+	LEAQ    (AX)(R8*2), R15
+	MOVQ    248(SP), AX
+	IMULQ   R13, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R13, R14
 	JGE     end22
 
 loop21:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS (DX)(BX*4), Y0
+	VBROADCASTSS (DX)(R13*4), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
 	ADDQ         CX, AX
-	ADDQ         $+1, BX
-	CMPQ         BX, R12
+	ADDQ         $+1, R13
+	CMPQ         R13, R14
 	JLT          loop21
 
 end22:
-	MOVQ         144(SP), BX
-	MOVQ         160(SP), AX
-	MOVLQSX      (BX)(AX*4), BX
-	MOVQ         152(SP), AX
-	LEAQ         (AX)(BX*1), BX
-	LEAQ         1(BX), R12
+	MOVQ         192(SP), R13
+	MOVQ         224(SP), AX
+	MOVLQSX      (R13)(AX*4), R13
+	MOVQ         208(SP), AX
+	LEAQ         (AX)(R13*1), R13
+	LEAQ         1(R13), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	MOVQ         128(SP), AX
-	LEAQ         (BX)(AX*1), AX
-	LEAQ         1(AX), BX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R13)(BX*1), AX
+	LEAQ         1(AX), R13
 	XORQ         AX, AX
-	CMPQ         AX, BX
-	CMOVQGT      AX, BX
-	CMPQ         R12, BX
-	CMOVQLT      R12, BX
-	MOVQ         184(SP), AX
-	CMPQ         AX, 120(SP)
+	CMPQ         AX, R13
+	CMOVQGT      AX, R13
+	CMPQ         R15, R13
+	CMOVQLT      R15, R13
+	CMPQ         256(SP), SI
 	SETLE        AL
-	MOVBLZX      AL, R11
-	CMPQ         BX, R12
+	MOVBLZX      AL, R14
+	CMPQ         R13, R15
 	SETLT        AL
-	MOVBLZX      AL, BX
-	MOVL         R11, AX
-	ANDL         BX, AX
+	MOVBLZX      AL, R13
+	MOVL         R14, AX
+	ANDL         R13, AX
 	TESTL        AX, AX
 	JEQ          else23
-	VMOVUPS      attention_f16__r1__avx2_data<>+96(SB), Y1
-	VMOVUPS      attention_f16__r1__avx2_data<>+128(SB), Y2
-	MOVQ         DI, BX
+	VMOVUPS      attention_f16__r1__avx2_data<>+0(SB), Y1
+	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y2
+	MOVQ         R9, R13
 	MOVQ         $+2147483647, AX
-	CMPQ         BX, AX
-	CMOVQGT      AX, BX
+	CMPQ         R13, AX
+	CMOVQGT      AX, R13
 	MOVQ         $-2147483647, AX
-	CMPQ         BX, AX
-	CMOVQLT      AX, BX
-	VMOVD        BX, X0
+	CMPQ         R13, AX
+	CMOVQLT      AX, R13
+	VMOVD        R13, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
 	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         176(SP), AX
-	VPMASKMOVD   Y4, Y1, (AX)(SI*4)
-	MOVQ         176(SP), AX
-	VPMASKMOVD   Y3, Y0, 32(AX)(SI*4)
+	MOVQ         240(SP), AX
+	VPMASKMOVD   Y4, Y1, (AX)(R8*4)
+	MOVQ         240(SP), AX
+	VPMASKMOVD   Y3, Y0, 32(AX)(R8*4)
 
 else23:
-	ADDQ $+32, R8
-	ADDQ $-16, DI
-	ADDQ $+16, SI
-	CMPQ SI, 64(SP)
+	ADDQ $+32, R10
+	ADDQ $-16, R9
+	ADDQ $+16, R8
+	CMPQ R8, DI
 	JLT  loop15
 
 end16:
 else1:
-	MOVQ 256(SP), AX
+	MOVQ 328(SP), AX
 	DECQ AX
-	MOVQ AX, 256(SP)
+	MOVQ AX, 328(SP)
 	JEQ  done
-	MOVQ 200(SP), AX
+	MOVQ 272(SP), AX
 	INCQ AX
-	MOVQ AX, 200(SP)
-	MOVQ 200(SP), AX
-	CMPQ AX, 296(SP)
+	MOVQ AX, 272(SP)
+	MOVQ 272(SP), AX
+	CMPQ AX, 368(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 200(SP)
-	MOVQ 192(SP), AX
+	MOVQ AX, 272(SP)
+	MOVQ 264(SP), AX
 	INCQ AX
-	MOVQ AX, 192(SP)
-	MOVQ 192(SP), AX
-	CMPQ AX, 288(SP)
+	MOVQ AX, 264(SP)
+	MOVQ 264(SP), AX
+	CMPQ AX, 360(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 192(SP)
-	MOVQ 216(SP), AX
+	MOVQ AX, 264(SP)
+	MOVQ 288(SP), AX
 	INCQ AX
-	MOVQ AX, 216(SP)
+	MOVQ AX, 288(SP)
 	JMP  tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f16__r1__avx2_data<>+0(SB)/8, $0xff800000ff800000
-DATA attention_f16__r1__avx2_data<>+8(SB)/8, $0xff800000ff800000
-DATA attention_f16__r1__avx2_data<>+16(SB)/8, $0xff800000ff800000
-DATA attention_f16__r1__avx2_data<>+24(SB)/8, $0xff800000ff800000
-DATA attention_f16__r1__avx2_data<>+32(SB)/8, $0xffffffff00000000
-DATA attention_f16__r1__avx2_data<>+40(SB)/8, $0xfffffffdfffffffe
-DATA attention_f16__r1__avx2_data<>+48(SB)/8, $0xfffffffbfffffffc
-DATA attention_f16__r1__avx2_data<>+56(SB)/8, $0xfffffff9fffffffa
-DATA attention_f16__r1__avx2_data<>+64(SB)/8, $0xfffffff7fffffff8
-DATA attention_f16__r1__avx2_data<>+72(SB)/8, $0xfffffff5fffffff6
-DATA attention_f16__r1__avx2_data<>+80(SB)/8, $0xfffffff3fffffff4
-DATA attention_f16__r1__avx2_data<>+88(SB)/8, $0xfffffff1fffffff2
-DATA attention_f16__r1__avx2_data<>+96(SB)/8, $0x0000000100000000
-DATA attention_f16__r1__avx2_data<>+104(SB)/8, $0x0000000300000002
-DATA attention_f16__r1__avx2_data<>+112(SB)/8, $0x0000000500000004
-DATA attention_f16__r1__avx2_data<>+120(SB)/8, $0x0000000700000006
-DATA attention_f16__r1__avx2_data<>+128(SB)/8, $0x0000000900000008
-DATA attention_f16__r1__avx2_data<>+136(SB)/8, $0x0000000b0000000a
-DATA attention_f16__r1__avx2_data<>+144(SB)/8, $0x0000000d0000000c
-DATA attention_f16__r1__avx2_data<>+152(SB)/8, $0x0000000f0000000e
-DATA attention_f16__r1__avx2_data<>+160(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r1__avx2_data<>+168(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r1__avx2_data<>+176(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r1__avx2_data<>+184(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r1__avx2_data<>+192(SB)/8, $0x42ae000042ae0000
-DATA attention_f16__r1__avx2_data<>+200(SB)/8, $0x42ae000042ae0000
-DATA attention_f16__r1__avx2_data<>+208(SB)/8, $0x42ae000042ae0000
-DATA attention_f16__r1__avx2_data<>+216(SB)/8, $0x42ae000042ae0000
-DATA attention_f16__r1__avx2_data<>+224(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r1__avx2_data<>+232(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r1__avx2_data<>+240(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r1__avx2_data<>+248(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r1__avx2_data<>+256(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r1__avx2_data<>+264(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r1__avx2_data<>+272(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r1__avx2_data<>+280(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r1__avx2_data<>+288(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r1__avx2_data<>+296(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r1__avx2_data<>+304(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r1__avx2_data<>+312(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r1__avx2_data<>+320(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r1__avx2_data<>+328(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r1__avx2_data<>+336(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r1__avx2_data<>+344(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r1__avx2_data<>+352(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r1__avx2_data<>+360(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r1__avx2_data<>+368(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r1__avx2_data<>+376(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r1__avx2_data<>+384(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r1__avx2_data<>+392(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r1__avx2_data<>+400(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r1__avx2_data<>+408(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r1__avx2_data<>+416(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r1__avx2_data<>+424(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r1__avx2_data<>+432(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r1__avx2_data<>+440(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r1__avx2_data<>+448(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r1__avx2_data<>+456(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r1__avx2_data<>+464(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r1__avx2_data<>+472(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r1__avx2_data<>+480(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r1__avx2_data<>+488(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r1__avx2_data<>+496(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r1__avx2_data<>+504(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r1__avx2_data<>+512(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r1__avx2_data<>+520(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r1__avx2_data<>+528(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r1__avx2_data<>+536(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r1__avx2_data<>+544(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_f16__r1__avx2_data<>+552(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_f16__r1__avx2_data<>+560(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_f16__r1__avx2_data<>+568(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_f16__r1__avx2_data<>+576(SB)/8, $0x0000000000000000
-DATA attention_f16__r1__avx2_data<>+584(SB)/8, $0x0000000000000000
-DATA attention_f16__r1__avx2_data<>+592(SB)/8, $0x0000000000000000
-DATA attention_f16__r1__avx2_data<>+600(SB)/8, $0x0000000000000000
-DATA attention_f16__r1__avx2_data<>+608(SB)/8, $0x7fffffff7fffffff
-DATA attention_f16__r1__avx2_data<>+616(SB)/8, $0x7fffffff7fffffff
-DATA attention_f16__r1__avx2_data<>+624(SB)/8, $0x7fffffff7fffffff
-DATA attention_f16__r1__avx2_data<>+632(SB)/8, $0x7fffffff7fffffff
-DATA attention_f16__r1__avx2_data<>+640(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r1__avx2_data<>+648(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r1__avx2_data<>+656(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r1__avx2_data<>+664(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r1__avx2_data<>+672(SB)/8, $0x0000000100000001
-DATA attention_f16__r1__avx2_data<>+680(SB)/8, $0x0000000100000001
-DATA attention_f16__r1__avx2_data<>+688(SB)/8, $0x0000000100000001
-DATA attention_f16__r1__avx2_data<>+696(SB)/8, $0x0000000100000001
-DATA attention_f16__r1__avx2_data<>+704(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r1__avx2_data<>+712(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r1__avx2_data<>+720(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r1__avx2_data<>+728(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r1__avx2_data<>+736(SB)/8, $0x2680000026800000
-DATA attention_f16__r1__avx2_data<>+744(SB)/8, $0x2680000026800000
-DATA attention_f16__r1__avx2_data<>+752(SB)/8, $0x2680000026800000
-DATA attention_f16__r1__avx2_data<>+760(SB)/8, $0x2680000026800000
-DATA attention_f16__r1__avx2_data<>+768(SB)/8, $0x5f7fffff5f7fffff
-DATA attention_f16__r1__avx2_data<>+776(SB)/8, $0x5f7fffff5f7fffff
-DATA attention_f16__r1__avx2_data<>+784(SB)/8, $0x5f7fffff5f7fffff
-DATA attention_f16__r1__avx2_data<>+792(SB)/8, $0x5f7fffff5f7fffff
-DATA attention_f16__r1__avx2_data<>+800(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r1__avx2_data<>+808(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r1__avx2_data<>+816(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r1__avx2_data<>+824(SB)/8, $0x7fc000007fc00000
-GLOBL attention_f16__r1__avx2_data<>(SB), RODATA|NOPTR, $832
+DATA attention_f16__r1__avx2_data<>+0(SB)/8, $0x0000000100000000
+DATA attention_f16__r1__avx2_data<>+8(SB)/8, $0x0000000300000002
+DATA attention_f16__r1__avx2_data<>+16(SB)/8, $0x0000000500000004
+DATA attention_f16__r1__avx2_data<>+24(SB)/8, $0x0000000700000006
+DATA attention_f16__r1__avx2_data<>+32(SB)/8, $0x0000000900000008
+DATA attention_f16__r1__avx2_data<>+40(SB)/8, $0x0000000b0000000a
+DATA attention_f16__r1__avx2_data<>+48(SB)/8, $0x0000000d0000000c
+DATA attention_f16__r1__avx2_data<>+56(SB)/8, $0x0000000f0000000e
+DATA attention_f16__r1__avx2_data<>+64(SB)/8, $0xff800000ff800000
+DATA attention_f16__r1__avx2_data<>+72(SB)/8, $0xff800000ff800000
+DATA attention_f16__r1__avx2_data<>+80(SB)/8, $0xff800000ff800000
+DATA attention_f16__r1__avx2_data<>+88(SB)/8, $0xff800000ff800000
+DATA attention_f16__r1__avx2_data<>+96(SB)/8, $0x0000000000000000
+DATA attention_f16__r1__avx2_data<>+104(SB)/8, $0x0000000000000000
+DATA attention_f16__r1__avx2_data<>+112(SB)/8, $0x0000000000000000
+DATA attention_f16__r1__avx2_data<>+120(SB)/8, $0x0000000000000000
+DATA attention_f16__r1__avx2_data<>+128(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+136(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+144(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+152(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_f16__r1__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_f16__r1__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_f16__r1__avx2_data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_f16__r1__avx2_data<>+192(SB)/8, $0x4b40007f4b40007f
+DATA attention_f16__r1__avx2_data<>+200(SB)/8, $0x4b40007f4b40007f
+DATA attention_f16__r1__avx2_data<>+208(SB)/8, $0x4b40007f4b40007f
+DATA attention_f16__r1__avx2_data<>+216(SB)/8, $0x4b40007f4b40007f
+DATA attention_f16__r1__avx2_data<>+224(SB)/8, $0x3f3172003f317200
+DATA attention_f16__r1__avx2_data<>+232(SB)/8, $0x3f3172003f317200
+DATA attention_f16__r1__avx2_data<>+240(SB)/8, $0x3f3172003f317200
+DATA attention_f16__r1__avx2_data<>+248(SB)/8, $0x3f3172003f317200
+DATA attention_f16__r1__avx2_data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_f16__r1__avx2_data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_f16__r1__avx2_data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_f16__r1__avx2_data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_f16__r1__avx2_data<>+288(SB)/8, $0x3ab58f093ab58f09
+DATA attention_f16__r1__avx2_data<>+296(SB)/8, $0x3ab58f093ab58f09
+DATA attention_f16__r1__avx2_data<>+304(SB)/8, $0x3ab58f093ab58f09
+DATA attention_f16__r1__avx2_data<>+312(SB)/8, $0x3ab58f093ab58f09
+DATA attention_f16__r1__avx2_data<>+320(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_f16__r1__avx2_data<>+328(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_f16__r1__avx2_data<>+336(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_f16__r1__avx2_data<>+344(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_f16__r1__avx2_data<>+352(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_f16__r1__avx2_data<>+360(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_f16__r1__avx2_data<>+368(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_f16__r1__avx2_data<>+376(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_f16__r1__avx2_data<>+384(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_f16__r1__avx2_data<>+392(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_f16__r1__avx2_data<>+400(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_f16__r1__avx2_data<>+408(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_f16__r1__avx2_data<>+416(SB)/8, $0x3efffffd3efffffd
+DATA attention_f16__r1__avx2_data<>+424(SB)/8, $0x3efffffd3efffffd
+DATA attention_f16__r1__avx2_data<>+432(SB)/8, $0x3efffffd3efffffd
+DATA attention_f16__r1__avx2_data<>+440(SB)/8, $0x3efffffd3efffffd
+DATA attention_f16__r1__avx2_data<>+448(SB)/8, $0x3f8000003f800000
+DATA attention_f16__r1__avx2_data<>+456(SB)/8, $0x3f8000003f800000
+DATA attention_f16__r1__avx2_data<>+464(SB)/8, $0x3f8000003f800000
+DATA attention_f16__r1__avx2_data<>+472(SB)/8, $0x3f8000003f800000
+DATA attention_f16__r1__avx2_data<>+480(SB)/8, $0x2680000026800000
+DATA attention_f16__r1__avx2_data<>+488(SB)/8, $0x2680000026800000
+DATA attention_f16__r1__avx2_data<>+496(SB)/8, $0x2680000026800000
+DATA attention_f16__r1__avx2_data<>+504(SB)/8, $0x2680000026800000
+DATA attention_f16__r1__avx2_data<>+512(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r1__avx2_data<>+520(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r1__avx2_data<>+528(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r1__avx2_data<>+536(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r1__avx2_data<>+544(SB)/8, $0x0000000100000001
+DATA attention_f16__r1__avx2_data<>+552(SB)/8, $0x0000000100000001
+DATA attention_f16__r1__avx2_data<>+560(SB)/8, $0x0000000100000001
+DATA attention_f16__r1__avx2_data<>+568(SB)/8, $0x0000000100000001
+DATA attention_f16__r1__avx2_data<>+576(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r1__avx2_data<>+584(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r1__avx2_data<>+592(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r1__avx2_data<>+600(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r1__avx2_data<>+608(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r1__avx2_data<>+616(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r1__avx2_data<>+624(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r1__avx2_data<>+632(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r1__avx2_data<>+640(SB)/8, $0x0000001000000010
+DATA attention_f16__r1__avx2_data<>+648(SB)/8, $0x0000001000000010
+DATA attention_f16__r1__avx2_data<>+656(SB)/8, $0x0000001000000010
+DATA attention_f16__r1__avx2_data<>+664(SB)/8, $0x0000001000000010
+GLOBL attention_f16__r1__avx2_data<>(SB), RODATA|NOPTR, $672

@@ -6,466 +6,428 @@
 
 // func attention_f16__r3__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f16__r3__avx512vnni(SB), NOSPLIT, $344-24
+TEXT ·attention_f16__r3__avx512vnni(SB), NOSPLIT, $328-24
 	MOVQ         lo+8(FP), CX
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 208(SP)
-	SUBQ         CX, 208(SP)
+	MOVQ         AX, 184(SP)
+	SUBQ         CX, 184(SP)
 	JLE          done
-	MOVQ         a+0(FP), SI
-	MOVQ         96(SI), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         224(SP), AX
-	LEAQ         3(AX), AX
-	MOVQ         AX, 248(SP)
-	MOVQ         248(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 248(SP)
-	MOVQ         CX, AX
-	XORQ         DX, DX
-	MOVQ         248(SP), CX
-	DIVQ         CX
-	MOVQ         AX, BX
-	MOVQ         DX, 168(SP)
-	MOVQ         104(SI), CX
-	LEAQ         (CX), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         240(SP), AX
-	SHRQ         $0x00, AX
-	MOVQ         AX, 240(SP)
-	MOVQ         BX, AX
-	XORQ         DX, DX
-	MOVQ         240(SP), BX
-	DIVQ         BX
-	MOVQ         AX, 152(SP)
-	MOVQ         DX, 160(SP)
-	MOVQ         120(SI), BX
-	MOVQ         128(SI), DX
-	MOVQ         224(SP), AX
-	LEAQ         -1(AX), AX
-	MOVQ         AX, 56(SP)
-	MOVQ         32(SI), AX
-	MOVQ         AX, 16(SP)
-	IMUL3Q       $-1, DX, AX
-	MOVQ         AX, 8(SP)
-	MOVQ         24(SI), AX
-	MOVQ         AX, 336(SP)
-	MOVQ         56(SP), AX
+	MOVQ         a+0(FP), R8
+	MOVQ         96(R8), AX
 	MOVQ         AX, 200(SP)
 	MOVQ         200(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 200(SP)
-	MOVQ         8(SI), AX
-	MOVQ         AX, 288(SP)
-	MOVQ         CX, 280(SP)
-	MOVQ         280(SP), AX
-	IMULQ        BX, AX
-	MOVQ         AX, 280(SP)
-	IMUL3Q       $+32, BX, AX
-	MOVQ         AX, 176(SP)
-	MOVQ         (SI), AX
-	MOVQ         AX, 328(SP)
-	MOVQ         BX, 272(SP)
-	MOVQ         272(SP), AX
-	IMULQ        200(SP), AX
-	MOVQ         AX, 272(SP)
-	MOVQ         208(SI), DX
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+0(SB), Z24
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+256(SB), Z23
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+260(SB), Z22
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+264(SB), Z21
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+268(SB), Z20
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+272(SB), Z19
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+276(SB), Z18
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+280(SB), Z17
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+284(SB), Z16
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+288(SB), Z15
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+292(SB), Z14
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+296(SB), Z13
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+300(SB), Z12
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+304(SB), Z11
-	VPXORD       Z10, Z10, Z10
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+308(SB), Z9
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+312(SB), Z8
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+316(SB), Z7
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+320(SB), Z6
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+324(SB), Z5
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+328(SB), Z4
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+332(SB), Z3
-	MOVQ         48(SI), AX
-	MOVQ         AX, 320(SP)
+	LEAQ         3(AX), AX
+	MOVQ         AX, 224(SP)
 	MOVQ         224(SP), AX
-	MOVQ         AX, 232(SP)
-	MOVQ         232(SP), AX
-	IMULQ        CX, AX
-	MOVQ         AX, 232(SP)
-	MOVQ         16(SI), AX
+	SHRQ         $0x02, AX
+	MOVQ         AX, 224(SP)
+	MOVQ         CX, AX
+	XORQ         DX, DX
+	MOVQ         224(SP), CX
+	DIVQ         CX
+	MOVQ         AX, CX
+	MOVQ         DX, 144(SP)
+	MOVQ         104(R8), AX
+	MOVQ         AX, 192(SP)
+	MOVQ         192(SP), AX
+	LEAQ         (AX), AX
 	MOVQ         AX, 216(SP)
 	MOVQ         216(SP), AX
-	SUBQ         288(SP), AX
+	SHRQ         $0x00, AX
 	MOVQ         AX, 216(SP)
-	IMUL3Q       $+2, BX, CX
-	MOVQ         40(SI), AX
+	MOVQ         CX, AX
+	XORQ         DX, DX
+	MOVQ         216(SP), CX
+	DIVQ         CX
+	MOVQ         AX, 128(SP)
+	MOVQ         DX, 120(SP)
+	MOVQ         120(R8), DI
+	MOVQ         128(R8), CX
+	MOVQ         200(SP), AX
+	LEAQ         -1(AX), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         32(R8), SI
+	IMUL3Q       $-1, CX, BX
+	MOVQ         24(R8), AX
+	MOVQ         AX, 320(SP)
+	MOVQ         8(SP), AX
+	MOVQ         AX, 176(SP)
+	MOVQ         176(SP), AX
+	SHRQ         $0x02, AX
+	MOVQ         AX, 176(SP)
+	MOVQ         8(R8), AX
 	MOVQ         AX, 312(SP)
-	MOVQ         232(SP), AX
-	MOVQ         AX, 264(SP)
-	MOVQ         264(SP), AX
-	IMULQ        BX, AX
-	MOVQ         AX, 264(SP)
-	MOVQ         224(SP), AX
+	MOVQ         192(SP), AX
 	MOVQ         AX, 256(SP)
 	MOVQ         256(SP), AX
-	IMULQ        BX, AX
+	IMULQ        DI, AX
 	MOVQ         AX, 256(SP)
-	IMUL3Q       $+4, BX, AX
+	IMUL3Q       $+32, DI, AX
+	MOVQ         AX, 152(SP)
+	MOVQ         (R8), AX
 	MOVQ         AX, 304(SP)
-	IMUL3Q       $+8, BX, AX
+	MOVQ         DI, 248(SP)
+	MOVQ         248(SP), AX
+	IMULQ        176(SP), AX
+	MOVQ         AX, 248(SP)
+	MOVQ         208(R8), DX
+	VPXORD       Z21, Z21, Z21
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+64(SB), Z20
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+192(SB), Z19
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+196(SB), Z18
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+200(SB), Z17
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+204(SB), Z16
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+208(SB), Z15
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+212(SB), Z14
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+216(SB), Z13
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+220(SB), Z12
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+224(SB), Z11
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+228(SB), Z10
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+232(SB), Z9
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+236(SB), Z8
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+240(SB), Z7
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+244(SB), Z6
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+248(SB), Z5
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+252(SB), Z4
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+256(SB), Z3
+	MOVQ         48(R8), AX
 	MOVQ         AX, 296(SP)
+	MOVQ         200(SP), AX
+	MOVQ         AX, 208(SP)
+	MOVQ         208(SP), AX
+	IMULQ        192(SP), AX
+	MOVQ         AX, 208(SP)
+	LEAQ         15(DI), AX
+	MOVQ         AX, 32(SP)
+	MOVQ         32(SP), AX
+	SHRQ         $0x04, AX
+	MOVQ         AX, 32(SP)
+	MOVQ         16(R8), AX
+	MOVQ         AX, 288(SP)
+	MOVQ         192(SP), AX
+	IMULQ        32(SP), AX
+	MOVQ         AX, 192(SP)
+	MOVQ         32(SP), AX
+	IMUL3Q       $+32, AX, CX
+	MOVQ         40(R8), AX
+	MOVQ         AX, 280(SP)
+	MOVQ         208(SP), AX
+	MOVQ         AX, 240(SP)
+	MOVQ         240(SP), AX
+	IMULQ        DI, AX
+	MOVQ         AX, 240(SP)
+	MOVQ         200(SP), AX
+	MOVQ         AX, 232(SP)
+	MOVQ         232(SP), AX
+	IMULQ        DI, AX
+	MOVQ         AX, 232(SP)
+	IMUL3Q       $+4, DI, AX
+	MOVQ         AX, 272(SP)
+	IMUL3Q       $+8, DI, AX
+	MOVQ         AX, 264(SP)
 
 tile:
-	MOVQ    168(SP), AX
+	MOVQ    144(SP), AX
 	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 120(SP)
-	MOVQ    120(SP), AX
-	MOVQ    AX, 88(SP)
-	MOVQ    56(SP), AX
-	CMPQ    AX, 88(SP)
-	MOVQ    56(SP), SI
-	MOVQ    88(SP), AX
-	CMOVQLT SI, AX
-	MOVQ    AX, 88(SP)
-	MOVQ    16(SP), SI
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    152(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (SI)(AX*1), SI
-	LEAQ    1(SI), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
+	MOVQ    AX, 96(SP)
+	MOVQ    96(SP), AX
+	MOVQ    AX, 56(SP)
 	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 32(SP)
-	XORQ    SI, SI
-	CMPQ    SI, 32(SP)
-	MOVQ    32(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 32(SP)
-	CMPQ    R11, 32(SP)
-	MOVQ    32(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 32(SP)
+	CMPQ    AX, 56(SP)
+	MOVQ    8(SP), R8
+	MOVQ    56(SP), AX
+	CMOVQLT R8, AX
+	MOVQ    AX, 56(SP)
+	MOVQ    56(SP), AX
+	MOVLQSX (SI)(AX*4), R8
+	MOVQ    128(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R13
 	MOVQ    $+256, AX
-	MOVQ    32(SP), R14
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
 	XORQ    AX, AX
-	MOVQ    R11, R8
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R12
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	CMPQ    R13, R12
+	CMOVQLT R13, R12
+	MOVQ    $+256, AX
+	MOVQ    R12, R9
+	CMPQ    AX, R9
+	CMOVQLT AX, R9
+	XORQ    AX, AX
+	MOVQ    R13, R8
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	XORQ    SI, SI
-	CMPQ    SI, 32(SP)
-	MOVQ    32(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 32(SP)
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	MOVQ    $+256, AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	MOVQ    96(SP), AX
+	LEAQ    1(AX), AX
+	MOVQ    AX, 112(SP)
+	MOVQ    112(SP), AX
+	MOVQ    AX, 48(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 48(SP)
+	MOVQ    8(SP), R10
+	MOVQ    48(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 48(SP)
+	MOVQ    48(SP), AX
+	MOVLQSX (SI)(AX*4), R10
+	MOVQ    128(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
 	MOVQ    $+256, AX
 	CMPQ    AX, R11
 	CMOVQLT AX, R11
-	MOVQ    120(SP), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 144(SP)
-	MOVQ    144(SP), AX
-	MOVQ    AX, 80(SP)
-	MOVQ    56(SP), AX
-	CMPQ    AX, 80(SP)
-	MOVQ    56(SP), SI
-	MOVQ    80(SP), AX
-	CMOVQLT SI, AX
-	MOVQ    AX, 80(SP)
-	MOVQ    16(SP), SI
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    152(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (SI)(AX*1), SI
-	LEAQ    1(SI), DI
-	MOVQ    $+256, AX
-	CMPQ    AX, DI
-	CMOVQLT AX, DI
 	XORQ    AX, AX
-	CMPQ    AX, DI
-	CMOVQGT AX, DI
-	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), SI
-	XORQ    AX, AX
-	CMPQ    AX, SI
-	CMOVQGT AX, SI
-	CMPQ    DI, SI
-	CMOVQLT DI, SI
-	CMPQ    SI, R14
-	CMOVQLT SI, R14
-	CMPQ    DI, R8
-	CMOVQGT DI, R8
-	CMPQ    SI, 32(SP)
-	MOVQ    32(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 32(SP)
-	CMPQ    DI, R11
-	CMOVQLT DI, R11
-	MOVQ    120(SP), AX
-	LEAQ    2(AX), AX
-	MOVQ    AX, 136(SP)
-	MOVQ    136(SP), AX
-	MOVQ    AX, 72(SP)
-	MOVQ    56(SP), AX
-	CMPQ    AX, 72(SP)
-	MOVQ    56(SP), SI
-	MOVQ    72(SP), AX
-	CMOVQLT SI, AX
-	MOVQ    AX, 72(SP)
-	MOVQ    16(SP), SI
-	MOVQ    72(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    152(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (SI)(AX*1), SI
-	LEAQ    1(SI), DI
-	MOVQ    $+256, AX
-	CMPQ    AX, DI
-	CMOVQLT AX, DI
-	XORQ    AX, AX
-	CMPQ    AX, DI
-	CMOVQGT AX, DI
-	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), SI
-	XORQ    AX, AX
-	CMPQ    AX, SI
-	CMOVQGT AX, SI
-	CMPQ    DI, SI
-	CMOVQLT DI, SI
-	CMPQ    SI, R14
-	CMOVQLT SI, R14
-	CMPQ    DI, R8
-	CMOVQGT DI, R8
-	CMPQ    SI, 32(SP)
-	MOVQ    32(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 32(SP)
-	CMPQ    DI, R11
-	CMOVQLT DI, R11
-	CMPQ    32(SP), R11
-	MOVQ    32(SP), AX
+	CMPQ    AX, R11
 	CMOVQGT AX, R11
-	MOVQ    168(SP), R10
-	CMPQ    200(SP), R10
-	MOVQ    200(SP), AX
-	CMOVQLT AX, R10
-	MOVQ    R14, R13
-	SHRQ    $0x04, R13
-	LEAQ    15(R8), R12
-	SHRQ    $0x04, R12
-	MOVQ    BX, R9
-	IMULQ   160(SP), R9
-	IMUL3Q  $+512, R9, SI
-	MOVQ    288(SP), AX
-	LEAQ    (AX)(SI*1), DI
-	MOVQ    BX, SI
-	IMULQ   R13, SI
-	IMUL3Q  $+32, SI, AX
-	LEAQ    (DI)(AX*1), DI
-	IMUL3Q  $+16, R9, R9
-	MOVQ    328(SP), AX
-	LEAQ    (AX)(R9*1), R9
-	MOVQ    272(SP), AX
-	IMULQ   160(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R9)(AX*1), R9
-	MOVQ    BX, AX
-	IMULQ   R10, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R9)(AX*1), R10
-	IMUL3Q  $+64, R13, AX
-	LEAQ    (DX)(AX*1), R9
-	MOVQ    152(SP), AX
-	IMUL3Q  $-256, AX, AX
-	MOVQ    AX, 24(SP)
-	MOVQ    232(SP), R15
-	IMULQ   152(SP), R15
-	MOVQ    320(SP), AX
-	LEAQ    (AX)(R15*8), R15
-	MOVQ    224(SP), AX
-	IMULQ   160(SP), AX
-	LEAQ    (R15)(AX*8), R15
-	MOVQ    168(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	MOVQ    AX, 64(SP)
-	IMUL3Q  $-32, SI, SI
-	MOVQ    216(SP), AX
-	LEAQ    (AX)(SI*1), AX
-	MOVQ    AX, 192(SP)
-	MOVQ    BX, AX
-	IMULQ   32(SP), AX
-	IMUL3Q  $+2, AX, AX
-	MOVQ    AX, 184(SP)
-	MOVQ    264(SP), SI
-	IMULQ   152(SP), SI
-	MOVQ    312(SP), AX
-	LEAQ    (AX)(SI*4), SI
-	MOVQ    256(SP), AX
-	IMULQ   160(SP), AX
-	LEAQ    (SI)(AX*4), SI
-	MOVQ    BX, AX
-	IMULQ   168(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (SI)(AX*1), AX
-	MOVQ    AX, 96(SP)
-	MOVQ    304(SP), SI
+	LEAQ    (R10)(BX*1), AX
+	LEAQ    1(AX), R10
+	XORQ    AX, AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
+	CMPQ    R11, R8
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
 	MOVQ    96(SP), AX
-	LEAQ    (AX)(SI*1), AX
-	MOVQ    AX, 112(SP)
-	MOVQ    296(SP), SI
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(SI*1), AX
+	LEAQ    2(AX), AX
 	MOVQ    AX, 104(SP)
-	CMPQ    R14, R8
-	JGE     else1
-	MOVQ    152(SP), SI
-	MOVQ    336(SP), AX
-	MOVLQSX (AX)(SI*4), SI
+	MOVQ    104(SP), AX
+	MOVQ    AX, 40(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 40(SP)
+	MOVQ    8(SP), R10
+	MOVQ    40(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 40(SP)
+	MOVQ    40(SP), AX
+	MOVLQSX (SI)(AX*4), R10
+	MOVQ    128(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
+	MOVQ    $+256, AX
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	XORQ    AX, AX
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	LEAQ    (R10)(BX*1), AX
+	LEAQ    1(AX), R10
+	XORQ    AX, AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
+	CMPQ    R11, R8
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
+	CMPQ    R12, R13
+	CMOVQGT R12, R13
+	MOVQ    144(SP), R11
+	CMPQ    176(SP), R11
+	MOVQ    176(SP), AX
+	CMOVQLT AX, R11
+	MOVQ    R9, R15
+	SHRQ    $0x04, R15
+	LEAQ    15(R8), AX
+	MOVQ    AX, (SP)
+	MOVQ    (SP), AX
+	SHRQ    $0x04, AX
+	MOVQ    AX, (SP)
+	MOVQ    DI, R10
+	IMULQ   120(SP), R10
+	IMUL3Q  $+512, R10, R14
+	MOVQ    312(SP), AX
+	LEAQ    (AX)(R14*1), R14
+	MOVQ    DI, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R14)(AX*1), AX
+	MOVQ    AX, 136(SP)
+	IMUL3Q  $+16, R10, R10
+	MOVQ    304(SP), AX
+	LEAQ    (AX)(R10*1), R10
+	MOVQ    248(SP), AX
+	IMULQ   120(SP), AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	MOVQ    DI, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	MOVQ    AX, 16(SP)
+	IMUL3Q  $+64, R15, AX
+	LEAQ    (DX)(AX*1), R14
+	MOVQ    128(SP), AX
+	IMUL3Q  $-256, AX, R11
+	MOVQ    208(SP), R10
+	IMULQ   128(SP), R10
+	MOVQ    296(SP), AX
+	LEAQ    (AX)(R10*8), R10
+	MOVQ    200(SP), AX
+	IMULQ   120(SP), AX
+	LEAQ    (R10)(AX*8), R10
+	MOVQ    144(SP), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	MOVQ    AX, 24(SP)
+	MOVQ    32(SP), AX
+	IMULQ   120(SP), AX
+	IMUL3Q  $+8192, AX, R10
+	MOVQ    288(SP), AX
+	LEAQ    (AX)(R10*1), AX
+	MOVQ    AX, 168(SP)
+	MOVQ    32(SP), AX
+	IMULQ   R12, AX
+	IMUL3Q  $+32, AX, AX
+	MOVQ    AX, 160(SP)
+	MOVQ    240(SP), R10
+	IMULQ   128(SP), R10
 	MOVQ    280(SP), AX
-	IMULQ   SI, AX
-	IMUL3Q  $+512, AX, AX
-	LEAQ    (DI)(AX*1), AX
-	MOVQ    AX, 128(SP)
+	LEAQ    (AX)(R10*4), R10
+	MOVQ    232(SP), AX
+	IMULQ   120(SP), AX
+	LEAQ    (R10)(AX*4), R10
+	MOVQ    DI, AX
+	IMULQ   144(SP), AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	MOVQ    AX, 64(SP)
+	MOVQ    272(SP), R10
+	MOVQ    64(SP), AX
+	LEAQ    (AX)(R10*1), AX
+	MOVQ    AX, 80(SP)
+	MOVQ    264(SP), R10
+	MOVQ    64(SP), AX
+	LEAQ    (AX)(R10*1), AX
+	MOVQ    AX, 72(SP)
+	CMPQ    R9, R8
+	JGE     else1
 	MOVQ    128(SP), R8
-	CMPQ    R13, R12
+	MOVQ    320(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ    AX, 88(SP)
+	MOVQ    256(SP), AX
+	IMULQ   88(SP), AX
+	IMUL3Q  $+512, AX, R8
+	MOVQ    136(SP), AX
+	LEAQ    (AX)(R8*1), R10
+	CMPQ    R15, (SP)
 	JGE     end4
 
 loop3:
-	VPXORD Z25, Z25, Z25
+	VPXORD Z22, Z22, Z22
 	VPXORD Z2, Z2, Z2
 	VPXORD Z1, Z1, Z1
-	MOVQ   R8, DI
-	MOVQ   R10, SI
+	MOVQ   R10, R9
+	MOVQ   16(SP), R8
 	XORQ   AX, AX
-	CMPQ   AX, BX
+	CMPQ   AX, DI
 	JGE    end6
 
 loop5:
-	VCVTPH2PS        (DI), Z0
-	VFMADD231PS.BCST (SI), Z0, Z25
-	VFMADD231PS.BCST 4(SI), Z0, Z2
-	VFMADD231PS.BCST 8(SI), Z0, Z1
-	ADDQ             $+32, DI
-	ADDQ             $+16, SI
+	VCVTPH2PS        (R9), Z0
+	VFMADD231PS.BCST (R8), Z0, Z22
+	VFMADD231PS.BCST 4(R8), Z0, Z2
+	VFMADD231PS.BCST 8(R8), Z0, Z1
+	ADDQ             $+32, R9
+	ADDQ             $+16, R8
 	ADDQ             $+1, AX
-	CMPQ             AX, BX
+	CMPQ             AX, DI
 	JLT              loop5
 
 end6:
-	VMOVUPS Z25, (R9)
-	VMOVUPS Z2, 1024(R9)
-	VMOVUPS Z1, 2048(R9)
-	ADDQ    176(SP), R8
-	ADDQ    $+64, R9
-	ADDQ    $+1, R13
-	CMPQ    R13, R12
+	VMOVUPS Z22, (R14)
+	VMOVUPS Z2, 1024(R14)
+	VMOVUPS Z1, 2048(R14)
+	ADDQ    152(SP), R10
+	ADDQ    $+64, R14
+	ADDQ    $+1, R15
+	CMPQ    R15, (SP)
 	JLT     loop3
 
 end4:
-	MOVQ 120(SP), AX
-	MOVQ AX, 48(SP)
-	MOVQ DX, R8
-	XORQ AX, AX
-	MOVQ AX, 40(SP)
+	MOVQ 96(SP), AX
+	MOVQ AX, (SP)
+	MOVQ DX, R10
+	XORQ R9, R9
 
 loop7:
-	MOVQ         48(SP), SI
-	CMPQ         56(SP), SI
-	MOVQ         56(SP), AX
-	CMOVQLT      AX, SI
-	MOVQ         16(SP), AX
-	MOVLQSX      (AX)(SI*4), SI
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	LEAQ         1(SI), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
+	MOVQ         (SP), R8
+	CMPQ         8(SP), R8
 	MOVQ         8(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, (SP)
-	XORQ         SI, SI
-	CMPQ         SI, (SP)
-	MOVQ         (SP), AX
-	CMOVQGT      SI, AX
-	MOVQ         AX, (SP)
-	CMPQ         R9, (SP)
-	MOVQ         (SP), AX
-	CMOVQLT      R9, AX
-	MOVQ         AX, (SP)
-	MOVQ         (SP), DI
-	SHRQ         $0x05, DI
-	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+0(SB), Z0
-	IMUL3Q       $+32, DI, R12
-	MOVQ         (SP), AX
-	IMUL3Q       $-1, AX, SI
-	IMUL3Q       $+32, DI, AX
-	LEAQ         (SI)(AX*1), R10
-	MOVQ         R10, R15
-	IMUL3Q       $-32, DI, AX
-	LEAQ         (R9)(AX*1), DI
-	MOVQ         DI, R14
-	MOVQ         R12, R13
-	CMPQ         R13, R9
+	CMOVQLT      AX, R8
+	MOVLQSX      (SI)(R8*4), AX
+	LEAQ         (R11)(AX*1), R8
+	LEAQ         1(R8), R15
+	MOVQ         $+256, AX
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
+	XORQ         AX, AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(BX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	VMOVUPS      attention_f16__r3__avx512vnni_data<>+0(SB), Z1
+	VPBROADCASTD R8, Z0
+	VPSUBD       Z0, Z1, Z25
+	MOVQ         R15, AX
+	SUBQ         R8, AX
+	VPBROADCASTD AX, Z24
+	MOVQ         R8, AX
+	SHRQ         $0x05, AX
+	VBROADCASTSS attention_f16__r3__avx512vnni_data<>+64(SB), Z0
+	IMUL3Q       $+32, AX, R14
+	MOVQ         R14, AX
+	CMPQ         AX, R15
 	JGE          end10
 
 loop9:
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+64(SB), Z2
-	LEAQ         1(R15), SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z2
-	MOVQ         R14, SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K1
-	VMOVUPS.Z    (R8)(R13*4), K1, Z1
-	VPBLENDMD    Z1, Z24, K1, Z1
+	VPBROADCASTD AX, Z1
+	VPADDD       Z1, Z25, Z1
+	VPADDD       Z21, Z1, Z1
+	VPCMPUD      $0x01, Z24, Z1, K1
+	VMOVUPS.Z    (R10)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z20, K1, Z1
 	VCMPPS       $0x11, Z1, Z0, K1
 	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+16, R15
-	ADDQ         $-16, R14
-	ADDQ         $+16, R13
-	CMPQ         R13, R9
+	ADDQ         $+16, AX
+	CMPQ         AX, R15
 	JLT          loop9
 
 end10:
-	VMAXPS     attention_f16__r3__avx512vnni_data<>+192(SB), Z0, Z1
+	VMAXPS     attention_f16__r3__avx512vnni_data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -474,146 +436,98 @@ end10:
 	VMAXPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VMAXPS     Z0, Z1, Z2
-	VPXORD     Z25, Z25, Z25
+	VPXORD     Z23, Z23, Z23
 	VPXORD     Z0, Z0, Z0
-	CMPQ       R12, R9
+	CMPQ       R14, R15
 	JGE        end12
 
 loop11:
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+64(SB), Z26
-	LEAQ         1(R10), SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z1
-	VPCMPD       $0x01, Z1, Z26, K2
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z26
-	MOVQ         DI, SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z1
-	VPCMPD       $0x01, Z1, Z26, K1
-	KANDW        K1, K2, K3
-	VMOVUPS.Z    (R8)(R12*4), K3, Z1
-	VSUBPS       Z2, Z1, Z27
-	VCMPPS       $0x11, Z23, Z27, K2
-	VCMPPS       $0x11, Z27, Z22, K1
-	VPBLENDMD    Z22, Z27, K1, Z26
-	VMULPS       Z21, Z26, Z1
-	VADDPS       Z20, Z1, Z28
-	VSUBPS       Z20, Z28, Z29
-	VMULPS       Z19, Z29, Z1
+	VPBROADCASTD R14, Z1
+	VPADDD       Z1, Z25, Z22
+	VPADDD       Z21, Z22, Z1
+	VPCMPUD      $0x01, Z24, Z1, K2
+	VMOVUPS.Z    (R10)(R14*4), K2, Z1
+	VSUBPS       Z2, Z1, Z26
+	VCMPPS       $0x11, Z19, Z26, K1
+	VMULPS       Z18, Z26, Z1
+	VADDPS       Z17, Z1, Z27
+	VSUBPS       Z17, Z27, Z28
+	VMULPS       Z16, Z28, Z1
 	VSUBPS       Z1, Z26, Z26
-	VMULPS       Z18, Z29, Z1
+	VMULPS       Z15, Z28, Z1
 	VSUBPS       Z1, Z26, Z26
-	VMULPS       Z26, Z17, Z1
-	VADDPS       Z16, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z15, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z14, Z1, Z1
-	VMULPS       Z26, Z1, Z1
+	VMULPS       Z26, Z14, Z1
 	VADDPS       Z13, Z1, Z1
 	VMULPS       Z26, Z1, Z1
 	VADDPS       Z12, Z1, Z1
 	VMULPS       Z26, Z1, Z1
-	VADDPS       Z12, Z1, Z26
-	VPSLLD       $0x17, Z28, Z1
+	VADDPS       Z11, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z9, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z9, Z1, Z26
+	VPSLLD       $0x17, Z27, Z1
 	VMULPS       Z1, Z26, Z1
-	VCMPPS       $0x11, Z11, Z27, K1
-	VPBLENDMD    Z10, Z1, K1, Z1
-	VPBLENDMD    Z10, Z1, K2, Z1
-	VPANDD       Z9, Z1, Z27
-	VPADDD       Z8, Z1, Z26
-	VPSRLD       $0x0b, Z1, Z1
-	VPANDD       Z7, Z1, Z1
-	VPADDD       Z1, Z26, Z1
+	VPBLENDMD    Z21, Z1, K1, Z27
+	VPCMPUD      $0x01, Z8, Z27, K1
+	VPADDD       Z7, Z27, Z26
+	VPSRLD       $0x0b, Z27, Z1
 	VPANDD       Z6, Z1, Z1
-	VPCMPUD      $0x01, Z5, Z27, K1
-	VPBLENDMD    Z10, Z1, K1, Z1
-	VPCMPUD      $0x01, Z27, Z4, K1
-	VPBLENDMD    Z3, Z1, K1, Z1
-	VMOVUPS      Z1, K3, (R8)(R12*4)
-	VPBLENDMD    Z1, Z10, K3, Z1
-	VADDPS       Z1, Z25, Z25
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+64(SB), Z26
-	LEAQ         17(R10), SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z1
-	VPCMPD       $0x01, Z1, Z26, K2
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z26
-	LEAQ         -16(DI), SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z1
-	VPCMPD       $0x01, Z1, Z26, K1
-	KANDW        K1, K2, K3
-	VMOVUPS.Z    64(R8)(R12*4), K3, Z1
-	VSUBPS       Z2, Z1, Z27
-	VCMPPS       $0x11, Z23, Z27, K2
-	VCMPPS       $0x11, Z27, Z22, K1
-	VPBLENDMD    Z22, Z27, K1, Z26
-	VMULPS       Z21, Z26, Z1
-	VADDPS       Z20, Z1, Z28
-	VSUBPS       Z20, Z28, Z29
-	VMULPS       Z19, Z29, Z1
-	VSUBPS       Z1, Z26, Z26
-	VMULPS       Z18, Z29, Z1
-	VSUBPS       Z1, Z26, Z26
-	VMULPS       Z26, Z17, Z1
-	VADDPS       Z16, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z15, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z14, Z1, Z1
-	VMULPS       Z26, Z1, Z1
+	VPADDD       Z1, Z26, Z1
+	VPANDD       Z5, Z1, Z1
+	VPBLENDMD    Z21, Z1, K1, Z1
+	VPCMPUD      $0x01, Z27, Z9, K1
+	VPBLENDMD    Z4, Z1, K1, Z1
+	VMOVUPS      Z1, K2, (R10)(R14*4)
+	VPBLENDMD    Z1, Z21, K2, Z1
+	VADDPS       Z1, Z23, Z23
+	VPADDD       Z3, Z22, Z1
+	VPCMPUD      $0x01, Z24, Z1, K2
+	VMOVUPS.Z    64(R10)(R14*4), K2, Z1
+	VSUBPS       Z2, Z1, Z22
+	VCMPPS       $0x11, Z19, Z22, K1
+	VMULPS       Z18, Z22, Z1
+	VADDPS       Z17, Z1, Z26
+	VSUBPS       Z17, Z26, Z27
+	VMULPS       Z16, Z27, Z1
+	VSUBPS       Z1, Z22, Z22
+	VMULPS       Z15, Z27, Z1
+	VSUBPS       Z1, Z22, Z22
+	VMULPS       Z22, Z14, Z1
 	VADDPS       Z13, Z1, Z1
-	VMULPS       Z26, Z1, Z1
+	VMULPS       Z22, Z1, Z1
 	VADDPS       Z12, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z12, Z1, Z26
-	VPSLLD       $0x17, Z28, Z1
-	VMULPS       Z1, Z26, Z1
-	VCMPPS       $0x11, Z11, Z27, K1
-	VPBLENDMD    Z10, Z1, K1, Z1
-	VPBLENDMD    Z10, Z1, K2, Z1
-	VPANDD       Z9, Z1, Z27
-	VPADDD       Z8, Z1, Z26
-	VPSRLD       $0x0b, Z1, Z1
-	VPANDD       Z7, Z1, Z1
-	VPADDD       Z1, Z26, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z11, Z1, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z9, Z1, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z9, Z1, Z22
+	VPSLLD       $0x17, Z26, Z1
+	VMULPS       Z1, Z22, Z1
+	VPBLENDMD    Z21, Z1, K1, Z26
+	VPCMPUD      $0x01, Z8, Z26, K1
+	VPADDD       Z7, Z26, Z22
+	VPSRLD       $0x0b, Z26, Z1
 	VPANDD       Z6, Z1, Z1
-	VPCMPUD      $0x01, Z5, Z27, K1
-	VPBLENDMD    Z10, Z1, K1, Z1
-	VPCMPUD      $0x01, Z27, Z4, K1
-	VPBLENDMD    Z3, Z1, K1, Z1
-	VMOVUPS      Z1, K3, 64(R8)(R12*4)
-	VPBLENDMD    Z1, Z10, K3, Z1
+	VPADDD       Z1, Z22, Z1
+	VPANDD       Z5, Z1, Z1
+	VPBLENDMD    Z21, Z1, K1, Z1
+	VPCMPUD      $0x01, Z26, Z9, K1
+	VPBLENDMD    Z4, Z1, K1, Z1
+	VMOVUPS      Z1, K2, 64(R10)(R14*4)
+	VPBLENDMD    Z1, Z21, K2, Z1
 	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, R10
-	ADDQ         $-32, DI
-	ADDQ         $+32, R12
-	CMPQ         R12, R9
+	ADDQ         $+32, R14
+	CMPQ         R14, R15
 	JLT          loop11
 
 end12:
-	VADDPS     Z0, Z25, Z1
+	VADDPS     Z0, Z23, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VADDPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -622,511 +536,480 @@ end12:
 	VADDPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VADDPS     Z0, Z1, Z0
-	MOVQ       48(SP), AX
-	CMPQ       AX, 56(SP)
+	MOVQ       (SP), AX
+	CMPQ       AX, 8(SP)
 	SETLE      AL
-	MOVBLZX    AL, DI
-	CMPQ       (SP), R9
+	MOVBLZX    AL, R14
+	CMPQ       R8, R15
 	SETLT      AL
-	MOVBLZX    AL, SI
-	MOVL       DI, AX
-	ANDL       SI, AX
+	MOVBLZX    AL, R8
+	MOVL       R14, AX
+	ANDL       R8, AX
 	TESTL      AX, AX
 	JEQ        else13
-	MOVQ       64(SP), SI
-	MOVQ       40(SP), AX
-	VMOVD      X2, (SI)(AX*8)
-	MOVQ       64(SP), SI
-	MOVQ       40(SP), AX
-	VMOVD      X0, 4(SI)(AX*8)
+	MOVQ       24(SP), AX
+	VMOVD      X2, (AX)(R9*8)
+	MOVQ       24(SP), AX
+	VMOVD      X0, 4(AX)(R9*8)
 
 else13:
-	ADDQ $+1, 48(SP)
-	ADDQ $+1024, R8
-	ADDQ $+1, 40(SP)
-	CMPQ 40(SP), $+3
+	ADDQ $+1, (SP)
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, $+3
 	JLT  loop7
 
 end8:
-	MOVQ 192(SP), SI
-	MOVQ 128(SP), AX
-	LEAQ (AX)(SI*1), R10
-	MOVQ 184(SP), AX
-	LEAQ (R10)(AX*1), R9
-	MOVQ BX, R8
-	XORQ DI, DI
-	CMPQ DI, BX
-	JGE  end16
+	MOVQ   192(SP), AX
+	IMULQ  88(SP), AX
+	IMUL3Q $+8192, AX, R8
+	MOVQ   168(SP), AX
+	LEAQ   (AX)(R8*1), R10
+	MOVQ   160(SP), AX
+	LEAQ   (R10)(AX*1), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   DI, (SP)
+	XORQ   R9, R9
+	CMPQ   R9, DI
+	JGE    end16
 
 loop15:
-	MOVQ    16(SP), SI
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    24(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R13
+	MOVQ    56(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
+	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    32(SP), SI
-	CMPQ    R13, SI
-	CMOVQLT R13, SI
-	VPXORD  Z26, Z26, Z26
-	MOVQ    BX, AX
-	IMULQ   R12, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    R12, SI
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R12, R8
+	CMPQ    R15, R8
+	CMOVQLT R15, R8
+	VPXORD  Z23, Z23, Z23
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    32(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R8
 	JGE     end18
 
 loop17:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (DX)(R12*4), Z0, Z26
+	VFMADD231PS.BCST (DX)(R14*4), Z0, Z23
 	ADDQ             CX, AX
-	ADDQ             $+1, R12
-	CMPQ             R12, SI
+	ADDQ             $+1, R14
+	CMPQ             R14, R8
 	JLT              loop17
 
 end18:
-	MOVQ    16(SP), SI
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    24(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R13
+	MOVQ    48(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
+	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    32(SP), SI
-	CMPQ    R13, SI
-	CMOVQLT R13, SI
-	VPXORD  Z25, Z25, Z25
-	MOVQ    BX, AX
-	IMULQ   R12, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    R12, SI
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R12, R8
+	CMPQ    R15, R8
+	CMOVQLT R15, R8
+	VPXORD  Z22, Z22, Z22
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    32(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R8
 	JGE     end20
 
 loop19:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(DX)(R12*4), Z0, Z25
+	VFMADD231PS.BCST 1024(DX)(R14*4), Z0, Z22
 	ADDQ             CX, AX
-	ADDQ             $+1, R12
-	CMPQ             R12, SI
+	ADDQ             $+1, R14
+	CMPQ             R14, R8
 	JLT              loop19
 
 end20:
-	MOVQ    16(SP), SI
-	MOVQ    72(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    24(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R13
+	MOVQ    40(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
+	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    32(SP), SI
-	CMPQ    R13, SI
-	CMOVQLT R13, SI
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R12, R8
+	CMPQ    R15, R8
+	CMOVQLT R15, R8
 	VPXORD  Z2, Z2, Z2
-	MOVQ    BX, AX
-	IMULQ   R12, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    R12, SI
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    32(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R8
 	JGE     end22
 
 loop21:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 2048(DX)(R12*4), Z0, Z2
+	VFMADD231PS.BCST 2048(DX)(R14*4), Z0, Z2
 	ADDQ             CX, AX
-	ADDQ             $+1, R12
-	CMPQ             R12, SI
+	ADDQ             $+1, R14
+	CMPQ             R14, R8
 	JLT              loop21
 
 end22:
-	MOVQ R9, SI
-	MOVQ 32(SP), AX
-	CMPQ AX, R11
+	MOVQ 16(SP), R8
+	MOVQ R12, AX
+	CMPQ AX, R13
 	JGE  end24
 
 loop23:
-	VCVTPH2PS        (SI), Z0
-	VFMADD231PS.BCST (DX)(AX*4), Z0, Z26
-	VFMADD231PS.BCST 1024(DX)(AX*4), Z0, Z25
+	VCVTPH2PS        (R8), Z0
+	VFMADD231PS.BCST (DX)(AX*4), Z0, Z23
+	VFMADD231PS.BCST 1024(DX)(AX*4), Z0, Z22
 	VFMADD231PS.BCST 2048(DX)(AX*4), Z0, Z2
-	ADDQ             CX, SI
+	ADDQ             CX, R8
 	ADDQ             $+1, AX
-	CMPQ             AX, R11
+	CMPQ             AX, R13
 	JLT              loop23
 
 end24:
-	MOVQ    16(SP), SI
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    24(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R12
+	MOVQ    56(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
+	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R13
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	CMPQ    R12, R13
-	CMOVQLT R12, R13
-	MOVQ    R11, SI
-	CMPQ    R13, SI
-	CMOVQGT R13, SI
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    SI, R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R13, R8
+	CMPQ    R15, R8
+	CMOVQGT R15, R8
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    32(SP), AX
+	IMULQ   R8, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R8, R14
 	JGE     end26
 
 loop25:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (DX)(SI*4), Z0, Z26
+	VFMADD231PS.BCST (DX)(R8*4), Z0, Z23
 	ADDQ             CX, AX
-	ADDQ             $+1, SI
-	CMPQ             SI, R12
+	ADDQ             $+1, R8
+	CMPQ             R8, R14
 	JLT              loop25
 
 end26:
-	MOVQ    16(SP), SI
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    24(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R12
+	MOVQ    48(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
+	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R13
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	CMPQ    R12, R13
-	CMOVQLT R12, R13
-	MOVQ    R11, SI
-	CMPQ    R13, SI
-	CMOVQGT R13, SI
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    SI, R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R13, R8
+	CMPQ    R15, R8
+	CMOVQGT R15, R8
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    32(SP), AX
+	IMULQ   R8, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R8, R14
 	JGE     end28
 
 loop27:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(DX)(SI*4), Z0, Z25
+	VFMADD231PS.BCST 1024(DX)(R8*4), Z0, Z22
 	ADDQ             CX, AX
-	ADDQ             $+1, SI
-	CMPQ             SI, R12
+	ADDQ             $+1, R8
+	CMPQ             R8, R14
 	JLT              loop27
 
 end28:
-	MOVQ    16(SP), SI
-	MOVQ    72(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    24(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R12
+	MOVQ    40(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
+	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    8(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R13
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	CMPQ    R12, R13
-	CMOVQLT R12, R13
-	MOVQ    R11, SI
-	CMPQ    R13, SI
-	CMOVQGT R13, SI
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    SI, R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R13, R8
+	CMPQ    R15, R8
+	CMOVQGT R15, R8
+	LEAQ    (R10)(R9*2), R15
+	MOVQ    32(SP), AX
+	IMULQ   R8, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R8, R14
 	JGE     end30
 
 loop29:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 2048(DX)(SI*4), Z0, Z2
+	VFMADD231PS.BCST 2048(DX)(R8*4), Z0, Z2
 	ADDQ             CX, AX
-	ADDQ             $+1, SI
-	CMPQ             SI, R12
+	ADDQ             $+1, R8
+	CMPQ             R8, R14
 	JLT              loop29
 
 end30:
-	MOVQ         16(SP), SI
-	MOVQ         88(SP), AX
-	MOVLQSX      (SI)(AX*4), SI
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	LEAQ         1(SI), R13
+	MOVQ         56(SP), AX
+	MOVLQSX      (SI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
+	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	MOVQ         8(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), SI
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(BX*1), AX
+	LEAQ         1(AX), R8
 	XORQ         AX, AX
-	CMPQ         AX, SI
-	CMOVQGT      AX, SI
-	CMPQ         R13, SI
-	CMOVQLT      R13, SI
-	MOVQ         120(SP), AX
-	CMPQ         AX, 56(SP)
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	MOVQ         96(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
-	MOVBLZX      AL, R12
-	CMPQ         SI, R13
+	MOVBLZX      AL, R14
+	CMPQ         R8, R15
 	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R12, AX
-	ANDL         SI, AX
+	MOVBLZX      AL, R8
+	MOVL         R14, AX
+	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else31
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R8, SI
+	VMOVUPS      attention_f16__r3__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         R8, AX
+	CMOVQGT      AX, R8
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z0
+	CMPQ         R8, AX
+	CMOVQLT      AX, R8
+	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         96(SP), AX
-	VMOVUPS      Z26, K1, (AX)(DI*4)
+	MOVQ         64(SP), AX
+	VMOVUPS      Z23, K1, (AX)(R9*4)
 
 else31:
-	MOVQ         16(SP), SI
-	MOVQ         80(SP), AX
-	MOVLQSX      (SI)(AX*4), SI
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	LEAQ         1(SI), R13
+	MOVQ         48(SP), AX
+	MOVLQSX      (SI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
+	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	MOVQ         8(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), SI
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(BX*1), AX
+	LEAQ         1(AX), R8
 	XORQ         AX, AX
-	CMPQ         AX, SI
-	CMOVQGT      AX, SI
-	CMPQ         R13, SI
-	CMOVQLT      R13, SI
-	MOVQ         144(SP), AX
-	CMPQ         AX, 56(SP)
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	MOVQ         112(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
-	MOVBLZX      AL, R12
-	CMPQ         SI, R13
+	MOVBLZX      AL, R14
+	CMPQ         R8, R15
 	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R12, AX
-	ANDL         SI, AX
+	MOVBLZX      AL, R8
+	MOVL         R14, AX
+	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else33
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R8, SI
+	VMOVUPS      attention_f16__r3__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         R8, AX
+	CMOVQGT      AX, R8
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z0
+	CMPQ         R8, AX
+	CMOVQLT      AX, R8
+	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         112(SP), AX
-	VMOVUPS      Z25, K1, (AX)(DI*4)
+	MOVQ         80(SP), AX
+	VMOVUPS      Z22, K1, (AX)(R9*4)
 
 else33:
-	MOVQ         16(SP), SI
-	MOVQ         72(SP), AX
-	MOVLQSX      (SI)(AX*4), SI
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	LEAQ         1(SI), R13
+	MOVQ         40(SP), AX
+	MOVLQSX      (SI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
+	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	MOVQ         8(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), SI
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(BX*1), AX
+	LEAQ         1(AX), R8
 	XORQ         AX, AX
-	CMPQ         AX, SI
-	CMOVQGT      AX, SI
-	CMPQ         R13, SI
-	CMOVQLT      R13, SI
-	MOVQ         136(SP), AX
-	CMPQ         AX, 56(SP)
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	MOVQ         104(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
-	MOVBLZX      AL, R12
-	CMPQ         SI, R13
+	MOVBLZX      AL, R14
+	CMPQ         R8, R15
 	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R12, AX
-	ANDL         SI, AX
+	MOVBLZX      AL, R8
+	MOVL         R14, AX
+	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else35
-	VMOVUPS      attention_f16__r3__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R8, SI
+	VMOVUPS      attention_f16__r3__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         R8, AX
+	CMOVQGT      AX, R8
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VPBROADCASTD SI, Z0
+	CMPQ         R8, AX
+	CMOVQLT      AX, R8
+	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         104(SP), AX
-	VMOVUPS      Z2, K1, (AX)(DI*4)
+	MOVQ         72(SP), AX
+	VMOVUPS      Z2, K1, (AX)(R9*4)
 
 else35:
-	ADDQ $+32, R9
-	ADDQ $-16, R8
-	ADDQ $+16, DI
-	CMPQ DI, BX
+	ADDQ $+32, 16(SP)
+	ADDQ $-16, (SP)
+	ADDQ $+16, R9
+	CMPQ R9, DI
 	JLT  loop15
 
 end16:
 else1:
-	MOVQ 208(SP), AX
+	MOVQ 184(SP), AX
 	DECQ AX
-	MOVQ AX, 208(SP)
+	MOVQ AX, 184(SP)
 	JEQ  done
-	MOVQ 168(SP), AX
+	MOVQ 144(SP), AX
 	INCQ AX
-	MOVQ AX, 168(SP)
-	MOVQ 168(SP), AX
-	CMPQ AX, 248(SP)
+	MOVQ AX, 144(SP)
+	MOVQ 144(SP), AX
+	CMPQ AX, 224(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 168(SP)
-	MOVQ 160(SP), AX
+	MOVQ AX, 144(SP)
+	MOVQ 120(SP), AX
 	INCQ AX
-	MOVQ AX, 160(SP)
-	MOVQ 160(SP), AX
-	CMPQ AX, 240(SP)
+	MOVQ AX, 120(SP)
+	MOVQ 120(SP), AX
+	CMPQ AX, 216(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 160(SP)
-	MOVQ 152(SP), AX
+	MOVQ AX, 120(SP)
+	MOVQ 128(SP), AX
 	INCQ AX
-	MOVQ AX, 152(SP)
+	MOVQ AX, 128(SP)
 	JMP  tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f16__r3__avx512vnni_data<>+0(SB)/4, $0xff800000
-DATA attention_f16__r3__avx512vnni_data<>+64(SB)/8, $0xffffffff00000000
-DATA attention_f16__r3__avx512vnni_data<>+72(SB)/8, $0xfffffffdfffffffe
-DATA attention_f16__r3__avx512vnni_data<>+80(SB)/8, $0xfffffffbfffffffc
-DATA attention_f16__r3__avx512vnni_data<>+88(SB)/8, $0xfffffff9fffffffa
-DATA attention_f16__r3__avx512vnni_data<>+96(SB)/8, $0xfffffff7fffffff8
-DATA attention_f16__r3__avx512vnni_data<>+104(SB)/8, $0xfffffff5fffffff6
-DATA attention_f16__r3__avx512vnni_data<>+112(SB)/8, $0xfffffff3fffffff4
-DATA attention_f16__r3__avx512vnni_data<>+120(SB)/8, $0xfffffff1fffffff2
-DATA attention_f16__r3__avx512vnni_data<>+128(SB)/8, $0x0000000100000000
-DATA attention_f16__r3__avx512vnni_data<>+136(SB)/8, $0x0000000300000002
-DATA attention_f16__r3__avx512vnni_data<>+144(SB)/8, $0x0000000500000004
-DATA attention_f16__r3__avx512vnni_data<>+152(SB)/8, $0x0000000700000006
-DATA attention_f16__r3__avx512vnni_data<>+160(SB)/8, $0x0000000900000008
-DATA attention_f16__r3__avx512vnni_data<>+168(SB)/8, $0x0000000b0000000a
-DATA attention_f16__r3__avx512vnni_data<>+176(SB)/8, $0x0000000d0000000c
-DATA attention_f16__r3__avx512vnni_data<>+184(SB)/8, $0x0000000f0000000e
-DATA attention_f16__r3__avx512vnni_data<>+192(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx512vnni_data<>+200(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx512vnni_data<>+208(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx512vnni_data<>+216(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx512vnni_data<>+224(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx512vnni_data<>+232(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx512vnni_data<>+240(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx512vnni_data<>+248(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx512vnni_data<>+256(SB)/4, $0xc2300000
-DATA attention_f16__r3__avx512vnni_data<>+260(SB)/4, $0x42ae0000
-DATA attention_f16__r3__avx512vnni_data<>+264(SB)/4, $0x3fb8aa3b
-DATA attention_f16__r3__avx512vnni_data<>+268(SB)/4, $0x4b40007f
-DATA attention_f16__r3__avx512vnni_data<>+272(SB)/4, $0x3f317200
-DATA attention_f16__r3__avx512vnni_data<>+276(SB)/4, $0x35bfbe8e
-DATA attention_f16__r3__avx512vnni_data<>+280(SB)/4, $0x3ab58f09
-DATA attention_f16__r3__avx512vnni_data<>+284(SB)/4, $0x3c092f9d
-DATA attention_f16__r3__avx512vnni_data<>+288(SB)/4, $0x3d2aacd0
-DATA attention_f16__r3__avx512vnni_data<>+292(SB)/4, $0x3e2aaa32
-DATA attention_f16__r3__avx512vnni_data<>+296(SB)/4, $0x3efffffd
-DATA attention_f16__r3__avx512vnni_data<>+300(SB)/4, $0x3f800000
-DATA attention_f16__r3__avx512vnni_data<>+304(SB)/4, $0xc2ae0000
-DATA attention_f16__r3__avx512vnni_data<>+308(SB)/4, $0x7fffffff
-DATA attention_f16__r3__avx512vnni_data<>+312(SB)/4, $0x000003ff
-DATA attention_f16__r3__avx512vnni_data<>+316(SB)/4, $0x00000001
-DATA attention_f16__r3__avx512vnni_data<>+320(SB)/4, $0xfffff800
-DATA attention_f16__r3__avx512vnni_data<>+324(SB)/4, $0x26800000
-DATA attention_f16__r3__avx512vnni_data<>+328(SB)/4, $0x5f7fffff
-DATA attention_f16__r3__avx512vnni_data<>+332(SB)/4, $0x7fc00000
-GLOBL attention_f16__r3__avx512vnni_data<>(SB), RODATA|NOPTR, $336
+DATA attention_f16__r3__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
+DATA attention_f16__r3__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
+DATA attention_f16__r3__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
+DATA attention_f16__r3__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
+DATA attention_f16__r3__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
+DATA attention_f16__r3__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
+DATA attention_f16__r3__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
+DATA attention_f16__r3__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
+DATA attention_f16__r3__avx512vnni_data<>+64(SB)/4, $0xff800000
+DATA attention_f16__r3__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
+DATA attention_f16__r3__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
+DATA attention_f16__r3__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
+DATA attention_f16__r3__avx512vnni_data<>+152(SB)/8, $0xff800000ff800000
+DATA attention_f16__r3__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
+DATA attention_f16__r3__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
+DATA attention_f16__r3__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
+DATA attention_f16__r3__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
+DATA attention_f16__r3__avx512vnni_data<>+192(SB)/4, $0xc2300000
+DATA attention_f16__r3__avx512vnni_data<>+196(SB)/4, $0x3fb8aa3b
+DATA attention_f16__r3__avx512vnni_data<>+200(SB)/4, $0x4b40007f
+DATA attention_f16__r3__avx512vnni_data<>+204(SB)/4, $0x3f317200
+DATA attention_f16__r3__avx512vnni_data<>+208(SB)/4, $0x35bfbe8e
+DATA attention_f16__r3__avx512vnni_data<>+212(SB)/4, $0x3ab58f09
+DATA attention_f16__r3__avx512vnni_data<>+216(SB)/4, $0x3c092f9d
+DATA attention_f16__r3__avx512vnni_data<>+220(SB)/4, $0x3d2aacd0
+DATA attention_f16__r3__avx512vnni_data<>+224(SB)/4, $0x3e2aaa32
+DATA attention_f16__r3__avx512vnni_data<>+228(SB)/4, $0x3efffffd
+DATA attention_f16__r3__avx512vnni_data<>+232(SB)/4, $0x3f800000
+DATA attention_f16__r3__avx512vnni_data<>+236(SB)/4, $0x26800000
+DATA attention_f16__r3__avx512vnni_data<>+240(SB)/4, $0x000003ff
+DATA attention_f16__r3__avx512vnni_data<>+244(SB)/4, $0x00000001
+DATA attention_f16__r3__avx512vnni_data<>+248(SB)/4, $0xfffff800
+DATA attention_f16__r3__avx512vnni_data<>+252(SB)/4, $0x7fc00000
+DATA attention_f16__r3__avx512vnni_data<>+256(SB)/4, $0x00000010
+GLOBL attention_f16__r3__avx512vnni_data<>(SB), RODATA|NOPTR, $260

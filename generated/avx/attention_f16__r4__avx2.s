@@ -6,373 +6,364 @@
 
 // func attention_f16__r4__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
-TEXT ·attention_f16__r4__avx2(SB), NOSPLIT, $504-24
+TEXT ·attention_f16__r4__avx2(SB), NOSPLIT, $584-24
 	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 328(SP)
-	SUBQ   CX, 328(SP)
+	MOVQ   AX, 400(SP)
+	SUBQ   CX, 400(SP)
 	JLE    done
-	MOVQ   a+0(FP), SI
-	MOVQ   96(SI), AX
-	MOVQ   AX, 344(SP)
-	MOVQ   344(SP), AX
+	MOVQ   a+0(FP), R8
+	MOVQ   96(R8), AX
+	MOVQ   AX, 416(SP)
+	MOVQ   416(SP), AX
 	LEAQ   3(AX), AX
-	MOVQ   AX, 368(SP)
-	MOVQ   368(SP), AX
+	MOVQ   AX, 440(SP)
+	MOVQ   440(SP), AX
 	SHRQ   $0x02, AX
-	MOVQ   AX, 368(SP)
+	MOVQ   AX, 440(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   368(SP), CX
+	MOVQ   440(SP), CX
 	DIVQ   CX
-	MOVQ   AX, BX
-	MOVQ   DX, 288(SP)
-	MOVQ   104(SI), CX
-	LEAQ   (CX), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   360(SP), AX
-	SHRQ   $0x00, AX
-	MOVQ   AX, 360(SP)
-	MOVQ   BX, AX
-	XORQ   DX, DX
-	MOVQ   360(SP), BX
-	DIVQ   BX
-	MOVQ   AX, 256(SP)
-	MOVQ   DX, 280(SP)
-	MOVQ   120(SI), BX
-	MOVQ   128(SI), DX
-	MOVQ   344(SP), AX
-	LEAQ   -1(AX), AX
-	MOVQ   AX, 152(SP)
-	MOVQ   32(SI), AX
-	MOVQ   AX, 80(SP)
-	IMUL3Q $-1, DX, AX
-	MOVQ   AX, 72(SP)
-	MOVQ   24(SI), AX
-	MOVQ   AX, 464(SP)
-	MOVQ   152(SP), AX
-	MOVQ   AX, 320(SP)
-	MOVQ   320(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 320(SP)
-	MOVQ   8(SI), AX
+	MOVQ   AX, CX
+	MOVQ   DX, 376(SP)
+	MOVQ   104(R8), AX
 	MOVQ   AX, 408(SP)
-	MOVQ   CX, 400(SP)
-	MOVQ   400(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 400(SP)
-	IMUL3Q $+32, BX, AX
-	MOVQ   AX, 296(SP)
-	MOVQ   (SI), AX
-	MOVQ   AX, 456(SP)
-	MOVQ   BX, 392(SP)
-	MOVQ   392(SP), AX
-	IMULQ  320(SP), AX
-	MOVQ   AX, 392(SP)
-	MOVQ   208(SI), DX
-	MOVQ   48(SI), AX
-	MOVQ   AX, 448(SP)
-	MOVQ   344(SP), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   352(SP), AX
-	IMULQ  CX, AX
-	MOVQ   AX, 352(SP)
-	MOVQ   16(SI), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   336(SP), AX
-	SUBQ   408(SP), AX
-	MOVQ   AX, 336(SP)
-	IMUL3Q $+2, BX, CX
-	MOVQ   40(SI), AX
-	MOVQ   AX, 440(SP)
-	MOVQ   352(SP), AX
-	MOVQ   AX, 384(SP)
-	MOVQ   384(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 384(SP)
-	MOVQ   344(SP), AX
-	MOVQ   AX, 376(SP)
-	MOVQ   376(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 376(SP)
-	IMUL3Q $+4, BX, AX
+	MOVQ   408(SP), AX
+	LEAQ   (AX), AX
 	MOVQ   AX, 432(SP)
-	IMUL3Q $+8, BX, AX
+	MOVQ   432(SP), AX
+	SHRQ   $0x00, AX
+	MOVQ   AX, 432(SP)
+	MOVQ   CX, AX
+	XORQ   DX, DX
+	MOVQ   432(SP), CX
+	DIVQ   CX
+	MOVQ   AX, 336(SP)
+	MOVQ   DX, 352(SP)
+	MOVQ   120(R8), DI
+	MOVQ   128(R8), CX
+	MOVQ   416(SP), AX
+	LEAQ   -1(AX), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   32(R8), SI
+	IMUL3Q $-1, CX, BX
+	MOVQ   24(R8), AX
+	MOVQ   AX, 544(SP)
+	MOVQ   224(SP), AX
+	MOVQ   AX, 392(SP)
+	MOVQ   392(SP), AX
+	SHRQ   $0x02, AX
+	MOVQ   AX, 392(SP)
+	MOVQ   8(R8), AX
+	MOVQ   AX, 536(SP)
+	MOVQ   408(SP), AX
+	MOVQ   AX, 472(SP)
+	MOVQ   472(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 472(SP)
+	IMUL3Q $+32, DI, AX
+	MOVQ   AX, 384(SP)
+	MOVQ   (R8), AX
+	MOVQ   AX, 528(SP)
+	MOVQ   DI, 464(SP)
+	MOVQ   464(SP), AX
+	IMULQ  392(SP), AX
+	MOVQ   AX, 464(SP)
+	MOVQ   208(R8), DX
+	MOVQ   48(R8), AX
+	MOVQ   AX, 520(SP)
+	MOVQ   416(SP), AX
 	MOVQ   AX, 424(SP)
-	IMUL3Q $+12, BX, AX
-	MOVQ   AX, 416(SP)
+	MOVQ   424(SP), AX
+	IMULQ  408(SP), AX
+	MOVQ   AX, 424(SP)
+	LEAQ   15(DI), AX
+	MOVQ   AX, 200(SP)
+	MOVQ   200(SP), AX
+	SHRQ   $0x04, AX
+	MOVQ   AX, 200(SP)
+	MOVQ   16(R8), AX
+	MOVQ   AX, 512(SP)
+	MOVQ   408(SP), AX
+	IMULQ  200(SP), AX
+	MOVQ   AX, 408(SP)
+	MOVQ   200(SP), AX
+	IMUL3Q $+32, AX, CX
+	MOVQ   40(R8), AX
+	MOVQ   AX, 504(SP)
+	MOVQ   424(SP), AX
+	MOVQ   AX, 456(SP)
+	MOVQ   456(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 456(SP)
+	MOVQ   416(SP), AX
+	MOVQ   AX, 448(SP)
+	MOVQ   448(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 448(SP)
+	IMUL3Q $+4, DI, AX
+	MOVQ   AX, 496(SP)
+	IMUL3Q $+8, DI, AX
+	MOVQ   AX, 488(SP)
+	IMUL3Q $+12, DI, AX
+	MOVQ   AX, 480(SP)
 
 tile:
-	MOVQ    288(SP), AX
+	MOVQ    376(SP), AX
 	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 232(SP)
-	MOVQ    232(SP), AX
-	MOVQ    AX, 192(SP)
-	MOVQ    152(SP), AX
-	CMPQ    AX, 192(SP)
-	MOVQ    152(SP), SI
-	MOVQ    192(SP), AX
-	CMOVQLT SI, AX
-	MOVQ    AX, 192(SP)
-	MOVQ    80(SP), SI
-	MOVQ    192(SP), AX
-	MOVLQSX (SI)(AX*4), SI
+	MOVQ    AX, 304(SP)
+	MOVQ    304(SP), AX
+	MOVQ    AX, 256(SP)
+	MOVQ    224(SP), AX
+	CMPQ    AX, 256(SP)
+	MOVQ    224(SP), R8
 	MOVQ    256(SP), AX
+	CMOVQLT R8, AX
+	MOVQ    AX, 256(SP)
+	MOVQ    256(SP), AX
+	MOVLQSX (SI)(AX*4), R8
+	MOVQ    336(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (SI)(AX*1), SI
-	LEAQ    1(SI), R11
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R12
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R12
+	CMOVQLT AX, R12
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R11
 	XORQ    AX, AX
 	CMPQ    AX, R11
 	CMOVQGT AX, R11
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 128(SP)
-	XORQ    SI, SI
-	CMPQ    SI, 128(SP)
-	MOVQ    128(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 128(SP)
-	CMPQ    R11, 128(SP)
-	MOVQ    128(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 128(SP)
+	CMPQ    R12, R11
+	CMOVQLT R12, R11
 	MOVQ    $+256, AX
-	MOVQ    128(SP), R14
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
+	MOVQ    R11, R9
+	CMPQ    AX, R9
+	CMOVQLT AX, R9
 	XORQ    AX, AX
-	MOVQ    R11, R8
+	MOVQ    R12, R8
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	XORQ    SI, SI
-	CMPQ    SI, 128(SP)
-	MOVQ    128(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 128(SP)
-	MOVQ    $+256, AX
+	XORQ    AX, AX
 	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	MOVQ    232(SP), AX
+	CMOVQGT AX, R11
+	MOVQ    $+256, AX
+	CMPQ    AX, R12
+	CMOVQLT AX, R12
+	MOVQ    304(SP), AX
 	LEAQ    1(AX), AX
-	MOVQ    AX, 272(SP)
-	MOVQ    272(SP), AX
-	MOVQ    AX, 184(SP)
-	MOVQ    152(SP), AX
-	CMPQ    AX, 184(SP)
-	MOVQ    152(SP), SI
-	MOVQ    184(SP), AX
-	CMOVQLT SI, AX
-	MOVQ    AX, 184(SP)
-	MOVQ    80(SP), SI
-	MOVQ    184(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    256(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (SI)(AX*1), SI
-	LEAQ    1(SI), DI
-	MOVQ    $+256, AX
-	CMPQ    AX, DI
-	CMOVQLT AX, DI
-	XORQ    AX, AX
-	CMPQ    AX, DI
-	CMOVQGT AX, DI
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), SI
-	XORQ    AX, AX
-	CMPQ    AX, SI
-	CMOVQGT AX, SI
-	CMPQ    DI, SI
-	CMOVQLT DI, SI
-	CMPQ    SI, R14
-	CMOVQLT SI, R14
-	CMPQ    DI, R8
-	CMOVQGT DI, R8
-	CMPQ    SI, 128(SP)
-	MOVQ    128(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 128(SP)
-	CMPQ    DI, R11
-	CMOVQLT DI, R11
-	MOVQ    232(SP), AX
-	LEAQ    2(AX), AX
-	MOVQ    AX, 264(SP)
-	MOVQ    264(SP), AX
-	MOVQ    AX, 176(SP)
-	MOVQ    152(SP), AX
-	CMPQ    AX, 176(SP)
-	MOVQ    152(SP), SI
-	MOVQ    176(SP), AX
-	CMOVQLT SI, AX
-	MOVQ    AX, 176(SP)
-	MOVQ    80(SP), SI
-	MOVQ    176(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    256(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (SI)(AX*1), SI
-	LEAQ    1(SI), DI
-	MOVQ    $+256, AX
-	CMPQ    AX, DI
-	CMOVQLT AX, DI
-	XORQ    AX, AX
-	CMPQ    AX, DI
-	CMOVQGT AX, DI
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), SI
-	XORQ    AX, AX
-	CMPQ    AX, SI
-	CMOVQGT AX, SI
-	CMPQ    DI, SI
-	CMOVQLT DI, SI
-	CMPQ    SI, R14
-	CMOVQLT SI, R14
-	CMPQ    DI, R8
-	CMOVQGT DI, R8
-	CMPQ    SI, 128(SP)
-	MOVQ    128(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 128(SP)
-	CMPQ    DI, R11
-	CMOVQLT DI, R11
-	MOVQ    232(SP), AX
-	LEAQ    3(AX), AX
+	MOVQ    AX, 344(SP)
+	MOVQ    344(SP), AX
+	MOVQ    AX, 248(SP)
+	MOVQ    224(SP), AX
+	CMPQ    AX, 248(SP)
+	MOVQ    224(SP), R10
+	MOVQ    248(SP), AX
+	CMOVQLT R10, AX
 	MOVQ    AX, 248(SP)
 	MOVQ    248(SP), AX
-	MOVQ    AX, 168(SP)
-	MOVQ    152(SP), AX
-	CMPQ    AX, 168(SP)
-	MOVQ    152(SP), SI
-	MOVQ    168(SP), AX
-	CMOVQLT SI, AX
-	MOVQ    AX, 168(SP)
-	MOVQ    80(SP), SI
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    256(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (SI)(AX*1), SI
-	LEAQ    1(SI), DI
-	MOVQ    $+256, AX
-	CMPQ    AX, DI
-	CMOVQLT AX, DI
-	XORQ    AX, AX
-	CMPQ    AX, DI
-	CMOVQGT AX, DI
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), SI
-	XORQ    AX, AX
-	CMPQ    AX, SI
-	CMOVQGT AX, SI
-	CMPQ    DI, SI
-	CMOVQLT DI, SI
-	CMPQ    SI, R14
-	CMOVQLT SI, R14
-	CMPQ    DI, R8
-	CMOVQGT DI, R8
-	CMPQ    SI, 128(SP)
-	MOVQ    128(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 128(SP)
-	CMPQ    DI, R11
-	CMOVQLT DI, R11
-	CMPQ    128(SP), R11
-	MOVQ    128(SP), AX
-	CMOVQGT AX, R11
-	MOVQ    288(SP), R10
-	CMPQ    320(SP), R10
-	MOVQ    320(SP), AX
-	CMOVQLT AX, R10
-	MOVQ    R14, R13
-	SHRQ    $0x04, R13
-	LEAQ    15(R8), R12
-	SHRQ    $0x04, R12
-	MOVQ    BX, R9
-	IMULQ   280(SP), R9
-	IMUL3Q  $+512, R9, SI
-	MOVQ    408(SP), AX
-	LEAQ    (AX)(SI*1), DI
-	MOVQ    BX, SI
-	IMULQ   R13, SI
-	IMUL3Q  $+32, SI, AX
-	LEAQ    (DI)(AX*1), DI
-	IMUL3Q  $+16, R9, R9
-	MOVQ    456(SP), AX
-	LEAQ    (AX)(R9*1), R9
-	MOVQ    392(SP), AX
-	IMULQ   280(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R9)(AX*1), R9
-	MOVQ    BX, AX
-	IMULQ   R10, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R9)(AX*1), R10
-	IMUL3Q  $+64, R13, AX
-	LEAQ    (DX)(AX*1), R9
-	MOVQ    256(SP), AX
-	IMUL3Q  $-256, AX, AX
-	MOVQ    AX, 88(SP)
-	MOVQ    352(SP), R15
-	IMULQ   256(SP), R15
-	MOVQ    448(SP), AX
-	LEAQ    (AX)(R15*8), R15
-	MOVQ    344(SP), AX
-	IMULQ   280(SP), AX
-	LEAQ    (R15)(AX*8), R15
-	MOVQ    288(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	MOVQ    AX, 160(SP)
-	IMUL3Q  $-32, SI, SI
+	MOVLQSX (SI)(AX*4), R10
 	MOVQ    336(SP), AX
-	LEAQ    (AX)(SI*1), AX
-	MOVQ    AX, 312(SP)
-	MOVQ    BX, AX
-	IMULQ   128(SP), AX
-	IMUL3Q  $+2, AX, AX
-	MOVQ    AX, 304(SP)
-	MOVQ    384(SP), SI
-	IMULQ   256(SP), SI
-	MOVQ    440(SP), AX
-	LEAQ    (AX)(SI*4), SI
-	MOVQ    376(SP), AX
-	IMULQ   280(SP), AX
-	LEAQ    (SI)(AX*4), SI
-	MOVQ    BX, AX
-	IMULQ   288(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (SI)(AX*1), AX
-	MOVQ    AX, 200(SP)
-	MOVQ    432(SP), SI
-	MOVQ    200(SP), AX
-	LEAQ    (AX)(SI*1), AX
-	MOVQ    AX, 224(SP)
-	MOVQ    424(SP), SI
-	MOVQ    200(SP), AX
-	LEAQ    (AX)(SI*1), AX
-	MOVQ    AX, 216(SP)
-	MOVQ    416(SP), SI
-	MOVQ    200(SP), AX
-	LEAQ    (AX)(SI*1), AX
-	MOVQ    AX, 208(SP)
-	CMPQ    R14, R8
-	JGE     else1
-	MOVQ    256(SP), SI
-	MOVQ    464(SP), AX
-	MOVLQSX (AX)(SI*4), SI
-	MOVQ    400(SP), AX
-	IMULQ   SI, AX
-	IMUL3Q  $+512, AX, AX
-	LEAQ    (DI)(AX*1), AX
-	MOVQ    AX, 240(SP)
-	MOVQ    240(SP), R8
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R13
+	MOVQ    $+256, AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	XORQ    AX, AX
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	LEAQ    (R10)(BX*1), AX
+	LEAQ    1(AX), R10
+	XORQ    AX, AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R13, R10
+	CMOVQLT R13, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
+	CMPQ    R13, R8
+	CMOVQGT R13, R8
+	CMPQ    R10, R11
+	CMOVQGT R10, R11
 	CMPQ    R13, R12
+	CMOVQLT R13, R12
+	MOVQ    304(SP), AX
+	LEAQ    2(AX), AX
+	MOVQ    AX, 328(SP)
+	MOVQ    328(SP), AX
+	MOVQ    AX, 240(SP)
+	MOVQ    224(SP), AX
+	CMPQ    AX, 240(SP)
+	MOVQ    224(SP), R10
+	MOVQ    240(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 240(SP)
+	MOVQ    240(SP), AX
+	MOVLQSX (SI)(AX*4), R10
+	MOVQ    336(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R13
+	MOVQ    $+256, AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	XORQ    AX, AX
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	LEAQ    (R10)(BX*1), AX
+	LEAQ    1(AX), R10
+	XORQ    AX, AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R13, R10
+	CMOVQLT R13, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
+	CMPQ    R13, R8
+	CMOVQGT R13, R8
+	CMPQ    R10, R11
+	CMOVQGT R10, R11
+	CMPQ    R13, R12
+	CMOVQLT R13, R12
+	MOVQ    304(SP), AX
+	LEAQ    3(AX), AX
+	MOVQ    AX, 312(SP)
+	MOVQ    312(SP), AX
+	MOVQ    AX, 232(SP)
+	MOVQ    224(SP), AX
+	CMPQ    AX, 232(SP)
+	MOVQ    224(SP), R10
+	MOVQ    232(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 232(SP)
+	MOVQ    232(SP), AX
+	MOVLQSX (SI)(AX*4), R10
+	MOVQ    336(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R13
+	MOVQ    $+256, AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	XORQ    AX, AX
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	LEAQ    (R10)(BX*1), AX
+	LEAQ    1(AX), R10
+	XORQ    AX, AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R13, R10
+	CMOVQLT R13, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
+	CMPQ    R13, R8
+	CMOVQGT R13, R8
+	CMPQ    R10, R11
+	CMOVQGT R10, R11
+	CMPQ    R13, R12
+	CMOVQLT R13, R12
+	CMPQ    R11, R12
+	CMOVQGT R11, R12
+	MOVQ    376(SP), R13
+	CMPQ    392(SP), R13
+	MOVQ    392(SP), AX
+	CMOVQLT AX, R13
+	MOVQ    R9, R15
+	SHRQ    $0x04, R15
+	LEAQ    15(R8), AX
+	MOVQ    AX, 128(SP)
+	MOVQ    128(SP), AX
+	SHRQ    $0x04, AX
+	MOVQ    AX, 128(SP)
+	MOVQ    DI, R10
+	IMULQ   352(SP), R10
+	IMUL3Q  $+512, R10, R14
+	MOVQ    536(SP), AX
+	LEAQ    (AX)(R14*1), R14
+	MOVQ    DI, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R14)(AX*1), AX
+	MOVQ    AX, 320(SP)
+	IMUL3Q  $+16, R10, R10
+	MOVQ    528(SP), AX
+	LEAQ    (AX)(R10*1), R10
+	MOVQ    464(SP), AX
+	IMULQ   352(SP), AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	MOVQ    DI, AX
+	IMULQ   R13, AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	MOVQ    AX, 208(SP)
+	IMUL3Q  $+64, R15, AX
+	LEAQ    (DX)(AX*1), R14
+	MOVQ    336(SP), AX
+	IMUL3Q  $-256, AX, R10
+	MOVQ    424(SP), R13
+	IMULQ   336(SP), R13
+	MOVQ    520(SP), AX
+	LEAQ    (AX)(R13*8), R13
+	MOVQ    416(SP), AX
+	IMULQ   352(SP), AX
+	LEAQ    (R13)(AX*8), R13
+	MOVQ    376(SP), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R13)(AX*1), AX
+	MOVQ    AX, 216(SP)
+	MOVQ    200(SP), AX
+	IMULQ   352(SP), AX
+	IMUL3Q  $+8192, AX, R13
+	MOVQ    512(SP), AX
+	LEAQ    (AX)(R13*1), AX
+	MOVQ    AX, 368(SP)
+	MOVQ    200(SP), AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	MOVQ    AX, 360(SP)
+	MOVQ    456(SP), R13
+	IMULQ   336(SP), R13
+	MOVQ    504(SP), AX
+	LEAQ    (AX)(R13*4), R13
+	MOVQ    448(SP), AX
+	IMULQ   352(SP), AX
+	LEAQ    (R13)(AX*4), R13
+	MOVQ    DI, AX
+	IMULQ   376(SP), AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R13)(AX*1), AX
+	MOVQ    AX, 264(SP)
+	MOVQ    496(SP), R13
+	MOVQ    264(SP), AX
+	LEAQ    (AX)(R13*1), AX
+	MOVQ    AX, 288(SP)
+	MOVQ    488(SP), R13
+	MOVQ    264(SP), AX
+	LEAQ    (AX)(R13*1), AX
+	MOVQ    AX, 280(SP)
+	MOVQ    480(SP), R13
+	MOVQ    264(SP), AX
+	LEAQ    (AX)(R13*1), AX
+	MOVQ    AX, 272(SP)
+	CMPQ    R9, R8
+	JGE     else1
+	MOVQ    336(SP), R8
+	MOVQ    544(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ    AX, 296(SP)
+	MOVQ    472(SP), AX
+	IMULQ   296(SP), AX
+	IMUL3Q  $+512, AX, R8
+	MOVQ    320(SP), AX
+	LEAQ    (AX)(R8*1), R13
+	CMPQ    R15, 128(SP)
 	JGE     end4
 
 loop3:
@@ -384,360 +375,305 @@ loop3:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y4, Y4, Y4
 	VPXOR Y3, Y3, Y3
-	MOVQ  R8, DI
-	MOVQ  R10, SI
+	MOVQ  R13, R9
+	MOVQ  208(SP), R8
 	XORQ  AX, AX
-	CMPQ  AX, BX
+	CMPQ  AX, DI
 	JGE   end6
 
 loop5:
-	VCVTPH2PS    (DI), Y2
-	VCVTPH2PS    16(DI), Y1
-	VBROADCASTSS (SI), Y0
+	VCVTPH2PS    (R9), Y2
+	VCVTPH2PS    16(R9), Y1
+	VBROADCASTSS (R8), Y0
 	VFMADD231PS  Y2, Y0, Y10
 	VFMADD231PS  Y1, Y0, Y9
-	VBROADCASTSS 4(SI), Y0
+	VBROADCASTSS 4(R8), Y0
 	VFMADD231PS  Y2, Y0, Y8
 	VFMADD231PS  Y1, Y0, Y7
-	VBROADCASTSS 8(SI), Y0
+	VBROADCASTSS 8(R8), Y0
 	VFMADD231PS  Y2, Y0, Y6
 	VFMADD231PS  Y1, Y0, Y5
-	VBROADCASTSS 12(SI), Y0
+	VBROADCASTSS 12(R8), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         $+32, DI
-	ADDQ         $+16, SI
+	ADDQ         $+32, R9
+	ADDQ         $+16, R8
 	ADDQ         $+1, AX
-	CMPQ         AX, BX
+	CMPQ         AX, DI
 	JLT          loop5
 
 end6:
-	VMOVUPS Y10, (R9)
-	VMOVUPS Y9, 32(R9)
-	VMOVUPS Y8, 1024(R9)
-	VMOVUPS Y7, 1056(R9)
-	VMOVUPS Y6, 2048(R9)
-	VMOVUPS Y5, 2080(R9)
-	VMOVUPS Y4, 3072(R9)
-	VMOVUPS Y3, 3104(R9)
-	ADDQ    296(SP), R8
-	ADDQ    $+64, R9
-	ADDQ    $+1, R13
-	CMPQ    R13, R12
+	VMOVUPS Y10, (R14)
+	VMOVUPS Y9, 32(R14)
+	VMOVUPS Y8, 1024(R14)
+	VMOVUPS Y7, 1056(R14)
+	VMOVUPS Y6, 2048(R14)
+	VMOVUPS Y5, 2080(R14)
+	VMOVUPS Y4, 3072(R14)
+	VMOVUPS Y3, 3104(R14)
+	ADDQ    384(SP), R13
+	ADDQ    $+64, R14
+	ADDQ    $+1, R15
+	CMPQ    R15, 128(SP)
 	JLT     loop3
 
 end4:
-	MOVQ 232(SP), AX
-	MOVQ AX, 144(SP)
-	MOVQ DX, R8
-	XORQ AX, AX
-	MOVQ AX, 136(SP)
+	MOVQ 304(SP), AX
+	MOVQ AX, 128(SP)
+	MOVQ DX, R13
+	XORQ R9, R9
 
 loop7:
-	MOVQ    144(SP), SI
-	CMPQ    152(SP), SI
-	MOVQ    152(SP), AX
-	CMOVQLT AX, SI
-	MOVQ    80(SP), AX
-	MOVLQSX (AX)(SI*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R9
-	MOVQ    $+256, AX
-	CMPQ    AX, R9
-	CMOVQLT AX, R9
-	XORQ    AX, AX
-	CMPQ    AX, R9
-	CMOVQGT AX, R9
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 64(SP)
-	XORQ    SI, SI
-	CMPQ    SI, 64(SP)
-	MOVQ    64(SP), AX
-	CMOVQGT SI, AX
-	MOVQ    AX, 64(SP)
-	CMPQ    R9, 64(SP)
-	MOVQ    64(SP), AX
-	CMOVQLT R9, AX
-	MOVQ    AX, 64(SP)
-	MOVQ    64(SP), DI
-	SHRQ    $0x05, DI
-	VMOVUPS attention_f16__r4__avx2_data<>+0(SB), Y1
-	VMOVUPS attention_f16__r4__avx2_data<>+0(SB), Y0
-	IMUL3Q  $+32, DI, R12
-	MOVQ    64(SP), AX
-	IMUL3Q  $-1, AX, SI
-	IMUL3Q  $+32, DI, AX
-	LEAQ    (SI)(AX*1), R10
-	MOVQ    R10, R15
-	IMUL3Q  $-32, DI, AX
-	LEAQ    (R9)(AX*1), DI
-	MOVQ    DI, R14
-	MOVQ    R12, R13
-	CMPQ    R13, R9
-	JGE     end10
+	MOVQ         128(SP), R8
+	CMPQ         224(SP), R8
+	MOVQ         224(SP), AX
+	CMOVQLT      AX, R8
+	MOVLQSX      (SI)(R8*4), AX
+	LEAQ         (R10)(AX*1), R8
+	LEAQ         1(R8), R15
+	MOVQ         $+256, AX
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
+	XORQ         AX, AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(BX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	VMOVUPS      attention_f16__r4__avx2_data<>+0(SB), Y0
+	VMOVUPS      attention_f16__r4__avx2_data<>+32(SB), Y2
+	VMOVD        R8, X1
+	VPBROADCASTD X1, Y1
+	VPSUBD       Y1, Y0, Y0
+	VMOVUPS      Y0, 168(SP)
+	VPSUBD       Y1, Y2, Y0
+	VMOVUPS      Y0, 136(SP)
+	MOVQ         R15, AX
+	SUBQ         R8, AX
+	VMOVD        AX, X7
+	VPBROADCASTD X7, Y7
+	MOVQ         R8, AX
+	SHRQ         $0x05, AX
+	VMOVUPS      attention_f16__r4__avx2_data<>+64(SB), Y1
+	VMOVUPS      attention_f16__r4__avx2_data<>+64(SB), Y0
+	IMUL3Q       $+32, AX, R14
+	MOVQ         R14, AX
+	CMPQ         AX, R15
+	JGE          end10
 
 loop9:
-	VMOVUPS      attention_f16__r4__avx2_data<>+32(SB), Y4
-	VMOVUPS      attention_f16__r4__avx2_data<>+64(SB), Y3
-	LEAQ         1(R15), SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y4, Y2, Y5
-	VPCMPGTD     Y3, Y2, Y6
-	VMOVUPS      attention_f16__r4__avx2_data<>+96(SB), Y3
-	VMOVUPS      attention_f16__r4__avx2_data<>+128(SB), Y4
-	MOVQ         R14, SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y3, Y2, Y3
-	VPCMPGTD     Y4, Y2, Y2
-	VPAND        Y3, Y5, Y5
-	VPAND        Y2, Y6, Y6
-	VPMASKMOVD   (R8)(R13*4), Y5, Y4
-	VPMASKMOVD   32(R8)(R13*4), Y6, Y3
-	VMOVUPS      attention_f16__r4__avx2_data<>+0(SB), Y2
+	VMOVD        AX, X3
+	VPBROADCASTD X3, Y3
+	VMOVUPS      168(SP), Y2
+	VPADDD       Y3, Y2, Y4
+	VMOVUPS      136(SP), Y2
+	VPADDD       Y3, Y2, Y3
+	VPADDD       attention_f16__r4__avx2_data<>+96(SB), Y4, Y2
+	VPADDD       attention_f16__r4__avx2_data<>+96(SB), Y3, Y4
+	VPMAXUD      Y7, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y5
+	VPMAXUD      Y7, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y6
+	VPMASKMOVD   (R13)(AX*4), Y5, Y4
+	VPMASKMOVD   32(R13)(AX*4), Y6, Y3
+	VMOVUPS      attention_f16__r4__avx2_data<>+64(SB), Y2
 	VBLENDVPS    Y5, Y4, Y2, Y5
 	VBLENDVPS    Y6, Y3, Y2, Y4
 	VCMPPS       $0x11, Y5, Y1, Y3
 	VCMPPS       $0x11, Y4, Y0, Y2
 	VBLENDVPS    Y3, Y5, Y1, Y1
 	VBLENDVPS    Y2, Y4, Y0, Y0
-	ADDQ         $+16, R15
-	ADDQ         $-16, R14
-	ADDQ         $+16, R13
-	CMPQ         R13, R9
+	ADDQ         $+16, AX
+	CMPQ         AX, R15
 	JLT          loop9
 
 end10:
-	VMAXPS  attention_f16__r4__avx2_data<>+0(SB), Y1, Y1
-	VMAXPS  attention_f16__r4__avx2_data<>+0(SB), Y0, Y0
+	VMAXPS  attention_f16__r4__avx2_data<>+64(SB), Y1, Y1
+	VMAXPS  attention_f16__r4__avx2_data<>+64(SB), Y0, Y0
 	VMAXPS  Y0, Y1, Y1
 	VPERMQ  $0x4e, Y1, Y0
 	VMAXPS  Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
 	VMAXPS  Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VMAXPS  Y0, Y1, Y5
-	VPXOR   Y7, Y7, Y7
+	VMAXPS  Y0, Y1, Y0
+	VMOVUPS Y0, 32(SP)
 	VPXOR   Y6, Y6, Y6
+	VPXOR   Y5, Y5, Y5
 	VPXOR   Y1, Y1, Y1
 	VPXOR   Y0, Y0, Y0
-	CMPQ    R12, R9
+	CMPQ    R14, R15
 	JGE     end12
 
 loop11:
-	VMOVUPS      attention_f16__r4__avx2_data<>+32(SB), Y4
-	VMOVUPS      attention_f16__r4__avx2_data<>+64(SB), Y3
-	LEAQ         1(R10), SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y4, Y2, Y9
-	VPCMPGTD     Y3, Y2, Y8
-	VMOVUPS      attention_f16__r4__avx2_data<>+96(SB), Y3
-	VMOVUPS      attention_f16__r4__avx2_data<>+128(SB), Y4
-	MOVQ         DI, SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y3, Y2, Y3
-	VPCMPGTD     Y4, Y2, Y2
-	VPAND        Y3, Y9, Y9
-	VPAND        Y2, Y8, Y8
-	VPMASKMOVD   (R8)(R12*4), Y9, Y3
-	VPMASKMOVD   32(R8)(R12*4), Y8, Y2
-	VSUBPS       Y5, Y3, Y12
-	VSUBPS       Y5, Y2, Y11
-	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+160(SB), Y12, Y2
+	VMOVD        R14, X3
+	VPBROADCASTD X3, Y3
+	VMOVUPS      168(SP), Y2
+	VPADDD       Y3, Y2, Y9
+	VMOVUPS      136(SP), Y2
+	VPADDD       Y3, Y2, Y8
+	VPADDD       attention_f16__r4__avx2_data<>+96(SB), Y9, Y2
+	VPADDD       attention_f16__r4__avx2_data<>+96(SB), Y8, Y4
+	VPMAXUD      Y7, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y11
+	VPMAXUD      Y7, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y10
+	VPMASKMOVD   (R13)(R14*4), Y11, Y4
+	VPMASKMOVD   32(R13)(R14*4), Y10, Y3
+	VMOVUPS      32(SP), Y2
+	VSUBPS       Y2, Y4, Y12
+	VMOVUPS      32(SP), Y2
+	VSUBPS       Y2, Y3, Y4
+	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+128(SB), Y12, Y2
+	VMOVUPS      Y2, 64(SP)
+	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+128(SB), Y4, Y2
 	VMOVUPS      Y2, 96(SP)
-	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+160(SB), Y11, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      attention_f16__r4__avx2_data<>+192(SB), Y2
-	VCMPPS       $0x11, Y12, Y2, Y3
-	VCMPPS       $0x11, Y11, Y2, Y2
-	VBLENDVPS    Y3, attention_f16__r4__avx2_data<>+192(SB), Y12, Y10
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+192(SB), Y11, Y4
-	VMULPS       attention_f16__r4__avx2_data<>+224(SB), Y10, Y3
-	VMULPS       attention_f16__r4__avx2_data<>+224(SB), Y4, Y2
-	VADDPS       attention_f16__r4__avx2_data<>+256(SB), Y3, Y14
-	VADDPS       attention_f16__r4__avx2_data<>+256(SB), Y2, Y13
-	VSUBPS       attention_f16__r4__avx2_data<>+256(SB), Y14, Y3
-	VSUBPS       attention_f16__r4__avx2_data<>+256(SB), Y13, Y15
-	VMULPS       attention_f16__r4__avx2_data<>+288(SB), Y3, Y2
+	VMULPS       attention_f16__r4__avx2_data<>+160(SB), Y12, Y3
+	VMULPS       attention_f16__r4__avx2_data<>+160(SB), Y4, Y2
+	VADDPS       attention_f16__r4__avx2_data<>+192(SB), Y3, Y14
+	VADDPS       attention_f16__r4__avx2_data<>+192(SB), Y2, Y13
+	VSUBPS       attention_f16__r4__avx2_data<>+192(SB), Y14, Y3
+	VSUBPS       attention_f16__r4__avx2_data<>+192(SB), Y13, Y15
+	VMULPS       attention_f16__r4__avx2_data<>+224(SB), Y3, Y2
 	VMOVUPS      Y2, (SP)
-	VMULPS       attention_f16__r4__avx2_data<>+288(SB), Y15, Y2
-	VMOVUPS      Y2, 472(SP)
+	VMULPS       attention_f16__r4__avx2_data<>+224(SB), Y15, Y2
+	VMOVUPS      Y2, 552(SP)
 	VMOVUPS      (SP), Y2
-	VSUBPS       Y2, Y10, Y10
-	VMOVUPS      472(SP), Y2
+	VSUBPS       Y2, Y12, Y12
+	VMOVUPS      552(SP), Y2
 	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r4__avx2_data<>+320(SB), Y3, Y3
-	VMULPS       attention_f16__r4__avx2_data<>+320(SB), Y15, Y2
-	VSUBPS       Y3, Y10, Y10
+	VMULPS       attention_f16__r4__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f16__r4__avx2_data<>+256(SB), Y15, Y2
+	VSUBPS       Y3, Y12, Y12
 	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r4__avx2_data<>+352(SB), Y10, Y3
-	VMULPS       attention_f16__r4__avx2_data<>+352(SB), Y4, Y2
+	VMULPS       attention_f16__r4__avx2_data<>+288(SB), Y12, Y3
+	VMULPS       attention_f16__r4__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f16__r4__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f16__r4__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y12, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r4__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f16__r4__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y12, Y3, Y3
+	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f16__r4__avx2_data<>+384(SB), Y3, Y3
 	VADDPS       attention_f16__r4__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
+	VMULPS       Y12, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f16__r4__avx2_data<>+416(SB), Y3, Y3
 	VADDPS       attention_f16__r4__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
+	VMULPS       Y12, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f16__r4__avx2_data<>+448(SB), Y3, Y3
 	VADDPS       attention_f16__r4__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
+	VMULPS       Y12, Y3, Y3
 	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r4__avx2_data<>+480(SB), Y3, Y3
-	VADDPS       attention_f16__r4__avx2_data<>+480(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r4__avx2_data<>+512(SB), Y3, Y3
-	VADDPS       attention_f16__r4__avx2_data<>+512(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r4__avx2_data<>+512(SB), Y3, Y10
-	VADDPS       attention_f16__r4__avx2_data<>+512(SB), Y2, Y4
+	VADDPS       attention_f16__r4__avx2_data<>+448(SB), Y3, Y4
+	VADDPS       attention_f16__r4__avx2_data<>+448(SB), Y2, Y12
 	VPSLLD       $0x17, Y14, Y3
 	VPSLLD       $0x17, Y13, Y2
-	VMULPS       Y3, Y10, Y10
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+544(SB), Y12, Y3
-	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+544(SB), Y11, Y2
-	VBLENDVPS    Y3, attention_f16__r4__avx2_data<>+576(SB), Y10, Y3
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+576(SB), Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y12, Y3
+	VMOVUPS      64(SP), Y2
+	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+96(SB), Y4, Y4
 	VMOVUPS      96(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+576(SB), Y3, Y3
-	VMOVUPS      32(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+576(SB), Y4, Y2
-	VPAND        attention_f16__r4__avx2_data<>+608(SB), Y3, Y14
-	VPAND        attention_f16__r4__avx2_data<>+608(SB), Y2, Y13
-	VPADDD       attention_f16__r4__avx2_data<>+640(SB), Y3, Y10
-	VPADDD       attention_f16__r4__avx2_data<>+640(SB), Y2, Y4
-	VPSRLD       $0x0b, Y3, Y3
-	VPSRLD       $0x0b, Y2, Y2
-	VPAND        attention_f16__r4__avx2_data<>+672(SB), Y3, Y3
-	VPAND        attention_f16__r4__avx2_data<>+672(SB), Y2, Y2
-	VPADDD       Y3, Y10, Y3
-	VPADDD       Y2, Y4, Y2
-	VPAND        attention_f16__r4__avx2_data<>+704(SB), Y3, Y11
-	VPAND        attention_f16__r4__avx2_data<>+704(SB), Y2, Y10
-	VMOVUPS      attention_f16__r4__avx2_data<>+736(SB), Y12
-	VPMAXUD      Y12, Y14, Y3
+	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+96(SB), Y3, Y15
+	VMOVUPS      attention_f16__r4__avx2_data<>+480(SB), Y12
+	VPMAXUD      Y12, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y2
+	VMOVUPS      Y2, (SP)
+	VPMAXUD      Y12, Y15, Y3
+	VPCMPEQD     Y15, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y14
+	VPADDD       attention_f16__r4__avx2_data<>+512(SB), Y4, Y13
+	VPADDD       attention_f16__r4__avx2_data<>+512(SB), Y15, Y12
+	VPSRLD       $0x0b, Y4, Y3
+	VPSRLD       $0x0b, Y15, Y2
+	VPAND        attention_f16__r4__avx2_data<>+544(SB), Y3, Y3
+	VPAND        attention_f16__r4__avx2_data<>+544(SB), Y2, Y2
+	VPADDD       Y3, Y13, Y3
+	VPADDD       Y2, Y12, Y2
+	VPAND        attention_f16__r4__avx2_data<>+576(SB), Y3, Y12
+	VPAND        attention_f16__r4__avx2_data<>+576(SB), Y2, Y3
+	VMOVUPS      (SP), Y2
+	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+96(SB), Y12, Y13
+	VBLENDVPS    Y14, attention_f16__r4__avx2_data<>+96(SB), Y3, Y12
+	VMOVUPS      attention_f16__r4__avx2_data<>+448(SB), Y14
+	VPMAXUD      Y4, Y14, Y3
 	VPCMPEQD     Y14, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y12, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
+	VPMAXUD      Y15, Y14, Y3
+	VPCMPEQD     Y14, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r4__avx2_data<>+576(SB), Y11, Y12
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+576(SB), Y10, Y11
-	VMOVUPS      attention_f16__r4__avx2_data<>+768(SB), Y10
-	VPMAXUD      Y14, Y10, Y3
-	VPCMPEQD     Y10, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y13, Y10, Y3
-	VPCMPEQD     Y10, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r4__avx2_data<>+800(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+800(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y9, (R8)(R12*4)
-	VPMASKMOVD   Y4, Y8, 32(R8)(R12*4)
+	VBLENDVPS    Y4, attention_f16__r4__avx2_data<>+608(SB), Y13, Y3
+	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+608(SB), Y12, Y4
+	VPMASKMOVD   Y3, Y11, (R13)(R14*4)
+	VPMASKMOVD   Y4, Y10, 32(R13)(R14*4)
 	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y9, Y3, Y2, Y3
-	VBLENDVPS    Y8, Y4, Y2, Y2
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y2, Y6, Y6
-	VMOVUPS      attention_f16__r4__avx2_data<>+32(SB), Y4
-	VMOVUPS      attention_f16__r4__avx2_data<>+64(SB), Y3
-	LEAQ         17(R10), SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y4, Y2, Y9
-	VPCMPGTD     Y3, Y2, Y8
-	VMOVUPS      attention_f16__r4__avx2_data<>+96(SB), Y3
-	VMOVUPS      attention_f16__r4__avx2_data<>+128(SB), Y4
-	LEAQ         -16(DI), SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X2
-	VPBROADCASTD X2, Y2
-	VPCMPGTD     Y3, Y2, Y3
-	VPCMPGTD     Y4, Y2, Y2
-	VPAND        Y3, Y9, Y9
-	VPAND        Y2, Y8, Y8
-	VPMASKMOVD   64(R8)(R12*4), Y9, Y3
-	VPMASKMOVD   96(R8)(R12*4), Y8, Y2
-	VSUBPS       Y5, Y3, Y12
-	VSUBPS       Y5, Y2, Y11
-	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+160(SB), Y12, Y2
-	VMOVUPS      Y2, 96(SP)
-	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+160(SB), Y11, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      attention_f16__r4__avx2_data<>+192(SB), Y2
-	VCMPPS       $0x11, Y12, Y2, Y3
-	VCMPPS       $0x11, Y11, Y2, Y2
-	VBLENDVPS    Y3, attention_f16__r4__avx2_data<>+192(SB), Y12, Y10
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+192(SB), Y11, Y4
-	VMULPS       attention_f16__r4__avx2_data<>+224(SB), Y10, Y3
-	VMULPS       attention_f16__r4__avx2_data<>+224(SB), Y4, Y2
-	VADDPS       attention_f16__r4__avx2_data<>+256(SB), Y3, Y14
-	VADDPS       attention_f16__r4__avx2_data<>+256(SB), Y2, Y13
-	VSUBPS       attention_f16__r4__avx2_data<>+256(SB), Y14, Y3
-	VSUBPS       attention_f16__r4__avx2_data<>+256(SB), Y13, Y15
-	VMULPS       attention_f16__r4__avx2_data<>+288(SB), Y3, Y2
+	VBLENDVPS    Y11, Y3, Y2, Y3
+	VBLENDVPS    Y10, Y4, Y2, Y2
+	VADDPS       Y3, Y6, Y6
+	VADDPS       Y2, Y5, Y5
+	VPADDD       attention_f16__r4__avx2_data<>+640(SB), Y9, Y2
+	VPADDD       attention_f16__r4__avx2_data<>+640(SB), Y8, Y4
+	VPMAXUD      Y7, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y9
+	VPMAXUD      Y7, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y8
+	VPMASKMOVD   64(R13)(R14*4), Y9, Y4
+	VPMASKMOVD   96(R13)(R14*4), Y8, Y3
+	VMOVUPS      32(SP), Y2
+	VSUBPS       Y2, Y4, Y10
+	VMOVUPS      32(SP), Y2
+	VSUBPS       Y2, Y3, Y4
+	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+128(SB), Y10, Y2
 	VMOVUPS      Y2, (SP)
-	VMULPS       attention_f16__r4__avx2_data<>+288(SB), Y15, Y2
-	VMOVUPS      Y2, 472(SP)
-	VMOVUPS      (SP), Y2
-	VSUBPS       Y2, Y10, Y10
-	VMOVUPS      472(SP), Y2
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r4__avx2_data<>+320(SB), Y3, Y3
-	VMULPS       attention_f16__r4__avx2_data<>+320(SB), Y15, Y2
+	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+128(SB), Y4, Y11
+	VMULPS       attention_f16__r4__avx2_data<>+160(SB), Y10, Y3
+	VMULPS       attention_f16__r4__avx2_data<>+160(SB), Y4, Y2
+	VADDPS       attention_f16__r4__avx2_data<>+192(SB), Y3, Y13
+	VADDPS       attention_f16__r4__avx2_data<>+192(SB), Y2, Y12
+	VSUBPS       attention_f16__r4__avx2_data<>+192(SB), Y13, Y15
+	VSUBPS       attention_f16__r4__avx2_data<>+192(SB), Y12, Y14
+	VMULPS       attention_f16__r4__avx2_data<>+224(SB), Y15, Y3
+	VMULPS       attention_f16__r4__avx2_data<>+224(SB), Y14, Y2
 	VSUBPS       Y3, Y10, Y10
 	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r4__avx2_data<>+352(SB), Y10, Y3
-	VMULPS       attention_f16__r4__avx2_data<>+352(SB), Y4, Y2
+	VMULPS       attention_f16__r4__avx2_data<>+256(SB), Y15, Y3
+	VMULPS       attention_f16__r4__avx2_data<>+256(SB), Y14, Y2
+	VSUBPS       Y3, Y10, Y10
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       attention_f16__r4__avx2_data<>+288(SB), Y10, Y3
+	VMULPS       attention_f16__r4__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f16__r4__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f16__r4__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y10, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r4__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f16__r4__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y10, Y3, Y3
+	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f16__r4__avx2_data<>+384(SB), Y3, Y3
 	VADDPS       attention_f16__r4__avx2_data<>+384(SB), Y2, Y2
 	VMULPS       Y10, Y3, Y3
@@ -750,53 +686,38 @@ loop11:
 	VADDPS       attention_f16__r4__avx2_data<>+448(SB), Y2, Y2
 	VMULPS       Y10, Y3, Y3
 	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r4__avx2_data<>+480(SB), Y3, Y3
-	VADDPS       attention_f16__r4__avx2_data<>+480(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r4__avx2_data<>+512(SB), Y3, Y3
-	VADDPS       attention_f16__r4__avx2_data<>+512(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r4__avx2_data<>+512(SB), Y3, Y10
-	VADDPS       attention_f16__r4__avx2_data<>+512(SB), Y2, Y4
-	VPSLLD       $0x17, Y14, Y3
-	VPSLLD       $0x17, Y13, Y2
-	VMULPS       Y3, Y10, Y10
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+544(SB), Y12, Y3
-	VCMPPS       $0x11, attention_f16__r4__avx2_data<>+544(SB), Y11, Y2
-	VBLENDVPS    Y3, attention_f16__r4__avx2_data<>+576(SB), Y10, Y3
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+576(SB), Y4, Y4
-	VMOVUPS      96(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+576(SB), Y3, Y3
-	VMOVUPS      32(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+576(SB), Y4, Y2
-	VPAND        attention_f16__r4__avx2_data<>+608(SB), Y3, Y14
-	VPAND        attention_f16__r4__avx2_data<>+608(SB), Y2, Y13
-	VPADDD       attention_f16__r4__avx2_data<>+640(SB), Y3, Y10
-	VPADDD       attention_f16__r4__avx2_data<>+640(SB), Y2, Y4
-	VPSRLD       $0x0b, Y3, Y3
-	VPSRLD       $0x0b, Y2, Y2
-	VPAND        attention_f16__r4__avx2_data<>+672(SB), Y3, Y3
-	VPAND        attention_f16__r4__avx2_data<>+672(SB), Y2, Y2
-	VPADDD       Y3, Y10, Y3
-	VPADDD       Y2, Y4, Y2
-	VPAND        attention_f16__r4__avx2_data<>+704(SB), Y3, Y11
-	VPAND        attention_f16__r4__avx2_data<>+704(SB), Y2, Y10
-	VMOVUPS      attention_f16__r4__avx2_data<>+736(SB), Y12
-	VPMAXUD      Y12, Y14, Y3
-	VPCMPEQD     Y14, Y3, Y3
+	VADDPS       attention_f16__r4__avx2_data<>+448(SB), Y3, Y4
+	VADDPS       attention_f16__r4__avx2_data<>+448(SB), Y2, Y10
+	VPSLLD       $0x17, Y13, Y3
+	VPSLLD       $0x17, Y12, Y2
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y10, Y3
+	VMOVUPS      (SP), Y2
+	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+96(SB), Y4, Y4
+	VBLENDVPS    Y11, attention_f16__r4__avx2_data<>+96(SB), Y3, Y13
+	VMOVUPS      attention_f16__r4__avx2_data<>+480(SB), Y10
+	VPMAXUD      Y10, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y12, Y13, Y3
+	VPXOR        Y2, Y3, Y11
+	VPMAXUD      Y10, Y13, Y3
 	VPCMPEQD     Y13, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r4__avx2_data<>+576(SB), Y11, Y12
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+576(SB), Y10, Y11
-	VMOVUPS      attention_f16__r4__avx2_data<>+768(SB), Y10
-	VPMAXUD      Y14, Y10, Y3
+	VPXOR        Y2, Y3, Y10
+	VPADDD       attention_f16__r4__avx2_data<>+512(SB), Y4, Y14
+	VPADDD       attention_f16__r4__avx2_data<>+512(SB), Y13, Y12
+	VPSRLD       $0x0b, Y4, Y3
+	VPSRLD       $0x0b, Y13, Y2
+	VPAND        attention_f16__r4__avx2_data<>+544(SB), Y3, Y3
+	VPAND        attention_f16__r4__avx2_data<>+544(SB), Y2, Y2
+	VPADDD       Y3, Y14, Y3
+	VPADDD       Y2, Y12, Y2
+	VPAND        attention_f16__r4__avx2_data<>+576(SB), Y3, Y3
+	VPAND        attention_f16__r4__avx2_data<>+576(SB), Y2, Y2
+	VBLENDVPS    Y11, attention_f16__r4__avx2_data<>+96(SB), Y3, Y12
+	VBLENDVPS    Y10, attention_f16__r4__avx2_data<>+96(SB), Y2, Y11
+	VMOVUPS      attention_f16__r4__avx2_data<>+448(SB), Y10
+	VPMAXUD      Y4, Y10, Y3
 	VPCMPEQD     Y10, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y4
@@ -804,252 +725,244 @@ loop11:
 	VPCMPEQD     Y10, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r4__avx2_data<>+800(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+800(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y9, 64(R8)(R12*4)
-	VPMASKMOVD   Y4, Y8, 96(R8)(R12*4)
+	VBLENDVPS    Y4, attention_f16__r4__avx2_data<>+608(SB), Y12, Y3
+	VBLENDVPS    Y2, attention_f16__r4__avx2_data<>+608(SB), Y11, Y4
+	VPMASKMOVD   Y3, Y9, 64(R13)(R14*4)
+	VPMASKMOVD   Y4, Y8, 96(R13)(R14*4)
 	VPXOR        Y2, Y2, Y2
 	VBLENDVPS    Y9, Y3, Y2, Y3
 	VBLENDVPS    Y8, Y4, Y2, Y2
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, R10
-	ADDQ         $-32, DI
-	ADDQ         $+32, R12
-	CMPQ         R12, R9
+	ADDQ         $+32, R14
+	CMPQ         R14, R15
 	JLT          loop11
 
 end12:
-	VADDPS  Y1, Y7, Y1
-	VADDPS  Y0, Y6, Y0
+	VADDPS  Y1, Y6, Y1
+	VADDPS  Y0, Y5, Y0
 	VADDPS  Y0, Y1, Y1
 	VPERMQ  $0x4e, Y1, Y0
 	VADDPS  Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
 	VADDPS  Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VADDPS  Y0, Y1, Y0
-	MOVQ    144(SP), AX
-	CMPQ    AX, 152(SP)
+	VADDPS  Y0, Y1, Y1
+	MOVQ    128(SP), AX
+	CMPQ    AX, 224(SP)
 	SETLE   AL
-	MOVBLZX AL, DI
-	CMPQ    64(SP), R9
+	MOVBLZX AL, R14
+	CMPQ    R8, R15
 	SETLT   AL
-	MOVBLZX AL, SI
-	MOVL    DI, AX
-	ANDL    SI, AX
+	MOVBLZX AL, R8
+	MOVL    R14, AX
+	ANDL    R8, AX
 	TESTL   AX, AX
 	JEQ     else13
-	MOVQ    160(SP), SI
-	MOVQ    136(SP), AX
-	VMOVD   X5, (SI)(AX*8)
-	MOVQ    160(SP), SI
-	MOVQ    136(SP), AX
-	VMOVD   X0, 4(SI)(AX*8)
+	MOVQ    216(SP), AX
+	VMOVUPS 32(SP), Y0
+	VMOVD   X0, (AX)(R9*8)
+	MOVQ    216(SP), AX
+	VMOVD   X1, 4(AX)(R9*8)
 
 else13:
-	ADDQ $+1, 144(SP)
-	ADDQ $+1024, R8
-	ADDQ $+1, 136(SP)
-	CMPQ 136(SP), $+4
+	ADDQ $+1, 128(SP)
+	ADDQ $+1024, R13
+	ADDQ $+1, R9
+	CMPQ R9, $+4
 	JLT  loop7
 
 end8:
-	MOVQ 312(SP), SI
-	MOVQ 240(SP), AX
-	LEAQ (AX)(SI*1), R10
-	MOVQ 304(SP), AX
-	LEAQ (R10)(AX*1), R9
-	MOVQ BX, R8
-	XORQ DI, DI
-	CMPQ DI, BX
-	JGE  end16
+	MOVQ   408(SP), AX
+	IMULQ  296(SP), AX
+	IMUL3Q $+8192, AX, R8
+	MOVQ   368(SP), AX
+	LEAQ   (AX)(R8*1), R9
+	MOVQ   360(SP), AX
+	LEAQ   (R9)(AX*1), AX
+	MOVQ   AX, 208(SP)
+	MOVQ   DI, 128(SP)
+	XORQ   R8, R8
+	CMPQ   R8, DI
+	JGE    end16
 
 loop15:
-	MOVQ    80(SP), SI
-	MOVQ    192(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R13
+	MOVQ    256(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R10)(AX*1), R13
+	LEAQ    1(R13), R15
 	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    128(SP), SI
-	CMPQ    R13, SI
-	CMOVQLT R13, SI
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R11, R13
+	CMPQ    R15, R13
+	CMOVQLT R15, R13
 	VPXOR   Y10, Y10, Y10
 	VPXOR   Y9, Y9, Y9
-	MOVQ    BX, AX
-	IMULQ   R12, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    R12, SI
+	LEAQ    (R9)(R8*2), R15
+	MOVQ    200(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R13
 	JGE     end18
 
 loop17:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS (DX)(R12*4), Y0
+	VBROADCASTSS (DX)(R14*4), Y0
 	VFMADD231PS  Y2, Y0, Y10
 	VFMADD231PS  Y1, Y0, Y9
 	ADDQ         CX, AX
-	ADDQ         $+1, R12
-	CMPQ         R12, SI
+	ADDQ         $+1, R14
+	CMPQ         R14, R13
 	JLT          loop17
 
 end18:
-	MOVQ    80(SP), SI
-	MOVQ    184(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R13
+	MOVQ    248(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R10)(AX*1), R13
+	LEAQ    1(R13), R15
 	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    128(SP), SI
-	CMPQ    R13, SI
-	CMOVQLT R13, SI
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R11, R13
+	CMPQ    R15, R13
+	CMOVQLT R15, R13
 	VPXOR   Y8, Y8, Y8
 	VPXOR   Y7, Y7, Y7
-	MOVQ    BX, AX
-	IMULQ   R12, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    R12, SI
+	LEAQ    (R9)(R8*2), R15
+	MOVQ    200(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R13
 	JGE     end20
 
 loop19:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS 1024(DX)(R12*4), Y0
+	VBROADCASTSS 1024(DX)(R14*4), Y0
 	VFMADD231PS  Y2, Y0, Y8
 	VFMADD231PS  Y1, Y0, Y7
 	ADDQ         CX, AX
-	ADDQ         $+1, R12
-	CMPQ         R12, SI
+	ADDQ         $+1, R14
+	CMPQ         R14, R13
 	JLT          loop19
 
 end20:
-	MOVQ    80(SP), SI
-	MOVQ    176(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R13
+	MOVQ    240(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R10)(AX*1), R13
+	LEAQ    1(R13), R15
 	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    128(SP), SI
-	CMPQ    R13, SI
-	CMOVQLT R13, SI
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R11, R13
+	CMPQ    R15, R13
+	CMOVQLT R15, R13
 	VPXOR   Y6, Y6, Y6
 	VPXOR   Y5, Y5, Y5
-	MOVQ    BX, AX
-	IMULQ   R12, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    R12, SI
+	LEAQ    (R9)(R8*2), R15
+	MOVQ    200(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R13
 	JGE     end22
 
 loop21:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS 2048(DX)(R12*4), Y0
+	VBROADCASTSS 2048(DX)(R14*4), Y0
 	VFMADD231PS  Y2, Y0, Y6
 	VFMADD231PS  Y1, Y0, Y5
 	ADDQ         CX, AX
-	ADDQ         $+1, R12
-	CMPQ         R12, SI
+	ADDQ         $+1, R14
+	CMPQ         R14, R13
 	JLT          loop21
 
 end22:
-	MOVQ    80(SP), SI
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R13
+	MOVQ    232(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R10)(AX*1), R13
+	LEAQ    1(R13), R15
 	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    128(SP), SI
-	CMPQ    R13, SI
-	CMOVQLT R13, SI
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R11, R13
+	CMPQ    R15, R13
+	CMOVQLT R15, R13
 	VPXOR   Y4, Y4, Y4
 	VPXOR   Y3, Y3, Y3
-	MOVQ    BX, AX
-	IMULQ   R12, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    R12, SI
+	LEAQ    (R9)(R8*2), R15
+	MOVQ    200(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R13
 	JGE     end24
 
 loop23:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS 3072(DX)(R12*4), Y0
+	VBROADCASTSS 3072(DX)(R14*4), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
 	ADDQ         CX, AX
-	ADDQ         $+1, R12
-	CMPQ         R12, SI
+	ADDQ         $+1, R14
+	CMPQ         R14, R13
 	JLT          loop23
 
 end24:
-	MOVQ R9, SI
-	MOVQ 128(SP), AX
-	CMPQ AX, R11
+	MOVQ 208(SP), R13
+	MOVQ R11, AX
+	CMPQ AX, R12
 	JGE  end26
 
 loop25:
-	VCVTPH2PS    (SI), Y2
-	VCVTPH2PS    16(SI), Y1
+	VCVTPH2PS    (R13), Y2
+	VCVTPH2PS    16(R13), Y1
 	VBROADCASTSS (DX)(AX*4), Y0
 	VFMADD231PS  Y2, Y0, Y10
 	VFMADD231PS  Y1, Y0, Y9
@@ -1062,519 +975,479 @@ loop25:
 	VBROADCASTSS 3072(DX)(AX*4), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         CX, SI
+	ADDQ         CX, R13
 	ADDQ         $+1, AX
-	CMPQ         AX, R11
+	CMPQ         AX, R12
 	JLT          loop25
 
 end26:
-	MOVQ    80(SP), SI
-	MOVQ    192(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R12
+	MOVQ    256(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R10)(AX*1), R13
+	LEAQ    1(R13), R14
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R13
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	CMPQ    R12, R13
-	CMOVQLT R12, R13
-	MOVQ    R11, SI
-	CMPQ    R13, SI
-	CMOVQGT R13, SI
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    SI, R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R12, R13
+	CMPQ    R15, R13
+	CMOVQGT R15, R13
+	LEAQ    (R9)(R8*2), R15
+	MOVQ    200(SP), AX
+	IMULQ   R13, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R13, R14
 	JGE     end28
 
 loop27:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS (DX)(SI*4), Y0
+	VBROADCASTSS (DX)(R13*4), Y0
 	VFMADD231PS  Y2, Y0, Y10
 	VFMADD231PS  Y1, Y0, Y9
 	ADDQ         CX, AX
-	ADDQ         $+1, SI
-	CMPQ         SI, R12
+	ADDQ         $+1, R13
+	CMPQ         R13, R14
 	JLT          loop27
 
 end28:
-	MOVQ    80(SP), SI
-	MOVQ    184(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R12
+	MOVQ    248(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R10)(AX*1), R13
+	LEAQ    1(R13), R14
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R13
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	CMPQ    R12, R13
-	CMOVQLT R12, R13
-	MOVQ    R11, SI
-	CMPQ    R13, SI
-	CMOVQGT R13, SI
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    SI, R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R12, R13
+	CMPQ    R15, R13
+	CMOVQGT R15, R13
+	LEAQ    (R9)(R8*2), R15
+	MOVQ    200(SP), AX
+	IMULQ   R13, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R13, R14
 	JGE     end30
 
 loop29:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS 1024(DX)(SI*4), Y0
+	VBROADCASTSS 1024(DX)(R13*4), Y0
 	VFMADD231PS  Y2, Y0, Y8
 	VFMADD231PS  Y1, Y0, Y7
 	ADDQ         CX, AX
-	ADDQ         $+1, SI
-	CMPQ         SI, R12
+	ADDQ         $+1, R13
+	CMPQ         R13, R14
 	JLT          loop29
 
 end30:
-	MOVQ    80(SP), SI
-	MOVQ    176(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R12
+	MOVQ    240(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R10)(AX*1), R13
+	LEAQ    1(R13), R14
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R13
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	CMPQ    R12, R13
-	CMOVQLT R12, R13
-	MOVQ    R11, SI
-	CMPQ    R13, SI
-	CMOVQGT R13, SI
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    SI, R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R12, R13
+	CMPQ    R15, R13
+	CMOVQGT R15, R13
+	LEAQ    (R9)(R8*2), R15
+	MOVQ    200(SP), AX
+	IMULQ   R13, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R13, R14
 	JGE     end32
 
 loop31:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS 2048(DX)(SI*4), Y0
+	VBROADCASTSS 2048(DX)(R13*4), Y0
 	VFMADD231PS  Y2, Y0, Y6
 	VFMADD231PS  Y1, Y0, Y5
 	ADDQ         CX, AX
-	ADDQ         $+1, SI
-	CMPQ         SI, R12
+	ADDQ         $+1, R13
+	CMPQ         R13, R14
 	JLT          loop31
 
 end32:
-	MOVQ    80(SP), SI
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), SI
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(SI*1), SI
-	LEAQ    1(SI), R12
+	MOVQ    232(SP), AX
+	MOVLQSX (SI)(AX*4), AX
+	LEAQ    (R10)(AX*1), R13
+	LEAQ    1(R13), R14
 	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    72(SP), AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    1(AX), R13
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R13)(BX*1), AX
+	LEAQ    1(AX), R15
 	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	CMPQ    R12, R13
-	CMOVQLT R12, R13
-	MOVQ    R11, SI
-	CMPQ    R13, SI
-	CMOVQGT R13, SI
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	LEAQ    (R10)(AX*2), AX
-	LEAQ    (AX)(DI*2), AX
-	CMPQ    SI, R12
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R12, R13
+	CMPQ    R15, R13
+	CMOVQGT R15, R13
+	LEAQ    (R9)(R8*2), R15
+	MOVQ    200(SP), AX
+	IMULQ   R13, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R13, R14
 	JGE     end34
 
 loop33:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS 3072(DX)(SI*4), Y0
+	VBROADCASTSS 3072(DX)(R13*4), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
 	ADDQ         CX, AX
-	ADDQ         $+1, SI
-	CMPQ         SI, R12
+	ADDQ         $+1, R13
+	CMPQ         R13, R14
 	JLT          loop33
 
 end34:
-	MOVQ         80(SP), SI
-	MOVQ         192(SP), AX
-	MOVLQSX      (SI)(AX*4), SI
-	MOVQ         88(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	LEAQ         1(SI), R13
+	MOVQ         256(SP), AX
+	MOVLQSX      (SI)(AX*4), AX
+	LEAQ         (R10)(AX*1), R13
+	LEAQ         1(R13), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
+	XORQ         AX, AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R13)(BX*1), AX
+	LEAQ         1(AX), R13
 	XORQ         AX, AX
 	CMPQ         AX, R13
 	CMOVQGT      AX, R13
-	MOVQ         72(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), SI
-	XORQ         AX, AX
-	CMPQ         AX, SI
-	CMOVQGT      AX, SI
-	CMPQ         R13, SI
-	CMOVQLT      R13, SI
-	MOVQ         232(SP), AX
-	CMPQ         AX, 152(SP)
+	CMPQ         R15, R13
+	CMOVQLT      R15, R13
+	MOVQ         304(SP), AX
+	CMPQ         AX, 224(SP)
 	SETLE        AL
-	MOVBLZX      AL, R12
-	CMPQ         SI, R13
+	MOVBLZX      AL, R14
+	CMPQ         R13, R15
 	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R12, AX
-	ANDL         SI, AX
+	MOVBLZX      AL, R13
+	MOVL         R14, AX
+	ANDL         R13, AX
 	TESTL        AX, AX
 	JEQ          else35
-	VMOVUPS      attention_f16__r4__avx2_data<>+96(SB), Y1
-	VMOVUPS      attention_f16__r4__avx2_data<>+128(SB), Y2
-	MOVQ         R8, SI
+	VMOVUPS      attention_f16__r4__avx2_data<>+0(SB), Y1
+	VMOVUPS      attention_f16__r4__avx2_data<>+32(SB), Y2
+	MOVQ         128(SP), R13
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         R13, AX
+	CMOVQGT      AX, R13
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	CMPQ         R13, AX
+	CMOVQLT      AX, R13
+	VMOVD        R13, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
 	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         200(SP), AX
-	VPMASKMOVD   Y10, Y1, (AX)(DI*4)
-	MOVQ         200(SP), AX
-	VPMASKMOVD   Y9, Y0, 32(AX)(DI*4)
+	MOVQ         264(SP), AX
+	VPMASKMOVD   Y10, Y1, (AX)(R8*4)
+	MOVQ         264(SP), AX
+	VPMASKMOVD   Y9, Y0, 32(AX)(R8*4)
 
 else35:
-	MOVQ         80(SP), SI
-	MOVQ         184(SP), AX
-	MOVLQSX      (SI)(AX*4), SI
-	MOVQ         88(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	LEAQ         1(SI), R13
+	MOVQ         248(SP), AX
+	MOVLQSX      (SI)(AX*4), AX
+	LEAQ         (R10)(AX*1), R13
+	LEAQ         1(R13), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
+	XORQ         AX, AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R13)(BX*1), AX
+	LEAQ         1(AX), R13
 	XORQ         AX, AX
 	CMPQ         AX, R13
 	CMOVQGT      AX, R13
-	MOVQ         72(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), SI
-	XORQ         AX, AX
-	CMPQ         AX, SI
-	CMOVQGT      AX, SI
-	CMPQ         R13, SI
-	CMOVQLT      R13, SI
-	MOVQ         272(SP), AX
-	CMPQ         AX, 152(SP)
+	CMPQ         R15, R13
+	CMOVQLT      R15, R13
+	MOVQ         344(SP), AX
+	CMPQ         AX, 224(SP)
 	SETLE        AL
-	MOVBLZX      AL, R12
-	CMPQ         SI, R13
+	MOVBLZX      AL, R14
+	CMPQ         R13, R15
 	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R12, AX
-	ANDL         SI, AX
+	MOVBLZX      AL, R13
+	MOVL         R14, AX
+	ANDL         R13, AX
 	TESTL        AX, AX
 	JEQ          else37
-	VMOVUPS      attention_f16__r4__avx2_data<>+96(SB), Y1
-	VMOVUPS      attention_f16__r4__avx2_data<>+128(SB), Y2
-	MOVQ         R8, SI
+	VMOVUPS      attention_f16__r4__avx2_data<>+0(SB), Y1
+	VMOVUPS      attention_f16__r4__avx2_data<>+32(SB), Y2
+	MOVQ         128(SP), R13
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         R13, AX
+	CMOVQGT      AX, R13
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	CMPQ         R13, AX
+	CMOVQLT      AX, R13
+	VMOVD        R13, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
 	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         224(SP), AX
-	VPMASKMOVD   Y8, Y1, (AX)(DI*4)
-	MOVQ         224(SP), AX
-	VPMASKMOVD   Y7, Y0, 32(AX)(DI*4)
+	MOVQ         288(SP), AX
+	VPMASKMOVD   Y8, Y1, (AX)(R8*4)
+	MOVQ         288(SP), AX
+	VPMASKMOVD   Y7, Y0, 32(AX)(R8*4)
 
 else37:
-	MOVQ         80(SP), SI
-	MOVQ         176(SP), AX
-	MOVLQSX      (SI)(AX*4), SI
-	MOVQ         88(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	LEAQ         1(SI), R13
+	MOVQ         240(SP), AX
+	MOVLQSX      (SI)(AX*4), AX
+	LEAQ         (R10)(AX*1), R13
+	LEAQ         1(R13), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
+	XORQ         AX, AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R13)(BX*1), AX
+	LEAQ         1(AX), R13
 	XORQ         AX, AX
 	CMPQ         AX, R13
 	CMOVQGT      AX, R13
-	MOVQ         72(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), SI
-	XORQ         AX, AX
-	CMPQ         AX, SI
-	CMOVQGT      AX, SI
-	CMPQ         R13, SI
-	CMOVQLT      R13, SI
-	MOVQ         264(SP), AX
-	CMPQ         AX, 152(SP)
+	CMPQ         R15, R13
+	CMOVQLT      R15, R13
+	MOVQ         328(SP), AX
+	CMPQ         AX, 224(SP)
 	SETLE        AL
-	MOVBLZX      AL, R12
-	CMPQ         SI, R13
+	MOVBLZX      AL, R14
+	CMPQ         R13, R15
 	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R12, AX
-	ANDL         SI, AX
+	MOVBLZX      AL, R13
+	MOVL         R14, AX
+	ANDL         R13, AX
 	TESTL        AX, AX
 	JEQ          else39
-	VMOVUPS      attention_f16__r4__avx2_data<>+96(SB), Y1
-	VMOVUPS      attention_f16__r4__avx2_data<>+128(SB), Y2
-	MOVQ         R8, SI
+	VMOVUPS      attention_f16__r4__avx2_data<>+0(SB), Y1
+	VMOVUPS      attention_f16__r4__avx2_data<>+32(SB), Y2
+	MOVQ         128(SP), R13
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         R13, AX
+	CMOVQGT      AX, R13
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	CMPQ         R13, AX
+	CMOVQLT      AX, R13
+	VMOVD        R13, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
 	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         216(SP), AX
-	VPMASKMOVD   Y6, Y1, (AX)(DI*4)
-	MOVQ         216(SP), AX
-	VPMASKMOVD   Y5, Y0, 32(AX)(DI*4)
+	MOVQ         280(SP), AX
+	VPMASKMOVD   Y6, Y1, (AX)(R8*4)
+	MOVQ         280(SP), AX
+	VPMASKMOVD   Y5, Y0, 32(AX)(R8*4)
 
 else39:
-	MOVQ         80(SP), SI
-	MOVQ         168(SP), AX
-	MOVLQSX      (SI)(AX*4), SI
-	MOVQ         88(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	LEAQ         1(SI), R13
+	MOVQ         232(SP), AX
+	MOVLQSX      (SI)(AX*4), AX
+	LEAQ         (R10)(AX*1), R13
+	LEAQ         1(R13), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
+	XORQ         AX, AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R13)(BX*1), AX
+	LEAQ         1(AX), R13
 	XORQ         AX, AX
 	CMPQ         AX, R13
 	CMOVQGT      AX, R13
-	MOVQ         72(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), SI
-	XORQ         AX, AX
-	CMPQ         AX, SI
-	CMOVQGT      AX, SI
-	CMPQ         R13, SI
-	CMOVQLT      R13, SI
-	MOVQ         248(SP), AX
-	CMPQ         AX, 152(SP)
+	CMPQ         R15, R13
+	CMOVQLT      R15, R13
+	MOVQ         312(SP), AX
+	CMPQ         AX, 224(SP)
 	SETLE        AL
-	MOVBLZX      AL, R12
-	CMPQ         SI, R13
+	MOVBLZX      AL, R14
+	CMPQ         R13, R15
 	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R12, AX
-	ANDL         SI, AX
+	MOVBLZX      AL, R13
+	MOVL         R14, AX
+	ANDL         R13, AX
 	TESTL        AX, AX
 	JEQ          else41
-	VMOVUPS      attention_f16__r4__avx2_data<>+96(SB), Y1
-	VMOVUPS      attention_f16__r4__avx2_data<>+128(SB), Y2
-	MOVQ         R8, SI
+	VMOVUPS      attention_f16__r4__avx2_data<>+0(SB), Y1
+	VMOVUPS      attention_f16__r4__avx2_data<>+32(SB), Y2
+	MOVQ         128(SP), R13
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         R13, AX
+	CMOVQGT      AX, R13
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	CMPQ         R13, AX
+	CMOVQLT      AX, R13
+	VMOVD        R13, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
 	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         208(SP), AX
-	VPMASKMOVD   Y4, Y1, (AX)(DI*4)
-	MOVQ         208(SP), AX
-	VPMASKMOVD   Y3, Y0, 32(AX)(DI*4)
+	MOVQ         272(SP), AX
+	VPMASKMOVD   Y4, Y1, (AX)(R8*4)
+	MOVQ         272(SP), AX
+	VPMASKMOVD   Y3, Y0, 32(AX)(R8*4)
 
 else41:
-	ADDQ $+32, R9
-	ADDQ $-16, R8
-	ADDQ $+16, DI
-	CMPQ DI, BX
+	ADDQ $+32, 208(SP)
+	ADDQ $-16, 128(SP)
+	ADDQ $+16, R8
+	CMPQ R8, DI
 	JLT  loop15
 
 end16:
 else1:
-	MOVQ 328(SP), AX
+	MOVQ 400(SP), AX
 	DECQ AX
-	MOVQ AX, 328(SP)
+	MOVQ AX, 400(SP)
 	JEQ  done
-	MOVQ 288(SP), AX
+	MOVQ 376(SP), AX
 	INCQ AX
-	MOVQ AX, 288(SP)
-	MOVQ 288(SP), AX
-	CMPQ AX, 368(SP)
+	MOVQ AX, 376(SP)
+	MOVQ 376(SP), AX
+	CMPQ AX, 440(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 288(SP)
-	MOVQ 280(SP), AX
+	MOVQ AX, 376(SP)
+	MOVQ 352(SP), AX
 	INCQ AX
-	MOVQ AX, 280(SP)
-	MOVQ 280(SP), AX
-	CMPQ AX, 360(SP)
+	MOVQ AX, 352(SP)
+	MOVQ 352(SP), AX
+	CMPQ AX, 432(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 280(SP)
-	MOVQ 256(SP), AX
+	MOVQ AX, 352(SP)
+	MOVQ 336(SP), AX
 	INCQ AX
-	MOVQ AX, 256(SP)
+	MOVQ AX, 336(SP)
 	JMP  tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f16__r4__avx2_data<>+0(SB)/8, $0xff800000ff800000
-DATA attention_f16__r4__avx2_data<>+8(SB)/8, $0xff800000ff800000
-DATA attention_f16__r4__avx2_data<>+16(SB)/8, $0xff800000ff800000
-DATA attention_f16__r4__avx2_data<>+24(SB)/8, $0xff800000ff800000
-DATA attention_f16__r4__avx2_data<>+32(SB)/8, $0xffffffff00000000
-DATA attention_f16__r4__avx2_data<>+40(SB)/8, $0xfffffffdfffffffe
-DATA attention_f16__r4__avx2_data<>+48(SB)/8, $0xfffffffbfffffffc
-DATA attention_f16__r4__avx2_data<>+56(SB)/8, $0xfffffff9fffffffa
-DATA attention_f16__r4__avx2_data<>+64(SB)/8, $0xfffffff7fffffff8
-DATA attention_f16__r4__avx2_data<>+72(SB)/8, $0xfffffff5fffffff6
-DATA attention_f16__r4__avx2_data<>+80(SB)/8, $0xfffffff3fffffff4
-DATA attention_f16__r4__avx2_data<>+88(SB)/8, $0xfffffff1fffffff2
-DATA attention_f16__r4__avx2_data<>+96(SB)/8, $0x0000000100000000
-DATA attention_f16__r4__avx2_data<>+104(SB)/8, $0x0000000300000002
-DATA attention_f16__r4__avx2_data<>+112(SB)/8, $0x0000000500000004
-DATA attention_f16__r4__avx2_data<>+120(SB)/8, $0x0000000700000006
-DATA attention_f16__r4__avx2_data<>+128(SB)/8, $0x0000000900000008
-DATA attention_f16__r4__avx2_data<>+136(SB)/8, $0x0000000b0000000a
-DATA attention_f16__r4__avx2_data<>+144(SB)/8, $0x0000000d0000000c
-DATA attention_f16__r4__avx2_data<>+152(SB)/8, $0x0000000f0000000e
-DATA attention_f16__r4__avx2_data<>+160(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r4__avx2_data<>+168(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r4__avx2_data<>+176(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r4__avx2_data<>+184(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r4__avx2_data<>+192(SB)/8, $0x42ae000042ae0000
-DATA attention_f16__r4__avx2_data<>+200(SB)/8, $0x42ae000042ae0000
-DATA attention_f16__r4__avx2_data<>+208(SB)/8, $0x42ae000042ae0000
-DATA attention_f16__r4__avx2_data<>+216(SB)/8, $0x42ae000042ae0000
-DATA attention_f16__r4__avx2_data<>+224(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r4__avx2_data<>+232(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r4__avx2_data<>+240(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r4__avx2_data<>+248(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r4__avx2_data<>+256(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r4__avx2_data<>+264(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r4__avx2_data<>+272(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r4__avx2_data<>+280(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r4__avx2_data<>+288(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r4__avx2_data<>+296(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r4__avx2_data<>+304(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r4__avx2_data<>+312(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r4__avx2_data<>+320(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r4__avx2_data<>+328(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r4__avx2_data<>+336(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r4__avx2_data<>+344(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r4__avx2_data<>+352(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r4__avx2_data<>+360(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r4__avx2_data<>+368(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r4__avx2_data<>+376(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r4__avx2_data<>+384(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r4__avx2_data<>+392(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r4__avx2_data<>+400(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r4__avx2_data<>+408(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r4__avx2_data<>+416(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r4__avx2_data<>+424(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r4__avx2_data<>+432(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r4__avx2_data<>+440(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r4__avx2_data<>+448(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r4__avx2_data<>+456(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r4__avx2_data<>+464(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r4__avx2_data<>+472(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r4__avx2_data<>+480(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r4__avx2_data<>+488(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r4__avx2_data<>+496(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r4__avx2_data<>+504(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r4__avx2_data<>+512(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r4__avx2_data<>+520(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r4__avx2_data<>+528(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r4__avx2_data<>+536(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r4__avx2_data<>+544(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_f16__r4__avx2_data<>+552(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_f16__r4__avx2_data<>+560(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_f16__r4__avx2_data<>+568(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_f16__r4__avx2_data<>+576(SB)/8, $0x0000000000000000
-DATA attention_f16__r4__avx2_data<>+584(SB)/8, $0x0000000000000000
-DATA attention_f16__r4__avx2_data<>+592(SB)/8, $0x0000000000000000
-DATA attention_f16__r4__avx2_data<>+600(SB)/8, $0x0000000000000000
-DATA attention_f16__r4__avx2_data<>+608(SB)/8, $0x7fffffff7fffffff
-DATA attention_f16__r4__avx2_data<>+616(SB)/8, $0x7fffffff7fffffff
-DATA attention_f16__r4__avx2_data<>+624(SB)/8, $0x7fffffff7fffffff
-DATA attention_f16__r4__avx2_data<>+632(SB)/8, $0x7fffffff7fffffff
-DATA attention_f16__r4__avx2_data<>+640(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r4__avx2_data<>+648(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r4__avx2_data<>+656(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r4__avx2_data<>+664(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r4__avx2_data<>+672(SB)/8, $0x0000000100000001
-DATA attention_f16__r4__avx2_data<>+680(SB)/8, $0x0000000100000001
-DATA attention_f16__r4__avx2_data<>+688(SB)/8, $0x0000000100000001
-DATA attention_f16__r4__avx2_data<>+696(SB)/8, $0x0000000100000001
-DATA attention_f16__r4__avx2_data<>+704(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r4__avx2_data<>+712(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r4__avx2_data<>+720(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r4__avx2_data<>+728(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r4__avx2_data<>+736(SB)/8, $0x2680000026800000
-DATA attention_f16__r4__avx2_data<>+744(SB)/8, $0x2680000026800000
-DATA attention_f16__r4__avx2_data<>+752(SB)/8, $0x2680000026800000
-DATA attention_f16__r4__avx2_data<>+760(SB)/8, $0x2680000026800000
-DATA attention_f16__r4__avx2_data<>+768(SB)/8, $0x5f7fffff5f7fffff
-DATA attention_f16__r4__avx2_data<>+776(SB)/8, $0x5f7fffff5f7fffff
-DATA attention_f16__r4__avx2_data<>+784(SB)/8, $0x5f7fffff5f7fffff
-DATA attention_f16__r4__avx2_data<>+792(SB)/8, $0x5f7fffff5f7fffff
-DATA attention_f16__r4__avx2_data<>+800(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r4__avx2_data<>+808(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r4__avx2_data<>+816(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r4__avx2_data<>+824(SB)/8, $0x7fc000007fc00000
-GLOBL attention_f16__r4__avx2_data<>(SB), RODATA|NOPTR, $832
+DATA attention_f16__r4__avx2_data<>+0(SB)/8, $0x0000000100000000
+DATA attention_f16__r4__avx2_data<>+8(SB)/8, $0x0000000300000002
+DATA attention_f16__r4__avx2_data<>+16(SB)/8, $0x0000000500000004
+DATA attention_f16__r4__avx2_data<>+24(SB)/8, $0x0000000700000006
+DATA attention_f16__r4__avx2_data<>+32(SB)/8, $0x0000000900000008
+DATA attention_f16__r4__avx2_data<>+40(SB)/8, $0x0000000b0000000a
+DATA attention_f16__r4__avx2_data<>+48(SB)/8, $0x0000000d0000000c
+DATA attention_f16__r4__avx2_data<>+56(SB)/8, $0x0000000f0000000e
+DATA attention_f16__r4__avx2_data<>+64(SB)/8, $0xff800000ff800000
+DATA attention_f16__r4__avx2_data<>+72(SB)/8, $0xff800000ff800000
+DATA attention_f16__r4__avx2_data<>+80(SB)/8, $0xff800000ff800000
+DATA attention_f16__r4__avx2_data<>+88(SB)/8, $0xff800000ff800000
+DATA attention_f16__r4__avx2_data<>+96(SB)/8, $0x0000000000000000
+DATA attention_f16__r4__avx2_data<>+104(SB)/8, $0x0000000000000000
+DATA attention_f16__r4__avx2_data<>+112(SB)/8, $0x0000000000000000
+DATA attention_f16__r4__avx2_data<>+120(SB)/8, $0x0000000000000000
+DATA attention_f16__r4__avx2_data<>+128(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r4__avx2_data<>+136(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r4__avx2_data<>+144(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r4__avx2_data<>+152(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r4__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_f16__r4__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_f16__r4__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_f16__r4__avx2_data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_f16__r4__avx2_data<>+192(SB)/8, $0x4b40007f4b40007f
+DATA attention_f16__r4__avx2_data<>+200(SB)/8, $0x4b40007f4b40007f
+DATA attention_f16__r4__avx2_data<>+208(SB)/8, $0x4b40007f4b40007f
+DATA attention_f16__r4__avx2_data<>+216(SB)/8, $0x4b40007f4b40007f
+DATA attention_f16__r4__avx2_data<>+224(SB)/8, $0x3f3172003f317200
+DATA attention_f16__r4__avx2_data<>+232(SB)/8, $0x3f3172003f317200
+DATA attention_f16__r4__avx2_data<>+240(SB)/8, $0x3f3172003f317200
+DATA attention_f16__r4__avx2_data<>+248(SB)/8, $0x3f3172003f317200
+DATA attention_f16__r4__avx2_data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_f16__r4__avx2_data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_f16__r4__avx2_data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_f16__r4__avx2_data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_f16__r4__avx2_data<>+288(SB)/8, $0x3ab58f093ab58f09
+DATA attention_f16__r4__avx2_data<>+296(SB)/8, $0x3ab58f093ab58f09
+DATA attention_f16__r4__avx2_data<>+304(SB)/8, $0x3ab58f093ab58f09
+DATA attention_f16__r4__avx2_data<>+312(SB)/8, $0x3ab58f093ab58f09
+DATA attention_f16__r4__avx2_data<>+320(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_f16__r4__avx2_data<>+328(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_f16__r4__avx2_data<>+336(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_f16__r4__avx2_data<>+344(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_f16__r4__avx2_data<>+352(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_f16__r4__avx2_data<>+360(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_f16__r4__avx2_data<>+368(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_f16__r4__avx2_data<>+376(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_f16__r4__avx2_data<>+384(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_f16__r4__avx2_data<>+392(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_f16__r4__avx2_data<>+400(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_f16__r4__avx2_data<>+408(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_f16__r4__avx2_data<>+416(SB)/8, $0x3efffffd3efffffd
+DATA attention_f16__r4__avx2_data<>+424(SB)/8, $0x3efffffd3efffffd
+DATA attention_f16__r4__avx2_data<>+432(SB)/8, $0x3efffffd3efffffd
+DATA attention_f16__r4__avx2_data<>+440(SB)/8, $0x3efffffd3efffffd
+DATA attention_f16__r4__avx2_data<>+448(SB)/8, $0x3f8000003f800000
+DATA attention_f16__r4__avx2_data<>+456(SB)/8, $0x3f8000003f800000
+DATA attention_f16__r4__avx2_data<>+464(SB)/8, $0x3f8000003f800000
+DATA attention_f16__r4__avx2_data<>+472(SB)/8, $0x3f8000003f800000
+DATA attention_f16__r4__avx2_data<>+480(SB)/8, $0x2680000026800000
+DATA attention_f16__r4__avx2_data<>+488(SB)/8, $0x2680000026800000
+DATA attention_f16__r4__avx2_data<>+496(SB)/8, $0x2680000026800000
+DATA attention_f16__r4__avx2_data<>+504(SB)/8, $0x2680000026800000
+DATA attention_f16__r4__avx2_data<>+512(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r4__avx2_data<>+520(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r4__avx2_data<>+528(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r4__avx2_data<>+536(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r4__avx2_data<>+544(SB)/8, $0x0000000100000001
+DATA attention_f16__r4__avx2_data<>+552(SB)/8, $0x0000000100000001
+DATA attention_f16__r4__avx2_data<>+560(SB)/8, $0x0000000100000001
+DATA attention_f16__r4__avx2_data<>+568(SB)/8, $0x0000000100000001
+DATA attention_f16__r4__avx2_data<>+576(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r4__avx2_data<>+584(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r4__avx2_data<>+592(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r4__avx2_data<>+600(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r4__avx2_data<>+608(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r4__avx2_data<>+616(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r4__avx2_data<>+624(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r4__avx2_data<>+632(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r4__avx2_data<>+640(SB)/8, $0x0000001000000010
+DATA attention_f16__r4__avx2_data<>+648(SB)/8, $0x0000001000000010
+DATA attention_f16__r4__avx2_data<>+656(SB)/8, $0x0000001000000010
+DATA attention_f16__r4__avx2_data<>+664(SB)/8, $0x0000001000000010
+GLOBL attention_f16__r4__avx2_data<>(SB), RODATA|NOPTR, $672

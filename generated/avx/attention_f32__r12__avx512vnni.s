@@ -6,16 +6,16 @@
 
 // func attention_f32__r12__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f32__r12__avx512vnni(SB), NOSPLIT, $640-24
+TEXT ·attention_f32__r12__avx512vnni(SB), NOSPLIT, $664-24
 	MOVQ         lo+8(FP), BX
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 432(SP)
-	SUBQ         BX, 432(SP)
+	MOVQ         AX, 440(SP)
+	SUBQ         BX, 440(SP)
 	JLE          done
 	MOVQ         a+0(FP), R8
 	MOVQ         96(R8), AX
-	MOVQ         AX, 448(SP)
-	MOVQ         448(SP), AX
+	MOVQ         AX, 456(SP)
+	MOVQ         456(SP), AX
 	LEAQ         11(AX), AX
 	MOVQ         $+12, CX
 	XORQ         DX, DX
@@ -26,820 +26,785 @@ TEXT ·attention_f32__r12__avx512vnni(SB), NOSPLIT, $640-24
 	XORQ         DX, DX
 	MOVQ         512(SP), CX
 	DIVQ         CX
-	MOVQ         AX, BX
+	MOVQ         AX, CX
+	MOVQ         DX, 408(SP)
+	MOVQ         104(R8), AX
+	MOVQ         AX, 448(SP)
+	MOVQ         448(SP), AX
+	LEAQ         (AX), AX
+	MOVQ         AX, 472(SP)
+	MOVQ         472(SP), AX
+	SHRQ         $0x00, AX
+	MOVQ         AX, 472(SP)
+	MOVQ         CX, AX
+	XORQ         DX, DX
+	MOVQ         472(SP), CX
+	DIVQ         CX
+	MOVQ         AX, 280(SP)
 	MOVQ         DX, 400(SP)
-	MOVQ         104(R8), CX
-	LEAQ         (CX), AX
+	MOVQ         120(R8), AX
+	MOVQ         AX, 64(SP)
+	MOVQ         128(R8), CX
+	MOVQ         456(SP), AX
+	LEAQ         -1(AX), AX
+	MOVQ         AX, 16(SP)
+	MOVQ         32(R8), DI
+	IMUL3Q       $-1, CX, SI
+	MOVQ         24(R8), AX
+	MOVQ         AX, 640(SP)
+	MOVQ         16(SP), AX
+	MOVQ         AX, 424(SP)
+	MOVQ         424(SP), AX
+	SHRQ         $0x02, AX
+	MOVQ         AX, 424(SP)
+	MOVQ         8(R8), AX
+	MOVQ         AX, 632(SP)
+	MOVQ         448(SP), AX
+	MOVQ         AX, 504(SP)
+	MOVQ         504(SP), AX
+	IMULQ        64(SP), AX
+	MOVQ         AX, 504(SP)
+	MOVQ         64(SP), AX
+	IMUL3Q       $+64, AX, AX
+	MOVQ         AX, 416(SP)
+	MOVQ         (R8), AX
+	MOVQ         AX, 432(SP)
+	MOVQ         64(SP), AX
+	MOVQ         AX, 496(SP)
+	MOVQ         496(SP), AX
+	IMULQ        424(SP), AX
+	MOVQ         AX, 496(SP)
+	MOVQ         208(R8), BX
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+64(SB), Z15
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+192(SB), Z14
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+196(SB), Z13
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+200(SB), Z12
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+204(SB), Z11
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+208(SB), Z10
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+212(SB), Z9
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+216(SB), Z8
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+220(SB), Z7
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+224(SB), Z6
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+228(SB), Z5
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+232(SB), Z4
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+236(SB), Z3
+	MOVQ         48(R8), AX
+	MOVQ         AX, 624(SP)
+	MOVQ         456(SP), AX
 	MOVQ         AX, 464(SP)
 	MOVQ         464(SP), AX
-	SHRQ         $0x00, AX
+	IMULQ        448(SP), AX
 	MOVQ         AX, 464(SP)
-	MOVQ         BX, AX
-	XORQ         DX, DX
-	MOVQ         464(SP), BX
-	DIVQ         BX
-	MOVQ         AX, 280(SP)
-	MOVQ         DX, 392(SP)
-	MOVQ         120(R8), DI
-	MOVQ         128(R8), DX
-	MOVQ         448(SP), AX
-	LEAQ         -1(AX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         32(R8), SI
-	IMUL3Q       $-1, DX, BX
-	MOVQ         24(R8), AX
-	MOVQ         AX, 616(SP)
-	MOVQ         32(SP), AX
-	MOVQ         AX, 416(SP)
-	MOVQ         416(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 416(SP)
-	MOVQ         8(R8), AX
-	MOVQ         AX, 504(SP)
-	MOVQ         CX, 496(SP)
-	MOVQ         496(SP), AX
-	IMULQ        DI, AX
-	MOVQ         AX, 496(SP)
-	IMUL3Q       $+64, DI, AX
-	MOVQ         AX, 408(SP)
-	MOVQ         (R8), AX
-	MOVQ         AX, 424(SP)
-	MOVQ         DI, 488(SP)
-	MOVQ         488(SP), AX
-	IMULQ        416(SP), AX
-	MOVQ         AX, 488(SP)
-	MOVQ         208(R8), DX
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+0(SB), Z17
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+256(SB), Z16
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+260(SB), Z15
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+264(SB), Z14
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+268(SB), Z13
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+272(SB), Z12
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+276(SB), Z11
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+280(SB), Z10
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+284(SB), Z9
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+288(SB), Z8
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+292(SB), Z7
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+296(SB), Z6
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+300(SB), Z5
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+304(SB), Z4
-	VPXORD       Z3, Z3, Z3
-	MOVQ         48(R8), AX
-	MOVQ         AX, 608(SP)
-	MOVQ         448(SP), AX
-	MOVQ         AX, 456(SP)
-	MOVQ         456(SP), AX
-	IMULQ        CX, AX
-	MOVQ         AX, 456(SP)
+	MOVQ         64(SP), AX
+	LEAQ         15(AX), DX
+	SHRQ         $0x04, DX
 	MOVQ         16(R8), AX
-	MOVQ         AX, 440(SP)
-	MOVQ         440(SP), AX
-	SUBQ         504(SP), AX
-	MOVQ         AX, 440(SP)
-	IMUL3Q       $+4, DI, CX
+	MOVQ         AX, 616(SP)
+	MOVQ         448(SP), AX
+	IMULQ        DX, AX
+	MOVQ         AX, 448(SP)
+	IMUL3Q       $+64, DX, CX
 	MOVQ         40(R8), AX
-	MOVQ         AX, 600(SP)
+	MOVQ         AX, 608(SP)
+	MOVQ         464(SP), AX
+	MOVQ         AX, 488(SP)
+	MOVQ         488(SP), AX
+	IMULQ        64(SP), AX
+	MOVQ         AX, 488(SP)
 	MOVQ         456(SP), AX
 	MOVQ         AX, 480(SP)
 	MOVQ         480(SP), AX
-	IMULQ        DI, AX
+	IMULQ        64(SP), AX
 	MOVQ         AX, 480(SP)
-	MOVQ         448(SP), AX
-	MOVQ         AX, 472(SP)
-	MOVQ         472(SP), AX
-	IMULQ        DI, AX
-	MOVQ         AX, 472(SP)
-	IMUL3Q       $+8, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 600(SP)
+	MOVQ         64(SP), AX
+	IMUL3Q       $+8, AX, AX
 	MOVQ         AX, 592(SP)
-	IMUL3Q       $+12, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+12, AX, AX
 	MOVQ         AX, 584(SP)
-	IMUL3Q       $+16, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+16, AX, AX
 	MOVQ         AX, 576(SP)
-	IMUL3Q       $+20, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+20, AX, AX
 	MOVQ         AX, 568(SP)
-	IMUL3Q       $+24, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+24, AX, AX
 	MOVQ         AX, 560(SP)
-	IMUL3Q       $+28, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+28, AX, AX
 	MOVQ         AX, 552(SP)
-	IMUL3Q       $+32, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+32, AX, AX
 	MOVQ         AX, 544(SP)
-	IMUL3Q       $+36, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+36, AX, AX
 	MOVQ         AX, 536(SP)
-	IMUL3Q       $+40, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+40, AX, AX
 	MOVQ         AX, 528(SP)
-	IMUL3Q       $+44, DI, AX
+	MOVQ         64(SP), AX
+	IMUL3Q       $+44, AX, AX
 	MOVQ         AX, 520(SP)
 
 tile:
-	MOVQ    400(SP), AX
+	MOVQ    408(SP), AX
 	IMUL3Q  $+12, AX, AX
 	MOVQ    AX, 184(SP)
 	MOVQ    184(SP), AX
-	MOVQ    AX, 168(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 168(SP)
-	MOVQ    32(SP), R8
-	MOVQ    168(SP), AX
+	MOVQ    AX, 176(SP)
+	MOVQ    16(SP), AX
+	CMPQ    AX, 176(SP)
+	MOVQ    16(SP), R8
+	MOVQ    176(SP), AX
 	CMOVQLT R8, AX
-	MOVQ    AX, 168(SP)
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVQ    AX, 176(SP)
+	MOVQ    176(SP), AX
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R9
-	LEAQ    1(R9), AX
-	MOVQ    AX, 624(SP)
-	MOVQ    $+256, R8
-	CMPQ    R8, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 624(SP)
-	XORQ    R8, R8
-	CMPQ    R8, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 624(SP)
-	LEAQ    (R9)(BX*1), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 24(SP)
-	XORQ    R8, R8
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	MOVQ    624(SP), AX
-	CMPQ    AX, 24(SP)
-	MOVQ    24(SP), R8
-	MOVQ    624(SP), AX
-	CMOVQLT AX, R8
-	MOVQ    R8, 24(SP)
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R13
 	MOVQ    $+256, AX
-	MOVQ    24(SP), R10
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	XORQ    AX, AX
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	LEAQ    (R8)(SI*1), AX
+	LEAQ    1(AX), R12
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	CMPQ    R13, R12
+	CMOVQLT R13, R12
+	MOVQ    $+256, AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	XORQ    AX, AX
+	MOVQ    R13, R9
+	CMPQ    AX, R9
+	CMOVQGT AX, R9
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	MOVQ    $+256, AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	MOVQ    184(SP), AX
+	LEAQ    1(AX), AX
+	MOVQ    AX, 392(SP)
+	MOVQ    392(SP), AX
+	MOVQ    AX, 168(SP)
+	MOVQ    16(SP), AX
+	CMPQ    AX, 168(SP)
+	MOVQ    16(SP), R8
+	MOVQ    168(SP), AX
+	CMOVQLT R8, AX
+	MOVQ    AX, 168(SP)
+	MOVQ    168(SP), AX
+	MOVLQSX (DI)(AX*4), R8
+	MOVQ    280(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R10
+	MOVQ    $+256, AX
 	CMPQ    AX, R10
 	CMOVQLT AX, R10
 	XORQ    AX, AX
-	MOVQ    624(SP), R9
-	CMPQ    AX, R9
-	CMOVQGT AX, R9
-	XORQ    R8, R8
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	MOVQ    $+256, R8
-	CMPQ    R8, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
+	LEAQ    1(AX), R8
+	XORQ    AX, AX
+	CMPQ    AX, R8
+	CMOVQGT AX, R8
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    1(AX), AX
+	LEAQ    2(AX), AX
 	MOVQ    AX, 384(SP)
 	MOVQ    384(SP), AX
 	MOVQ    AX, 160(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 160(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    160(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 160(SP)
 	MOVQ    160(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    2(AX), AX
+	LEAQ    3(AX), AX
 	MOVQ    AX, 376(SP)
 	MOVQ    376(SP), AX
 	MOVQ    AX, 152(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 152(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    152(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 152(SP)
 	MOVQ    152(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    3(AX), AX
+	LEAQ    4(AX), AX
 	MOVQ    AX, 368(SP)
 	MOVQ    368(SP), AX
 	MOVQ    AX, 144(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 144(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    144(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 144(SP)
 	MOVQ    144(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    4(AX), AX
+	LEAQ    5(AX), AX
 	MOVQ    AX, 360(SP)
 	MOVQ    360(SP), AX
 	MOVQ    AX, 136(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 136(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    136(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 136(SP)
 	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    5(AX), AX
+	LEAQ    6(AX), AX
 	MOVQ    AX, 352(SP)
 	MOVQ    352(SP), AX
 	MOVQ    AX, 128(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 128(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    128(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 128(SP)
 	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    6(AX), AX
+	LEAQ    7(AX), AX
 	MOVQ    AX, 344(SP)
 	MOVQ    344(SP), AX
 	MOVQ    AX, 120(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 120(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    120(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 120(SP)
 	MOVQ    120(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    7(AX), AX
+	LEAQ    8(AX), AX
 	MOVQ    AX, 336(SP)
 	MOVQ    336(SP), AX
 	MOVQ    AX, 112(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 112(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    112(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 112(SP)
 	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    8(AX), AX
+	LEAQ    9(AX), AX
 	MOVQ    AX, 328(SP)
 	MOVQ    328(SP), AX
 	MOVQ    AX, 104(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 104(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    104(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 104(SP)
 	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    9(AX), AX
+	LEAQ    10(AX), AX
 	MOVQ    AX, 320(SP)
 	MOVQ    320(SP), AX
 	MOVQ    AX, 96(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 96(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    96(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 96(SP)
 	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
 	MOVQ    184(SP), AX
-	LEAQ    10(AX), AX
+	LEAQ    11(AX), AX
 	MOVQ    AX, 312(SP)
 	MOVQ    312(SP), AX
 	MOVQ    AX, 88(SP)
-	MOVQ    32(SP), AX
+	MOVQ    16(SP), AX
 	CMPQ    AX, 88(SP)
-	MOVQ    32(SP), R8
+	MOVQ    16(SP), R8
 	MOVQ    88(SP), AX
 	CMOVQLT R8, AX
 	MOVQ    AX, 88(SP)
 	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), R8
+	MOVLQSX (DI)(AX*4), R8
 	MOVQ    280(SP), AX
 	IMUL3Q  $-256, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    1(R8), R10
 	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
+	CMPQ    AX, R10
+	CMOVQLT AX, R10
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R8
 	XORQ    AX, AX
 	CMPQ    AX, R8
 	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
-	MOVQ    184(SP), AX
-	LEAQ    11(AX), AX
-	MOVQ    AX, 304(SP)
-	MOVQ    304(SP), AX
-	MOVQ    AX, 80(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 80(SP)
-	MOVQ    32(SP), R8
-	MOVQ    80(SP), AX
+	CMPQ    R10, R8
+	CMOVQLT R10, R8
+	CMPQ    R8, R14
+	CMOVQLT R8, R14
+	CMPQ    R10, R9
+	CMOVQGT R10, R9
+	CMPQ    R8, R12
+	CMOVQGT R8, R12
+	CMPQ    R10, R13
+	CMOVQLT R10, R13
+	CMPQ    R12, R13
+	CMOVQGT R12, R13
+	MOVQ    408(SP), AX
+	IMUL3Q  $+3, AX, R10
+	MOVQ    R10, 656(SP)
+	MOVQ    656(SP), AX
+	CMPQ    424(SP), AX
+	MOVQ    424(SP), R8
+	MOVQ    656(SP), AX
 	CMOVQLT R8, AX
-	MOVQ    AX, 80(SP)
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    280(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
-	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 624(SP)
-	MOVQ    624(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 624(SP)
-	MOVQ    624(SP), AX
-	CMPQ    24(SP), AX
-	MOVQ    24(SP), R8
-	MOVQ    624(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 624(SP)
-	MOVQ    400(SP), AX
-	IMUL3Q  $+3, AX, R11
-	MOVQ    R11, 632(SP)
-	MOVQ    632(SP), AX
-	CMPQ    416(SP), AX
-	MOVQ    416(SP), R8
-	MOVQ    632(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 632(SP)
-	LEAQ    1(R11), R8
-	CMPQ    416(SP), R8
-	MOVQ    416(SP), AX
+	MOVQ    AX, 656(SP)
+	LEAQ    1(R10), R8
+	CMPQ    424(SP), R8
+	MOVQ    424(SP), AX
 	CMOVQLT AX, R8
-	LEAQ    2(R11), R11
-	CMPQ    416(SP), R11
-	MOVQ    416(SP), AX
-	CMOVQLT AX, R11
-	MOVQ    R10, R14
-	SHRQ    $0x04, R14
+	LEAQ    2(R10), R10
+	CMPQ    424(SP), R10
+	MOVQ    424(SP), AX
+	CMOVQLT AX, R10
+	MOVQ    R14, (SP)
+	MOVQ    (SP), AX
+	SHRQ    $0x04, AX
+	MOVQ    AX, (SP)
 	LEAQ    15(R9), AX
+	MOVQ    AX, 24(SP)
+	MOVQ    24(SP), AX
+	SHRQ    $0x04, AX
+	MOVQ    AX, 24(SP)
+	MOVQ    64(SP), R11
+	IMULQ   400(SP), R11
+	IMUL3Q  $+1024, R11, R15
+	MOVQ    632(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 8(SP)
+	MOVQ    64(SP), AX
+	IMULQ   (SP), AX
+	IMUL3Q  $+64, AX, R15
+	MOVQ    8(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 304(SP)
+	IMUL3Q  $+16, R11, R15
+	MOVQ    432(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 32(SP)
+	MOVQ    496(SP), AX
+	MOVQ    AX, 648(SP)
+	MOVQ    648(SP), AX
+	IMULQ   400(SP), AX
+	MOVQ    AX, 648(SP)
+	MOVQ    648(SP), AX
+	IMUL3Q  $+16, AX, AX
+	MOVQ    AX, 8(SP)
+	MOVQ    32(SP), R15
+	MOVQ    8(SP), AX
+	LEAQ    (R15)(AX*1), AX
+	MOVQ    AX, 32(SP)
+	MOVQ    64(SP), AX
 	MOVQ    AX, 8(SP)
 	MOVQ    8(SP), AX
-	SHRQ    $0x04, AX
+	IMULQ   656(SP), AX
 	MOVQ    AX, 8(SP)
-	MOVQ    DI, R13
-	IMULQ   392(SP), R13
-	IMUL3Q  $+1024, R13, R12
-	MOVQ    504(SP), AX
-	LEAQ    (AX)(R12*1), AX
-	MOVQ    AX, (SP)
-	MOVQ    DI, 56(SP)
-	MOVQ    56(SP), AX
-	IMULQ   R14, AX
-	MOVQ    AX, 56(SP)
-	MOVQ    56(SP), AX
-	IMUL3Q  $+64, AX, R12
-	MOVQ    (SP), AX
-	LEAQ    (AX)(R12*1), AX
-	MOVQ    AX, 176(SP)
-	IMUL3Q  $+16, R13, R12
-	MOVQ    424(SP), AX
-	LEAQ    (AX)(R12*1), AX
-	MOVQ    AX, 16(SP)
-	MOVQ    488(SP), R12
-	IMULQ   392(SP), R12
-	IMUL3Q  $+16, R12, AX
-	MOVQ    AX, (SP)
-	MOVQ    16(SP), R15
-	MOVQ    (SP), AX
-	LEAQ    (R15)(AX*1), AX
-	MOVQ    AX, 16(SP)
-	MOVQ    DI, (SP)
-	MOVQ    (SP), AX
-	IMULQ   632(SP), AX
-	MOVQ    AX, (SP)
-	MOVQ    (SP), AX
+	MOVQ    8(SP), AX
 	IMUL3Q  $+16, AX, R15
-	MOVQ    16(SP), AX
+	MOVQ    32(SP), AX
 	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 48(SP)
-	IMUL3Q  $+16, R13, R15
-	MOVQ    424(SP), AX
+	MOVQ    AX, 56(SP)
+	IMUL3Q  $+16, R11, R15
+	MOVQ    432(SP), AX
 	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, (SP)
-	IMUL3Q  $+16, R12, R15
-	MOVQ    (SP), AX
+	MOVQ    AX, 8(SP)
+	MOVQ    648(SP), AX
+	IMUL3Q  $+16, AX, R15
+	MOVQ    8(SP), AX
 	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, (SP)
-	MOVQ    DI, AX
+	MOVQ    AX, 8(SP)
+	MOVQ    64(SP), AX
 	IMULQ   R8, AX
 	IMUL3Q  $+16, AX, R8
-	MOVQ    (SP), AX
+	MOVQ    8(SP), AX
 	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 40(SP)
-	IMUL3Q  $+16, R13, R8
-	MOVQ    424(SP), AX
+	MOVQ    AX, 48(SP)
+	IMUL3Q  $+16, R11, R8
+	MOVQ    432(SP), AX
 	LEAQ    (AX)(R8*1), R8
-	IMUL3Q  $+16, R12, AX
+	MOVQ    648(SP), AX
+	IMUL3Q  $+16, AX, AX
 	LEAQ    (R8)(AX*1), R8
-	MOVQ    DI, AX
-	IMULQ   R11, AX
+	MOVQ    64(SP), AX
+	IMULQ   R10, AX
 	IMUL3Q  $+16, AX, AX
 	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, 16(SP)
-	IMUL3Q  $+64, R14, AX
-	LEAQ    (DX)(AX*1), R12
+	MOVQ    AX, 32(SP)
+	MOVQ    (SP), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (BX)(AX*1), R10
 	MOVQ    280(SP), AX
-	IMUL3Q  $-256, AX, R13
-	MOVQ    456(SP), R8
+	IMUL3Q  $-256, AX, R11
+	MOVQ    464(SP), R8
 	IMULQ   280(SP), R8
-	MOVQ    608(SP), AX
+	MOVQ    624(SP), AX
 	LEAQ    (AX)(R8*8), R8
-	MOVQ    448(SP), AX
-	IMULQ   392(SP), AX
+	MOVQ    456(SP), AX
+	IMULQ   400(SP), AX
 	LEAQ    (R8)(AX*8), R8
-	MOVQ    400(SP), AX
+	MOVQ    408(SP), AX
 	IMUL3Q  $+96, AX, AX
 	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, 64(SP)
-	MOVQ    56(SP), AX
-	IMUL3Q  $-64, AX, R8
-	MOVQ    440(SP), AX
+	MOVQ    AX, 40(SP)
+	MOVQ    DX, AX
+	IMULQ   400(SP), AX
+	IMUL3Q  $+16384, AX, R8
+	MOVQ    616(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 296(SP)
-	MOVQ    DI, AX
-	IMULQ   24(SP), AX
-	IMUL3Q  $+4, AX, AX
+	MOVQ    DX, AX
+	IMULQ   R12, AX
+	IMUL3Q  $+64, AX, AX
 	MOVQ    AX, 288(SP)
-	MOVQ    480(SP), R8
+	MOVQ    488(SP), R8
 	IMULQ   280(SP), R8
-	MOVQ    600(SP), AX
+	MOVQ    608(SP), AX
 	LEAQ    (AX)(R8*4), R8
-	MOVQ    472(SP), AX
-	IMULQ   392(SP), AX
-	LEAQ    (R8)(AX*4), R8
-	MOVQ    DI, AX
+	MOVQ    480(SP), AX
 	IMULQ   400(SP), AX
+	LEAQ    (R8)(AX*4), R8
+	MOVQ    64(SP), AX
+	IMULQ   408(SP), AX
 	IMUL3Q  $+48, AX, AX
 	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, 72(SP)
-	MOVQ    72(SP), AX
-	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 80(SP)
+	MOVQ    600(SP), R8
+	MOVQ    80(SP), AX
+	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 272(SP)
 	MOVQ    592(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 264(SP)
 	MOVQ    584(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 256(SP)
 	MOVQ    576(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 248(SP)
 	MOVQ    568(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 240(SP)
 	MOVQ    560(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 232(SP)
 	MOVQ    552(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 224(SP)
 	MOVQ    544(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 216(SP)
 	MOVQ    536(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 208(SP)
 	MOVQ    528(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 200(SP)
 	MOVQ    520(SP), R8
-	MOVQ    72(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (AX)(R8*1), AX
 	MOVQ    AX, 192(SP)
-	CMPQ    R10, R9
+	CMPQ    R14, R9
 	JGE     else1
 	MOVQ    280(SP), R8
-	MOVQ    616(SP), AX
-	MOVLQSX (AX)(R8*4), R8
-	MOVQ    496(SP), AX
-	IMULQ   R8, AX
+	MOVQ    640(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ    AX, 72(SP)
+	MOVQ    504(SP), AX
+	IMULQ   72(SP), AX
 	IMUL3Q  $+1024, AX, R8
-	MOVQ    176(SP), AX
+	MOVQ    304(SP), AX
 	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 176(SP)
-	MOVQ    176(SP), AX
-	MOVQ    AX, (SP)
-	CMPQ    R14, 8(SP)
+	MOVQ    AX, 8(SP)
+	MOVQ    (SP), AX
+	CMPQ    AX, 24(SP)
 	JGE     end4
 
 loop3:
-	VPXORD Z27, Z27, Z27
 	VPXORD Z26, Z26, Z26
 	VPXORD Z25, Z25, Z25
 	VPXORD Z24, Z24, Z24
@@ -849,159 +814,129 @@ loop3:
 	VPXORD Z20, Z20, Z20
 	VPXORD Z19, Z19, Z19
 	VPXORD Z18, Z18, Z18
+	VPXORD Z17, Z17, Z17
 	VPXORD Z2, Z2, Z2
 	VPXORD Z0, Z0, Z0
-	MOVQ   (SP), R11
-	MOVQ   48(SP), R10
-	MOVQ   40(SP), R9
-	MOVQ   16(SP), R8
+	MOVQ   8(SP), R15
+	MOVQ   56(SP), R14
+	MOVQ   48(SP), R9
+	MOVQ   32(SP), R8
 	XORQ   AX, AX
-	CMPQ   AX, DI
+	CMPQ   AX, 64(SP)
 	JGE    end6
 
 loop5:
-	VMOVUPS     (R11), Z28
-	VMULPS.BCST (R10), Z28, Z1
-	VADDPS      Z1, Z27, Z27
-	VMULPS.BCST 4(R10), Z28, Z1
+	VMOVUPS     (R15), Z27
+	VMULPS.BCST (R14), Z27, Z1
 	VADDPS      Z1, Z26, Z26
-	VMULPS.BCST 8(R10), Z28, Z1
+	VMULPS.BCST 4(R14), Z27, Z1
 	VADDPS      Z1, Z25, Z25
-	VMULPS.BCST 12(R10), Z28, Z1
+	VMULPS.BCST 8(R14), Z27, Z1
 	VADDPS      Z1, Z24, Z24
-	VMULPS.BCST (R9), Z28, Z1
+	VMULPS.BCST 12(R14), Z27, Z1
 	VADDPS      Z1, Z23, Z23
-	VMULPS.BCST 4(R9), Z28, Z1
+	VMULPS.BCST (R9), Z27, Z1
 	VADDPS      Z1, Z22, Z22
-	VMULPS.BCST 8(R9), Z28, Z1
+	VMULPS.BCST 4(R9), Z27, Z1
 	VADDPS      Z1, Z21, Z21
-	VMULPS.BCST 12(R9), Z28, Z1
+	VMULPS.BCST 8(R9), Z27, Z1
 	VADDPS      Z1, Z20, Z20
-	VMULPS.BCST (R8), Z28, Z1
+	VMULPS.BCST 12(R9), Z27, Z1
 	VADDPS      Z1, Z19, Z19
-	VMULPS.BCST 4(R8), Z28, Z1
+	VMULPS.BCST (R8), Z27, Z1
 	VADDPS      Z1, Z18, Z18
-	VMULPS.BCST 8(R8), Z28, Z1
+	VMULPS.BCST 4(R8), Z27, Z1
+	VADDPS      Z1, Z17, Z17
+	VMULPS.BCST 8(R8), Z27, Z1
 	VADDPS      Z1, Z2, Z2
-	VMULPS.BCST 12(R8), Z28, Z1
+	VMULPS.BCST 12(R8), Z27, Z1
 	VADDPS      Z1, Z0, Z0
-	ADDQ        $+64, R11
-	ADDQ        $+16, R10
+	ADDQ        $+64, R15
+	ADDQ        $+16, R14
 	ADDQ        $+16, R9
 	ADDQ        $+16, R8
 	ADDQ        $+1, AX
-	CMPQ        AX, DI
+	CMPQ        AX, 64(SP)
 	JLT         loop5
 
 end6:
-	VMOVUPS Z27, (R12)
-	VMOVUPS Z26, 1024(R12)
-	VMOVUPS Z25, 2048(R12)
-	VMOVUPS Z24, 3072(R12)
-	VMOVUPS Z23, 4096(R12)
-	VMOVUPS Z22, 5120(R12)
-	VMOVUPS Z21, 6144(R12)
-	VMOVUPS Z20, 7168(R12)
-	VMOVUPS Z19, 8192(R12)
-	VMOVUPS Z18, 9216(R12)
-	VMOVUPS Z2, 10240(R12)
-	VMOVUPS Z0, 11264(R12)
+	VMOVUPS Z26, (R10)
+	VMOVUPS Z25, 1024(R10)
+	VMOVUPS Z24, 2048(R10)
+	VMOVUPS Z23, 3072(R10)
+	VMOVUPS Z22, 4096(R10)
+	VMOVUPS Z21, 5120(R10)
+	VMOVUPS Z20, 6144(R10)
+	VMOVUPS Z19, 7168(R10)
+	VMOVUPS Z18, 8192(R10)
+	VMOVUPS Z17, 9216(R10)
+	VMOVUPS Z2, 10240(R10)
+	VMOVUPS Z0, 11264(R10)
+	MOVQ    8(SP), AX
+	ADDQ    416(SP), AX
+	MOVQ    AX, 8(SP)
+	ADDQ    $+64, R10
+	ADDQ    $+1, (SP)
 	MOVQ    (SP), AX
-	ADDQ    408(SP), AX
-	MOVQ    AX, (SP)
-	ADDQ    $+64, R12
-	ADDQ    $+1, R14
-	CMPQ    R14, 8(SP)
+	CMPQ    AX, 24(SP)
 	JLT     loop3
 
 end4:
 	MOVQ 184(SP), AX
-	MOVQ AX, 56(SP)
-	MOVQ DX, R9
-	XORQ AX, AX
-	MOVQ AX, 48(SP)
+	MOVQ AX, (SP)
+	MOVQ BX, R10
+	XORQ R9, R9
 
 loop7:
-	MOVQ         56(SP), R8
-	CMPQ         32(SP), R8
-	MOVQ         32(SP), AX
+	MOVQ         (SP), R8
+	CMPQ         16(SP), R8
+	MOVQ         16(SP), AX
 	CMOVQLT      AX, R8
-	MOVLQSX      (SI)(R8*4), AX
-	LEAQ         (R13)(AX*1), R8
-	LEAQ         1(R8), R11
+	MOVLQSX      (DI)(R8*4), AX
+	LEAQ         (R11)(AX*1), R8
+	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R11
-	CMOVQLT      AX, R11
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, 40(SP)
-	XORQ         R8, R8
-	CMPQ         R8, 40(SP)
-	MOVQ         40(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 40(SP)
-	CMPQ         R11, 40(SP)
-	MOVQ         40(SP), AX
-	CMOVQLT      R11, AX
-	MOVQ         AX, 40(SP)
-	MOVQ         40(SP), R10
-	SHRQ         $0x05, R10
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+0(SB), Z0
-	IMUL3Q       $+32, R10, R14
-	MOVQ         40(SP), AX
-	IMUL3Q       $-1, AX, R8
-	IMUL3Q       $+32, R10, AX
-	LEAQ         (R8)(AX*1), R12
-	MOVQ         R12, 16(SP)
-	IMUL3Q       $-32, R10, AX
-	LEAQ         (R11)(AX*1), R10
-	MOVQ         R10, 8(SP)
-	MOVQ         R14, R15
-	CMPQ         R15, R11
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(SI*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	VPBROADCASTD R8, Z0
+	VPSUBD       Z0, Z1, Z20
+	MOVQ         R15, AX
+	SUBQ         R8, AX
+	VPBROADCASTD AX, Z19
+	MOVQ         R8, AX
+	SHRQ         $0x05, AX
+	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+64(SB), Z0
+	IMUL3Q       $+32, AX, R14
+	MOVQ         R14, AX
+	CMPQ         AX, R15
 	JGE          end10
 
 loop9:
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+64(SB), Z2
-	MOVQ         16(SP), AX
-	LEAQ         1(AX), R8
-	MOVQ         $+2147483647, (SP)
-	CMPQ         R8, (SP)
-	MOVQ         (SP), AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, (SP)
-	CMPQ         R8, (SP)
-	MOVQ         (SP), AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z2
-	MOVQ         8(SP), R8
-	MOVQ         $+2147483647, (SP)
-	CMPQ         R8, (SP)
-	MOVQ         (SP), AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, (SP)
-	CMPQ         R8, (SP)
-	MOVQ         (SP), AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K1
-	VMOVUPS.Z    (R9)(R15*4), K1, Z1
-	VPBLENDMD    Z1, Z17, K1, Z1
+	VPBROADCASTD AX, Z1
+	VPADDD       Z1, Z20, Z1
+	VPADDD       Z16, Z1, Z1
+	VPCMPUD      $0x01, Z19, Z1, K1
+	VMOVUPS.Z    (R10)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z15, K1, Z1
 	VCMPPS       $0x11, Z1, Z0, K1
 	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+16, 16(SP)
-	ADDQ         $-16, 8(SP)
-	ADDQ         $+16, R15
-	CMPQ         R15, R11
+	ADDQ         $+16, AX
+	CMPQ         AX, R15
 	JLT          loop9
 
 end10:
-	VMAXPS     attention_f32__r12__avx512vnni_data<>+192(SB), Z0, Z1
+	VMAXPS     attention_f32__r12__avx512vnni_data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -1009,49 +944,28 @@ end10:
 	VPSHUFD    $0x4e, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z18
-	VPXORD     Z19, Z19, Z19
+	VMAXPS     Z0, Z1, Z17
+	VPXORD     Z18, Z18, Z18
 	VPXORD     Z0, Z0, Z0
-	CMPQ       R14, R11
+	CMPQ       R14, R15
 	JGE        end12
 
 loop11:
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+64(SB), Z2
-	LEAQ         1(R12), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z2
-	MOVQ         R10, R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K3
-	VMOVUPS.Z    (R9)(R14*4), K3, Z1
-	VSUBPS       Z18, Z1, Z20
-	VCMPPS       $0x11, Z16, Z20, K2
-	VCMPPS       $0x11, Z20, Z15, K1
-	VPBLENDMD    Z15, Z20, K1, Z2
-	VMULPS       Z14, Z2, Z1
-	VADDPS       Z13, Z1, Z21
-	VSUBPS       Z13, Z21, Z22
-	VMULPS       Z12, Z22, Z1
+	VPBROADCASTD R14, Z1
+	VPADDD       Z1, Z20, Z21
+	VPADDD       Z16, Z21, Z1
+	VPCMPUD      $0x01, Z19, Z1, K2
+	VMOVUPS.Z    (R10)(R14*4), K2, Z1
+	VSUBPS       Z17, Z1, Z2
+	VCMPPS       $0x11, Z14, Z2, K1
+	VMULPS       Z13, Z2, Z1
+	VADDPS       Z12, Z1, Z22
+	VSUBPS       Z12, Z22, Z23
+	VMULPS       Z11, Z23, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z11, Z22, Z1
+	VMULPS       Z10, Z23, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
+	VMULPS       Z2, Z9, Z1
 	VADDPS       Z8, Z1, Z1
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z7, Z1, Z1
@@ -1060,51 +974,28 @@ loop11:
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z5, Z1, Z1
 	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
-	VPSLLD       $0x17, Z21, Z1
+	VADDPS       Z4, Z1, Z1
+	VMULPS       Z2, Z1, Z1
+	VADDPS       Z4, Z1, Z2
+	VPSLLD       $0x17, Z22, Z1
 	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z20, K1
-	VPBLENDMD    Z3, Z1, K1, Z1
-	VPBLENDMD    Z3, Z1, K2, Z1
-	VMOVUPS      Z1, K3, (R9)(R14*4)
-	VPBLENDMD    Z1, Z3, K3, Z1
-	VADDPS       Z1, Z19, Z19
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+64(SB), Z2
-	LEAQ         17(R12), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z2
-	LEAQ         -16(R10), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K3
-	VMOVUPS.Z    64(R9)(R14*4), K3, Z1
-	VSUBPS       Z18, Z1, Z20
-	VCMPPS       $0x11, Z16, Z20, K2
-	VCMPPS       $0x11, Z20, Z15, K1
-	VPBLENDMD    Z15, Z20, K1, Z2
-	VMULPS       Z14, Z2, Z1
-	VADDPS       Z13, Z1, Z21
-	VSUBPS       Z13, Z21, Z22
-	VMULPS       Z12, Z22, Z1
-	VSUBPS       Z1, Z2, Z2
+	VPBLENDMD    Z16, Z1, K1, Z1
+	VMOVUPS      Z1, K2, (R10)(R14*4)
+	VPBLENDMD    Z1, Z16, K2, Z1
+	VADDPS       Z1, Z18, Z18
+	VPADDD       Z3, Z21, Z1
+	VPCMPUD      $0x01, Z19, Z1, K2
+	VMOVUPS.Z    64(R10)(R14*4), K2, Z1
+	VSUBPS       Z17, Z1, Z2
+	VCMPPS       $0x11, Z14, Z2, K1
+	VMULPS       Z13, Z2, Z1
+	VADDPS       Z12, Z1, Z21
+	VSUBPS       Z12, Z21, Z22
 	VMULPS       Z11, Z22, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
+	VMULPS       Z10, Z22, Z1
+	VSUBPS       Z1, Z2, Z2
+	VMULPS       Z2, Z9, Z1
 	VADDPS       Z8, Z1, Z1
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z7, Z1, Z1
@@ -1113,23 +1004,21 @@ loop11:
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z5, Z1, Z1
 	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
+	VADDPS       Z4, Z1, Z1
+	VMULPS       Z2, Z1, Z1
+	VADDPS       Z4, Z1, Z2
 	VPSLLD       $0x17, Z21, Z1
 	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z20, K1
-	VPBLENDMD    Z3, Z1, K1, Z1
-	VPBLENDMD    Z3, Z1, K2, Z1
-	VMOVUPS      Z1, K3, 64(R9)(R14*4)
-	VPBLENDMD    Z1, Z3, K3, Z1
+	VPBLENDMD    Z16, Z1, K1, Z1
+	VMOVUPS      Z1, K2, 64(R10)(R14*4)
+	VPBLENDMD    Z1, Z16, K2, Z1
 	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, R12
-	ADDQ         $-32, R10
 	ADDQ         $+32, R14
-	CMPQ         R14, R11
+	CMPQ         R14, R15
 	JLT          loop11
 
 end12:
-	VADDPS     Z0, Z19, Z1
+	VADDPS     Z0, Z18, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VADDPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -1138,46 +1027,48 @@ end12:
 	VADDPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VADDPS     Z0, Z1, Z0
-	MOVQ       56(SP), AX
-	CMPQ       AX, 32(SP)
+	MOVQ       (SP), AX
+	CMPQ       AX, 16(SP)
 	SETLE      AL
-	MOVBLZX    AL, R10
-	CMPQ       40(SP), R11
+	MOVBLZX    AL, R14
+	CMPQ       R8, R15
 	SETLT      AL
 	MOVBLZX    AL, R8
-	MOVL       R10, AX
+	MOVL       R14, AX
 	ANDL       R8, AX
 	TESTL      AX, AX
 	JEQ        else13
-	MOVQ       64(SP), R8
-	MOVQ       48(SP), AX
-	VMOVD      X18, (R8)(AX*8)
-	MOVQ       64(SP), R8
-	MOVQ       48(SP), AX
-	VMOVD      X0, 4(R8)(AX*8)
+	MOVQ       40(SP), AX
+	VMOVD      X17, (AX)(R9*8)
+	MOVQ       40(SP), AX
+	VMOVD      X0, 4(AX)(R9*8)
 
 else13:
-	ADDQ $+1, 56(SP)
-	ADDQ $+1024, R9
-	ADDQ $+1, 48(SP)
-	CMPQ 48(SP), $+12
+	ADDQ $+1, (SP)
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, $+12
 	JLT  loop7
 
 end8:
-	MOVQ 296(SP), R8
-	MOVQ 176(SP), AX
-	LEAQ (AX)(R8*1), R12
-	MOVQ 288(SP), AX
-	LEAQ (R12)(AX*1), R11
-	MOVQ DI, R10
-	XORQ R9, R9
-	CMPQ R9, DI
-	JGE  end16
+	MOVQ   448(SP), AX
+	IMULQ  72(SP), AX
+	IMUL3Q $+16384, AX, R8
+	MOVQ   296(SP), AX
+	LEAQ   (AX)(R8*1), R10
+	MOVQ   288(SP), AX
+	LEAQ   (R10)(AX*1), AX
+	MOVQ   AX, 8(SP)
+	MOVQ   64(SP), AX
+	MOVQ   AX, (SP)
+	XORQ   R9, R9
+	CMPQ   R9, 64(SP)
+	JGE    end16
 
 loop15:
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    176(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1185,37 +1076,38 @@ loop15:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z28, Z28, Z28
-	MOVQ    DI, AX
+	VPXORD  Z27, Z27, Z27
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end18
 
 loop17:
-	VBROADCASTSS (DX)(R14*4), Z0
+	VBROADCASTSS (BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z28, Z28
+	VADDPS       Z0, Z27, Z27
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop17
 
 end18:
-	MOVQ    160(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    168(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1223,37 +1115,38 @@ end18:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z27, Z27, Z27
-	MOVQ    DI, AX
+	VPXORD  Z26, Z26, Z26
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end20
 
 loop19:
-	VBROADCASTSS 1024(DX)(R14*4), Z0
+	VBROADCASTSS 1024(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z27, Z27
+	VADDPS       Z0, Z26, Z26
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop19
 
 end20:
-	MOVQ    152(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    160(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1261,37 +1154,38 @@ end20:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z26, Z26, Z26
-	MOVQ    DI, AX
+	VPXORD  Z25, Z25, Z25
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end22
 
 loop21:
-	VBROADCASTSS 2048(DX)(R14*4), Z0
+	VBROADCASTSS 2048(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z26, Z26
+	VADDPS       Z0, Z25, Z25
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop21
 
 end22:
-	MOVQ    144(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    152(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1299,37 +1193,38 @@ end22:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z25, Z25, Z25
-	MOVQ    DI, AX
+	VPXORD  Z24, Z24, Z24
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end24
 
 loop23:
-	VBROADCASTSS 3072(DX)(R14*4), Z0
+	VBROADCASTSS 3072(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z25, Z25
+	VADDPS       Z0, Z24, Z24
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop23
 
 end24:
-	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    144(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1337,37 +1232,38 @@ end24:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z24, Z24, Z24
-	MOVQ    DI, AX
+	VPXORD  Z23, Z23, Z23
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end26
 
 loop25:
-	VBROADCASTSS 4096(DX)(R14*4), Z0
+	VBROADCASTSS 4096(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z24, Z24
+	VADDPS       Z0, Z23, Z23
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop25
 
 end26:
-	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    136(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1375,37 +1271,38 @@ end26:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z23, Z23, Z23
-	MOVQ    DI, AX
+	VPXORD  Z22, Z22, Z22
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end28
 
 loop27:
-	VBROADCASTSS 5120(DX)(R14*4), Z0
+	VBROADCASTSS 5120(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z23, Z23
+	VADDPS       Z0, Z22, Z22
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop27
 
 end28:
-	MOVQ    120(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    128(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1413,37 +1310,38 @@ end28:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z22, Z22, Z22
-	MOVQ    DI, AX
+	VPXORD  Z21, Z21, Z21
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end30
 
 loop29:
-	VBROADCASTSS 6144(DX)(R14*4), Z0
+	VBROADCASTSS 6144(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z22, Z22
+	VADDPS       Z0, Z21, Z21
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop29
 
 end30:
-	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    120(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1451,37 +1349,38 @@ end30:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z21, Z21, Z21
-	MOVQ    DI, AX
+	VPXORD  Z20, Z20, Z20
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end32
 
 loop31:
-	VBROADCASTSS 7168(DX)(R14*4), Z0
+	VBROADCASTSS 7168(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z21, Z21
+	VADDPS       Z0, Z20, Z20
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop31
 
 end32:
-	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    112(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1489,37 +1388,38 @@ end32:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z20, Z20, Z20
-	MOVQ    DI, AX
+	VPXORD  Z19, Z19, Z19
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end34
 
 loop33:
-	VBROADCASTSS 8192(DX)(R14*4), Z0
+	VBROADCASTSS 8192(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z20, Z20
+	VADDPS       Z0, Z19, Z19
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop33
 
 end34:
-	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    104(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1527,37 +1427,38 @@ end34:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z19, Z19, Z19
-	MOVQ    DI, AX
+	VPXORD  Z18, Z18, Z18
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end36
 
 loop35:
-	VBROADCASTSS 9216(DX)(R14*4), Z0
+	VBROADCASTSS 9216(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z19, Z19
+	VADDPS       Z0, Z18, Z18
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop35
 
 end36:
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    96(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1565,37 +1466,38 @@ end36:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z18, Z18, Z18
-	MOVQ    DI, AX
+	VPXORD  Z17, Z17, Z17
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end38
 
 loop37:
-	VBROADCASTSS 10240(DX)(R14*4), Z0
+	VBROADCASTSS 10240(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z18, Z18
+	VADDPS       Z0, Z17, Z17
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop37
 
 end38:
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    88(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1603,26 +1505,27 @@ end38:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z2, Z2, Z2
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end40
 
 loop39:
-	VBROADCASTSS 11264(DX)(R14*4), Z0
+	VBROADCASTSS 11264(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
 	VADDPS       Z0, Z2, Z2
 	ADDQ         CX, AX
@@ -1631,46 +1534,46 @@ loop39:
 	JLT          loop39
 
 end40:
-	MOVQ R11, R8
-	MOVQ 24(SP), AX
-	CMPQ AX, 624(SP)
+	MOVQ 8(SP), R8
+	MOVQ R12, AX
+	CMPQ AX, R13
 	JGE  end42
 
 loop41:
 	VMOVUPS     (R8), Z1
-	VMULPS.BCST (DX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z28, Z28
-	VMULPS.BCST 1024(DX)(AX*4), Z1, Z0
+	VMULPS.BCST (BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z27, Z27
-	VMULPS.BCST 2048(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 1024(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z26, Z26
-	VMULPS.BCST 3072(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 2048(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z25, Z25
-	VMULPS.BCST 4096(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 3072(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z24, Z24
-	VMULPS.BCST 5120(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 4096(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z23, Z23
-	VMULPS.BCST 6144(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 5120(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z22, Z22
-	VMULPS.BCST 7168(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 6144(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z21, Z21
-	VMULPS.BCST 8192(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 7168(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z20, Z20
-	VMULPS.BCST 9216(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 8192(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z19, Z19
-	VMULPS.BCST 10240(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 9216(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z18, Z18
-	VMULPS.BCST 11264(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 10240(BX)(AX*4), Z1, Z0
+	VADDPS      Z0, Z17, Z17
+	VMULPS.BCST 11264(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z2, Z2
 	ADDQ        CX, R8
 	ADDQ        $+1, AX
-	CMPQ        AX, 624(SP)
+	CMPQ        AX, R13
 	JLT         loop41
 
 end42:
-	MOVQ    168(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    176(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1678,36 +1581,37 @@ end42:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end44
 
 loop43:
-	VBROADCASTSS (DX)(R8*4), Z0
+	VBROADCASTSS (BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z28, Z28
+	VADDPS       Z0, Z27, Z27
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop43
 
 end44:
-	MOVQ    160(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    168(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1715,36 +1619,37 @@ end44:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end46
 
 loop45:
-	VBROADCASTSS 1024(DX)(R8*4), Z0
+	VBROADCASTSS 1024(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z27, Z27
+	VADDPS       Z0, Z26, Z26
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop45
 
 end46:
-	MOVQ    152(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    160(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1752,36 +1657,37 @@ end46:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end48
 
 loop47:
-	VBROADCASTSS 2048(DX)(R8*4), Z0
+	VBROADCASTSS 2048(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z26, Z26
+	VADDPS       Z0, Z25, Z25
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop47
 
 end48:
-	MOVQ    144(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    152(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1789,36 +1695,37 @@ end48:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end50
 
 loop49:
-	VBROADCASTSS 3072(DX)(R8*4), Z0
+	VBROADCASTSS 3072(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z25, Z25
+	VADDPS       Z0, Z24, Z24
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop49
 
 end50:
-	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    144(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1826,36 +1733,37 @@ end50:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end52
 
 loop51:
-	VBROADCASTSS 4096(DX)(R8*4), Z0
+	VBROADCASTSS 4096(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z24, Z24
+	VADDPS       Z0, Z23, Z23
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop51
 
 end52:
-	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    136(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1863,36 +1771,37 @@ end52:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end54
 
 loop53:
-	VBROADCASTSS 5120(DX)(R8*4), Z0
+	VBROADCASTSS 5120(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z23, Z23
+	VADDPS       Z0, Z22, Z22
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop53
 
 end54:
-	MOVQ    120(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    128(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1900,36 +1809,37 @@ end54:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end56
 
 loop55:
-	VBROADCASTSS 6144(DX)(R8*4), Z0
+	VBROADCASTSS 6144(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z22, Z22
+	VADDPS       Z0, Z21, Z21
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop55
 
 end56:
-	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    120(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1937,36 +1847,37 @@ end56:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end58
 
 loop57:
-	VBROADCASTSS 7168(DX)(R8*4), Z0
+	VBROADCASTSS 7168(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z21, Z21
+	VADDPS       Z0, Z20, Z20
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop57
 
 end58:
-	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    112(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1974,36 +1885,37 @@ end58:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end60
 
 loop59:
-	VBROADCASTSS 8192(DX)(R8*4), Z0
+	VBROADCASTSS 8192(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z20, Z20
+	VADDPS       Z0, Z19, Z19
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop59
 
 end60:
-	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    104(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -2011,36 +1923,37 @@ end60:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end62
 
 loop61:
-	VBROADCASTSS 9216(DX)(R8*4), Z0
+	VBROADCASTSS 9216(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z19, Z19
+	VADDPS       Z0, Z18, Z18
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop61
 
 end62:
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    96(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -2048,36 +1961,37 @@ end62:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end64
 
 loop63:
-	VBROADCASTSS 10240(DX)(R8*4), Z0
+	VBROADCASTSS 10240(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z18, Z18
+	VADDPS       Z0, Z17, Z17
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop63
 
 end64:
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    88(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -2085,25 +1999,26 @@ end64:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    624(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end66
 
 loop65:
-	VBROADCASTSS 11264(DX)(R8*4), Z0
+	VBROADCASTSS 11264(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
 	VADDPS       Z0, Z2, Z2
 	ADDQ         CX, AX
@@ -2112,9 +2027,9 @@ loop65:
 	JLT          loop65
 
 end66:
-	MOVQ         168(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         176(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2122,7 +2037,7 @@ end66:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
@@ -2130,7 +2045,7 @@ end66:
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
 	MOVQ         184(SP), AX
-	CMPQ         AX, 32(SP)
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2140,8 +2055,8 @@ end66:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else67
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2150,13 +2065,13 @@ end66:
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         72(SP), AX
-	VMOVUPS      Z28, K1, (AX)(R9*4)
+	MOVQ         80(SP), AX
+	VMOVUPS      Z27, K1, (AX)(R9*4)
 
 else67:
-	MOVQ         160(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         168(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2164,15 +2079,15 @@ else67:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         384(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         392(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2182,8 +2097,8 @@ else67:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else69
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2193,12 +2108,12 @@ else67:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         272(SP), AX
-	VMOVUPS      Z27, K1, (AX)(R9*4)
+	VMOVUPS      Z26, K1, (AX)(R9*4)
 
 else69:
-	MOVQ         152(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         160(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2206,15 +2121,15 @@ else69:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         376(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         384(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2224,8 +2139,8 @@ else69:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else71
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2235,12 +2150,12 @@ else69:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         264(SP), AX
-	VMOVUPS      Z26, K1, (AX)(R9*4)
+	VMOVUPS      Z25, K1, (AX)(R9*4)
 
 else71:
-	MOVQ         144(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         152(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2248,15 +2163,15 @@ else71:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         368(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         376(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2266,8 +2181,8 @@ else71:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else73
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2277,12 +2192,12 @@ else71:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         256(SP), AX
-	VMOVUPS      Z25, K1, (AX)(R9*4)
+	VMOVUPS      Z24, K1, (AX)(R9*4)
 
 else73:
-	MOVQ         136(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         144(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2290,15 +2205,15 @@ else73:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         360(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         368(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2308,8 +2223,8 @@ else73:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else75
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2319,12 +2234,12 @@ else73:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         248(SP), AX
-	VMOVUPS      Z24, K1, (AX)(R9*4)
+	VMOVUPS      Z23, K1, (AX)(R9*4)
 
 else75:
-	MOVQ         128(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         136(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2332,15 +2247,15 @@ else75:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         352(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         360(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2350,8 +2265,8 @@ else75:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else77
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2361,12 +2276,12 @@ else75:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         240(SP), AX
-	VMOVUPS      Z23, K1, (AX)(R9*4)
+	VMOVUPS      Z22, K1, (AX)(R9*4)
 
 else77:
-	MOVQ         120(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         128(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2374,15 +2289,15 @@ else77:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         344(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         352(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2392,8 +2307,8 @@ else77:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else79
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2403,12 +2318,12 @@ else77:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         232(SP), AX
-	VMOVUPS      Z22, K1, (AX)(R9*4)
+	VMOVUPS      Z21, K1, (AX)(R9*4)
 
 else79:
-	MOVQ         112(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         120(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2416,15 +2331,15 @@ else79:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         336(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         344(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2434,8 +2349,8 @@ else79:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else81
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2445,12 +2360,12 @@ else79:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         224(SP), AX
-	VMOVUPS      Z21, K1, (AX)(R9*4)
+	VMOVUPS      Z20, K1, (AX)(R9*4)
 
 else81:
-	MOVQ         104(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         112(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2458,15 +2373,15 @@ else81:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         328(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         336(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2476,8 +2391,8 @@ else81:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else83
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2487,12 +2402,12 @@ else81:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         216(SP), AX
-	VMOVUPS      Z20, K1, (AX)(R9*4)
+	VMOVUPS      Z19, K1, (AX)(R9*4)
 
 else83:
-	MOVQ         96(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         104(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2500,15 +2415,15 @@ else83:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         320(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         328(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2518,8 +2433,8 @@ else83:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else85
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2529,12 +2444,12 @@ else83:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         208(SP), AX
-	VMOVUPS      Z19, K1, (AX)(R9*4)
+	VMOVUPS      Z18, K1, (AX)(R9*4)
 
 else85:
-	MOVQ         88(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         96(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2542,15 +2457,15 @@ else85:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         312(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         320(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2560,8 +2475,8 @@ else85:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else87
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2571,12 +2486,12 @@ else85:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         200(SP), AX
-	VMOVUPS      Z18, K1, (AX)(R9*4)
+	VMOVUPS      Z17, K1, (AX)(R9*4)
 
 else87:
-	MOVQ         80(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         88(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -2584,15 +2499,15 @@ else87:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         304(SP), AX
-	CMPQ         AX, 32(SP)
+	MOVQ         312(SP), AX
+	CMPQ         AX, 16(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -2602,8 +2517,8 @@ else87:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else89
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -2616,34 +2531,34 @@ else87:
 	VMOVUPS      Z2, K1, (AX)(R9*4)
 
 else89:
-	ADDQ $+64, R11
-	ADDQ $-16, R10
+	ADDQ $+64, 8(SP)
+	ADDQ $-16, (SP)
 	ADDQ $+16, R9
-	CMPQ R9, DI
+	CMPQ R9, 64(SP)
 	JLT  loop15
 
 end16:
 else1:
-	MOVQ 432(SP), AX
+	MOVQ 440(SP), AX
 	DECQ AX
-	MOVQ AX, 432(SP)
+	MOVQ AX, 440(SP)
 	JEQ  done
-	MOVQ 400(SP), AX
+	MOVQ 408(SP), AX
 	INCQ AX
-	MOVQ AX, 400(SP)
-	MOVQ 400(SP), AX
+	MOVQ AX, 408(SP)
+	MOVQ 408(SP), AX
 	CMPQ AX, 512(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 400(SP)
-	MOVQ 392(SP), AX
+	MOVQ AX, 408(SP)
+	MOVQ 400(SP), AX
 	INCQ AX
-	MOVQ AX, 392(SP)
-	MOVQ 392(SP), AX
-	CMPQ AX, 464(SP)
+	MOVQ AX, 400(SP)
+	MOVQ 400(SP), AX
+	CMPQ AX, 472(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 392(SP)
+	MOVQ AX, 400(SP)
 	MOVQ 280(SP), AX
 	INCQ AX
 	MOVQ AX, 280(SP)
@@ -2653,42 +2568,33 @@ done:
 	VZEROUPPER
 	RET
 
-DATA attention_f32__r12__avx512vnni_data<>+0(SB)/4, $0xff800000
-DATA attention_f32__r12__avx512vnni_data<>+64(SB)/8, $0xffffffff00000000
-DATA attention_f32__r12__avx512vnni_data<>+72(SB)/8, $0xfffffffdfffffffe
-DATA attention_f32__r12__avx512vnni_data<>+80(SB)/8, $0xfffffffbfffffffc
-DATA attention_f32__r12__avx512vnni_data<>+88(SB)/8, $0xfffffff9fffffffa
-DATA attention_f32__r12__avx512vnni_data<>+96(SB)/8, $0xfffffff7fffffff8
-DATA attention_f32__r12__avx512vnni_data<>+104(SB)/8, $0xfffffff5fffffff6
-DATA attention_f32__r12__avx512vnni_data<>+112(SB)/8, $0xfffffff3fffffff4
-DATA attention_f32__r12__avx512vnni_data<>+120(SB)/8, $0xfffffff1fffffff2
-DATA attention_f32__r12__avx512vnni_data<>+128(SB)/8, $0x0000000100000000
-DATA attention_f32__r12__avx512vnni_data<>+136(SB)/8, $0x0000000300000002
-DATA attention_f32__r12__avx512vnni_data<>+144(SB)/8, $0x0000000500000004
-DATA attention_f32__r12__avx512vnni_data<>+152(SB)/8, $0x0000000700000006
-DATA attention_f32__r12__avx512vnni_data<>+160(SB)/8, $0x0000000900000008
-DATA attention_f32__r12__avx512vnni_data<>+168(SB)/8, $0x0000000b0000000a
-DATA attention_f32__r12__avx512vnni_data<>+176(SB)/8, $0x0000000d0000000c
-DATA attention_f32__r12__avx512vnni_data<>+184(SB)/8, $0x0000000f0000000e
-DATA attention_f32__r12__avx512vnni_data<>+192(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+200(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+208(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+216(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+224(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+232(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+240(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+248(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+256(SB)/4, $0xc2300000
-DATA attention_f32__r12__avx512vnni_data<>+260(SB)/4, $0x42ae0000
-DATA attention_f32__r12__avx512vnni_data<>+264(SB)/4, $0x3fb8aa3b
-DATA attention_f32__r12__avx512vnni_data<>+268(SB)/4, $0x4b40007f
-DATA attention_f32__r12__avx512vnni_data<>+272(SB)/4, $0x3f317200
-DATA attention_f32__r12__avx512vnni_data<>+276(SB)/4, $0x35bfbe8e
-DATA attention_f32__r12__avx512vnni_data<>+280(SB)/4, $0x3ab58f09
-DATA attention_f32__r12__avx512vnni_data<>+284(SB)/4, $0x3c092f9d
-DATA attention_f32__r12__avx512vnni_data<>+288(SB)/4, $0x3d2aacd0
-DATA attention_f32__r12__avx512vnni_data<>+292(SB)/4, $0x3e2aaa32
-DATA attention_f32__r12__avx512vnni_data<>+296(SB)/4, $0x3efffffd
-DATA attention_f32__r12__avx512vnni_data<>+300(SB)/4, $0x3f800000
-DATA attention_f32__r12__avx512vnni_data<>+304(SB)/4, $0xc2ae0000
-GLOBL attention_f32__r12__avx512vnni_data<>(SB), RODATA|NOPTR, $308
+DATA attention_f32__r12__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
+DATA attention_f32__r12__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
+DATA attention_f32__r12__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
+DATA attention_f32__r12__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
+DATA attention_f32__r12__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
+DATA attention_f32__r12__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
+DATA attention_f32__r12__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
+DATA attention_f32__r12__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
+DATA attention_f32__r12__avx512vnni_data<>+64(SB)/4, $0xff800000
+DATA attention_f32__r12__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
+DATA attention_f32__r12__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
+DATA attention_f32__r12__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
+DATA attention_f32__r12__avx512vnni_data<>+152(SB)/8, $0xff800000ff800000
+DATA attention_f32__r12__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
+DATA attention_f32__r12__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
+DATA attention_f32__r12__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
+DATA attention_f32__r12__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
+DATA attention_f32__r12__avx512vnni_data<>+192(SB)/4, $0xc2300000
+DATA attention_f32__r12__avx512vnni_data<>+196(SB)/4, $0x3fb8aa3b
+DATA attention_f32__r12__avx512vnni_data<>+200(SB)/4, $0x4b40007f
+DATA attention_f32__r12__avx512vnni_data<>+204(SB)/4, $0x3f317200
+DATA attention_f32__r12__avx512vnni_data<>+208(SB)/4, $0x35bfbe8e
+DATA attention_f32__r12__avx512vnni_data<>+212(SB)/4, $0x3ab58f09
+DATA attention_f32__r12__avx512vnni_data<>+216(SB)/4, $0x3c092f9d
+DATA attention_f32__r12__avx512vnni_data<>+220(SB)/4, $0x3d2aacd0
+DATA attention_f32__r12__avx512vnni_data<>+224(SB)/4, $0x3e2aaa32
+DATA attention_f32__r12__avx512vnni_data<>+228(SB)/4, $0x3efffffd
+DATA attention_f32__r12__avx512vnni_data<>+232(SB)/4, $0x3f800000
+DATA attention_f32__r12__avx512vnni_data<>+236(SB)/4, $0x00000010
+GLOBL attention_f32__r12__avx512vnni_data<>(SB), RODATA|NOPTR, $240

@@ -6,356 +6,326 @@
 
 // func attention_f32__r1__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f32__r1__avx512vnni(SB), NOSPLIT, $280-24
-	MOVQ         lo+8(FP), DX
+TEXT ·attention_f32__r1__avx512vnni(SB), NOSPLIT, $256-24
+	MOVQ         lo+8(FP), CX
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 160(SP)
-	SUBQ         DX, 160(SP)
+	MOVQ         AX, 128(SP)
+	SUBQ         CX, 128(SP)
 	JLE          done
-	MOVQ         a+0(FP), CX
-	MOVQ         96(CX), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         176(SP), AX
+	MOVQ         a+0(FP), R8
+	MOVQ         96(R8), AX
+	MOVQ         AX, 144(SP)
+	MOVQ         144(SP), AX
 	LEAQ         3(AX), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         200(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 200(SP)
-	MOVQ         DX, AX
-	XORQ         DX, DX
-	MOVQ         200(SP), BX
-	DIVQ         BX
-	MOVQ         AX, BX
-	MOVQ         DX, 104(SP)
-	MOVQ         104(CX), SI
-	LEAQ         (SI), AX
-	MOVQ         AX, 192(SP)
-	MOVQ         192(SP), AX
-	SHRQ         $0x00, AX
-	MOVQ         AX, 192(SP)
-	MOVQ         BX, AX
-	XORQ         DX, DX
-	MOVQ         192(SP), BX
-	DIVQ         BX
-	MOVQ         AX, 120(SP)
-	MOVQ         DX, 96(SP)
-	MOVQ         120(CX), AX
-	MOVQ         AX, (SP)
-	MOVQ         128(CX), DX
-	MOVQ         176(SP), AX
-	LEAQ         -1(AX), AX
-	MOVQ         AX, 24(SP)
-	MOVQ         32(CX), AX
-	MOVQ         AX, 48(SP)
-	IMUL3Q       $-1, DX, AX
-	MOVQ         AX, 32(SP)
-	MOVQ         24(CX), AX
-	MOVQ         AX, 272(SP)
-	MOVQ         24(SP), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         152(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 152(SP)
-	MOVQ         8(CX), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         (CX), AX
-	MOVQ         AX, 264(SP)
-	MOVQ         (SP), AX
-	MOVQ         AX, 232(SP)
-	MOVQ         232(SP), AX
-	IMULQ        152(SP), AX
-	MOVQ         AX, 232(SP)
-	MOVQ         SI, 224(SP)
-	MOVQ         224(SP), AX
-	IMULQ        (SP), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         (SP), AX
-	IMUL3Q       $+64, AX, AX
-	MOVQ         AX, 112(SP)
-	MOVQ         208(CX), BX
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+0(SB), Z17
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+256(SB), Z16
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+260(SB), Z15
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+264(SB), Z14
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+268(SB), Z13
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+272(SB), Z12
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+276(SB), Z11
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+280(SB), Z10
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+284(SB), Z9
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+288(SB), Z8
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+292(SB), Z7
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+296(SB), Z6
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+300(SB), Z5
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+304(SB), Z4
-	VPXORD       Z3, Z3, Z3
-	MOVQ         48(CX), AX
-	MOVQ         AX, 256(SP)
-	MOVQ         176(SP), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         184(SP), AX
-	IMULQ        SI, AX
-	MOVQ         AX, 184(SP)
-	MOVQ         16(CX), AX
 	MOVQ         AX, 168(SP)
 	MOVQ         168(SP), AX
-	SUBQ         240(SP), AX
+	SHRQ         $0x02, AX
 	MOVQ         AX, 168(SP)
-	MOVQ         (SP), AX
-	IMUL3Q       $+4, AX, DX
-	MOVQ         40(CX), AX
+	MOVQ         CX, AX
+	XORQ         DX, DX
+	MOVQ         168(SP), CX
+	DIVQ         CX
+	MOVQ         AX, CX
+	MOVQ         DX, 80(SP)
+	MOVQ         104(R8), AX
+	MOVQ         AX, 136(SP)
+	MOVQ         136(SP), AX
+	LEAQ         (AX), AX
+	MOVQ         AX, 160(SP)
+	MOVQ         160(SP), AX
+	SHRQ         $0x00, AX
+	MOVQ         AX, 160(SP)
+	MOVQ         CX, AX
+	XORQ         DX, DX
+	MOVQ         160(SP), CX
+	DIVQ         CX
+	MOVQ         AX, 96(SP)
+	MOVQ         DX, 72(SP)
+	MOVQ         120(R8), DI
+	MOVQ         128(R8), CX
+	MOVQ         144(SP), AX
+	LEAQ         -1(AX), SI
+	MOVQ         32(R8), AX
+	MOVQ         AX, (SP)
+	IMUL3Q       $-1, CX, BX
+	MOVQ         24(R8), AX
 	MOVQ         AX, 248(SP)
+	MOVQ         SI, 120(SP)
+	MOVQ         120(SP), AX
+	SHRQ         $0x02, AX
+	MOVQ         AX, 120(SP)
+	MOVQ         8(R8), AX
+	MOVQ         AX, 240(SP)
+	MOVQ         (R8), AX
+	MOVQ         AX, 232(SP)
+	MOVQ         DI, 200(SP)
+	MOVQ         200(SP), AX
+	IMULQ        120(SP), AX
+	MOVQ         AX, 200(SP)
+	MOVQ         136(SP), AX
+	MOVQ         AX, 192(SP)
+	MOVQ         192(SP), AX
+	IMULQ        DI, AX
+	MOVQ         AX, 192(SP)
+	IMUL3Q       $+64, DI, AX
+	MOVQ         AX, 88(SP)
+	MOVQ         208(R8), DX
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+64(SB), Z15
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+192(SB), Z14
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+196(SB), Z13
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+200(SB), Z12
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+204(SB), Z11
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+208(SB), Z10
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+212(SB), Z9
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+216(SB), Z8
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+220(SB), Z7
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+224(SB), Z6
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+228(SB), Z5
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+232(SB), Z4
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+236(SB), Z3
+	MOVQ         48(R8), AX
+	MOVQ         AX, 224(SP)
+	MOVQ         144(SP), AX
+	MOVQ         AX, 152(SP)
+	MOVQ         152(SP), AX
+	IMULQ        136(SP), AX
+	MOVQ         AX, 152(SP)
+	LEAQ         15(DI), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         56(SP), AX
+	SHRQ         $0x04, AX
+	MOVQ         AX, 56(SP)
+	MOVQ         16(R8), AX
+	MOVQ         AX, 216(SP)
+	MOVQ         136(SP), AX
+	IMULQ        56(SP), AX
+	MOVQ         AX, 136(SP)
+	MOVQ         56(SP), AX
+	IMUL3Q       $+64, AX, CX
+	MOVQ         40(R8), AX
+	MOVQ         AX, 208(SP)
+	MOVQ         152(SP), AX
+	MOVQ         AX, 184(SP)
 	MOVQ         184(SP), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         216(SP), AX
-	IMULQ        (SP), AX
-	MOVQ         AX, 216(SP)
+	IMULQ        DI, AX
+	MOVQ         AX, 184(SP)
+	MOVQ         144(SP), AX
+	MOVQ         AX, 176(SP)
 	MOVQ         176(SP), AX
-	MOVQ         AX, 208(SP)
-	MOVQ         208(SP), AX
-	IMULQ        (SP), AX
-	MOVQ         AX, 208(SP)
+	IMULQ        DI, AX
+	MOVQ         AX, 176(SP)
 
 tile:
-	MOVQ    104(SP), AX
+	MOVQ    80(SP), AX
 	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 88(SP)
-	MOVQ    88(SP), AX
 	MOVQ    AX, 64(SP)
-	MOVQ    24(SP), AX
-	CMPQ    AX, 64(SP)
-	MOVQ    24(SP), CX
 	MOVQ    64(SP), AX
-	CMOVQLT CX, AX
-	MOVQ    AX, 64(SP)
-	MOVQ    48(SP), CX
-	MOVQ    64(SP), AX
-	MOVLQSX (CX)(AX*4), CX
-	MOVQ    120(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (CX)(AX*1), CX
-	LEAQ    1(CX), R10
-	MOVQ    $+256, AX
-	CMPQ    AX, R10
-	CMOVQLT AX, R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
+	MOVQ    AX, 32(SP)
+	CMPQ    SI, 32(SP)
 	MOVQ    32(SP), AX
-	LEAQ    (CX)(AX*1), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 16(SP)
-	XORQ    CX, CX
-	CMPQ    CX, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQGT CX, AX
-	MOVQ    AX, 16(SP)
-	CMPQ    R10, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 16(SP)
+	CMOVQLT SI, AX
+	MOVQ    AX, 32(SP)
+	MOVQ    (SP), R8
+	MOVQ    32(SP), AX
+	MOVLQSX (R8)(AX*4), R8
+	MOVQ    96(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R13
 	MOVQ    $+256, AX
-	MOVQ    16(SP), R13
 	CMPQ    AX, R13
 	CMOVQLT AX, R13
 	XORQ    AX, AX
-	MOVQ    R10, DI
-	CMPQ    AX, DI
-	CMOVQGT AX, DI
-	XORQ    CX, CX
-	CMPQ    CX, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQGT CX, AX
-	MOVQ    AX, 16(SP)
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R12
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	CMPQ    R13, R12
+	CMOVQLT R13, R12
+	MOVQ    $+256, R8
+	MOVQ    R12, 40(SP)
+	CMPQ    R8, 40(SP)
+	MOVQ    40(SP), AX
+	CMOVQLT R8, AX
+	MOVQ    AX, 40(SP)
+	XORQ    AX, AX
+	MOVQ    R13, R9
+	CMPQ    AX, R9
+	CMOVQGT AX, R9
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
 	MOVQ    $+256, AX
-	CMPQ    AX, R10
-	CMOVQLT AX, R10
-	CMPQ    16(SP), R10
-	MOVQ    16(SP), AX
-	CMOVQGT AX, R10
-	MOVQ    104(SP), R8
-	CMPQ    152(SP), R8
-	MOVQ    152(SP), AX
-	CMOVQLT AX, R8
-	MOVQ    R13, R12
-	SHRQ    $0x04, R12
-	LEAQ    15(DI), R11
-	SHRQ    $0x04, R11
-	MOVQ    (SP), SI
-	IMULQ   96(SP), SI
-	IMUL3Q  $+16, SI, CX
-	MOVQ    264(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    232(SP), AX
-	IMULQ   96(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (CX)(AX*1), CX
-	MOVQ    (SP), AX
-	IMULQ   R8, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (CX)(AX*1), R9
-	IMUL3Q  $+1024, SI, CX
-	MOVQ    240(SP), AX
-	LEAQ    (AX)(CX*1), SI
-	MOVQ    (SP), CX
-	IMULQ   R12, CX
-	IMUL3Q  $+64, CX, AX
-	LEAQ    (SI)(AX*1), SI
-	IMUL3Q  $+64, R12, AX
-	LEAQ    (BX)(AX*1), R8
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	CMPQ    R12, R13
+	CMOVQGT R12, R13
+	MOVQ    80(SP), R11
+	CMPQ    120(SP), R11
 	MOVQ    120(SP), AX
-	IMUL3Q  $-256, AX, AX
-	MOVQ    AX, 56(SP)
-	MOVQ    184(SP), R14
-	IMULQ   120(SP), R14
-	MOVQ    256(SP), AX
-	LEAQ    (AX)(R14*8), R14
-	MOVQ    176(SP), AX
-	IMULQ   96(SP), AX
-	LEAQ    (R14)(AX*8), R14
-	MOVQ    104(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R14)(AX*1), AX
-	MOVQ    AX, 72(SP)
-	IMUL3Q  $-64, CX, CX
-	MOVQ    168(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 144(SP)
-	MOVQ    (SP), AX
-	IMULQ   16(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 136(SP)
-	MOVQ    216(SP), CX
-	IMULQ   120(SP), CX
-	MOVQ    248(SP), AX
-	LEAQ    (AX)(CX*4), CX
-	MOVQ    208(SP), AX
-	IMULQ   96(SP), AX
-	LEAQ    (CX)(AX*4), CX
-	MOVQ    (SP), AX
-	IMULQ   104(SP), AX
+	CMOVQLT AX, R11
+	MOVQ    40(SP), R15
+	SHRQ    $0x04, R15
+	LEAQ    15(R9), R14
+	SHRQ    $0x04, R14
+	MOVQ    DI, R8
+	IMULQ   72(SP), R8
+	IMUL3Q  $+16, R8, R10
+	MOVQ    232(SP), AX
+	LEAQ    (AX)(R10*1), R10
+	MOVQ    200(SP), AX
+	IMULQ   72(SP), AX
 	IMUL3Q  $+16, AX, AX
-	LEAQ    (CX)(AX*1), AX
-	MOVQ    AX, 80(SP)
-	CMPQ    R13, DI
-	JGE     else1
-	MOVQ    120(SP), CX
-	MOVQ    272(SP), AX
-	MOVLQSX (AX)(CX*4), CX
+	LEAQ    (R10)(AX*1), R10
+	MOVQ    DI, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	MOVQ    AX, 8(SP)
+	IMUL3Q  $+1024, R8, R8
+	MOVQ    240(SP), AX
+	LEAQ    (AX)(R8*1), R8
+	MOVQ    DI, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R8)(AX*1), R8
+	IMUL3Q  $+64, R15, AX
+	LEAQ    (DX)(AX*1), R11
+	MOVQ    96(SP), AX
+	IMUL3Q  $-256, AX, AX
+	MOVQ    AX, 16(SP)
+	MOVQ    152(SP), R10
+	IMULQ   96(SP), R10
 	MOVQ    224(SP), AX
-	IMULQ   CX, AX
+	LEAQ    (AX)(R10*8), R10
+	MOVQ    144(SP), AX
+	IMULQ   72(SP), AX
+	LEAQ    (R10)(AX*8), R10
+	MOVQ    80(SP), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	MOVQ    AX, 24(SP)
+	MOVQ    56(SP), AX
+	IMULQ   72(SP), AX
+	IMUL3Q  $+16384, AX, R10
+	MOVQ    216(SP), AX
+	LEAQ    (AX)(R10*1), AX
+	MOVQ    AX, 112(SP)
+	MOVQ    56(SP), AX
+	IMULQ   R12, AX
+	IMUL3Q  $+64, AX, AX
+	MOVQ    AX, 104(SP)
+	MOVQ    184(SP), R10
+	IMULQ   96(SP), R10
+	MOVQ    208(SP), AX
+	LEAQ    (AX)(R10*4), R10
+	MOVQ    176(SP), AX
+	IMULQ   72(SP), AX
+	LEAQ    (R10)(AX*4), R10
+	MOVQ    DI, AX
+	IMULQ   80(SP), AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	MOVQ    AX, 48(SP)
+	CMPQ    40(SP), R9
+	JGE     else1
+	MOVQ    96(SP), R9
+	MOVQ    248(SP), AX
+	MOVLQSX (AX)(R9*4), AX
+	MOVQ    AX, 40(SP)
+	MOVQ    192(SP), AX
+	IMULQ   40(SP), AX
 	IMUL3Q  $+1024, AX, AX
-	LEAQ    (SI)(AX*1), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    128(SP), DI
-	CMPQ    R12, R11
+	LEAQ    (R8)(AX*1), R10
+	CMPQ    R15, R14
 	JGE     end4
 
 loop3:
 	VPXORD Z0, Z0, Z0
-	MOVQ   R9, SI
-	MOVQ   DI, CX
+	MOVQ   8(SP), R9
+	MOVQ   R10, R8
 	XORQ   AX, AX
-	CMPQ   AX, (SP)
+	CMPQ   AX, DI
 	JGE    end6
 
 loop5:
-	VBROADCASTSS (SI), Z1
-	VMULPS       (CX), Z1, Z1
+	VBROADCASTSS (R9), Z1
+	VMULPS       (R8), Z1, Z1
 	VADDPS       Z1, Z0, Z0
-	ADDQ         $+16, SI
-	ADDQ         $+64, CX
+	ADDQ         $+16, R9
+	ADDQ         $+64, R8
 	ADDQ         $+1, AX
-	CMPQ         AX, (SP)
+	CMPQ         AX, DI
 	JLT          loop5
 
 end6:
-	VMOVUPS Z0, (R8)
-	ADDQ    112(SP), DI
-	ADDQ    $+64, R8
-	ADDQ    $+1, R12
-	CMPQ    R12, R11
+	VMOVUPS Z0, (R11)
+	ADDQ    88(SP), R10
+	ADDQ    $+64, R11
+	ADDQ    $+1, R15
+	CMPQ    R15, R14
 	JLT     loop3
 
 end4:
-	MOVQ 88(SP), AX
-	MOVQ AX, 40(SP)
-	MOVQ BX, DI
-	XORQ AX, AX
-	MOVQ AX, 8(SP)
+	MOVQ 64(SP), R11
+	MOVQ DX, R10
+	XORQ R9, R9
 
 loop7:
-	MOVQ         40(SP), CX
-	CMPQ         24(SP), CX
-	MOVQ         24(SP), AX
-	CMOVQLT      AX, CX
-	MOVQ         48(SP), AX
-	MOVLQSX      (AX)(CX*4), CX
-	MOVQ         56(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	LEAQ         1(CX), R9
+	MOVQ         R11, R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         (SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         16(SP), AX
+	LEAQ         (AX)(R8*1), R8
+	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         32(SP), AX
-	LEAQ         (CX)(AX*1), AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(BX*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
-	MOVQ         R8, SI
-	SHRQ         $0x05, SI
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+0(SB), Z0
-	IMUL3Q       $+32, SI, R12
-	IMUL3Q       $-1, R8, CX
-	IMUL3Q       $+32, SI, AX
-	LEAQ         (CX)(AX*1), R11
-	MOVQ         R11, R15
-	IMUL3Q       $-32, SI, AX
-	LEAQ         (R9)(AX*1), SI
-	MOVQ         SI, R14
-	MOVQ         R12, R13
-	CMPQ         R13, R9
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	VMOVUPS      attention_f32__r1__avx512vnni_data<>+0(SB), Z1
+	VPBROADCASTD R8, Z0
+	VPSUBD       Z0, Z1, Z20
+	MOVQ         R15, AX
+	SUBQ         R8, AX
+	VPBROADCASTD AX, Z19
+	MOVQ         R8, AX
+	SHRQ         $0x05, AX
+	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+64(SB), Z0
+	IMUL3Q       $+32, AX, R14
+	MOVQ         R14, AX
+	CMPQ         AX, R15
 	JGE          end10
 
 loop9:
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+64(SB), Z2
-	LEAQ         1(R15), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+128(SB), Z2
-	MOVQ         R14, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K1
-	VMOVUPS.Z    (DI)(R13*4), K1, Z1
-	VPBLENDMD    Z1, Z17, K1, Z1
+	VPBROADCASTD AX, Z1
+	VPADDD       Z1, Z20, Z1
+	VPADDD       Z16, Z1, Z1
+	VPCMPUD      $0x01, Z19, Z1, K1
+	VMOVUPS.Z    (R10)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z15, K1, Z1
 	VCMPPS       $0x11, Z1, Z0, K1
 	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+16, R15
-	ADDQ         $-16, R14
-	ADDQ         $+16, R13
-	CMPQ         R13, R9
+	ADDQ         $+16, AX
+	CMPQ         AX, R15
 	JLT          loop9
 
 end10:
-	VMAXPS     attention_f32__r1__avx512vnni_data<>+192(SB), Z0, Z1
+	VMAXPS     attention_f32__r1__avx512vnni_data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -363,49 +333,28 @@ end10:
 	VPSHUFD    $0x4e, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z18
-	VPXORD     Z19, Z19, Z19
+	VMAXPS     Z0, Z1, Z17
+	VPXORD     Z18, Z18, Z18
 	VPXORD     Z0, Z0, Z0
-	CMPQ       R12, R9
+	CMPQ       R14, R15
 	JGE        end12
 
 loop11:
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+64(SB), Z2
-	LEAQ         1(R11), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+128(SB), Z2
-	MOVQ         SI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K3
-	VMOVUPS.Z    (DI)(R12*4), K3, Z1
-	VSUBPS       Z18, Z1, Z20
-	VCMPPS       $0x11, Z16, Z20, K2
-	VCMPPS       $0x11, Z20, Z15, K1
-	VPBLENDMD    Z15, Z20, K1, Z2
-	VMULPS       Z14, Z2, Z1
-	VADDPS       Z13, Z1, Z21
-	VSUBPS       Z13, Z21, Z22
-	VMULPS       Z12, Z22, Z1
+	VPBROADCASTD R14, Z1
+	VPADDD       Z1, Z20, Z21
+	VPADDD       Z16, Z21, Z1
+	VPCMPUD      $0x01, Z19, Z1, K2
+	VMOVUPS.Z    (R10)(R14*4), K2, Z1
+	VSUBPS       Z17, Z1, Z2
+	VCMPPS       $0x11, Z14, Z2, K1
+	VMULPS       Z13, Z2, Z1
+	VADDPS       Z12, Z1, Z22
+	VSUBPS       Z12, Z22, Z23
+	VMULPS       Z11, Z23, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z11, Z22, Z1
+	VMULPS       Z10, Z23, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
+	VMULPS       Z2, Z9, Z1
 	VADDPS       Z8, Z1, Z1
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z7, Z1, Z1
@@ -414,51 +363,28 @@ loop11:
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z5, Z1, Z1
 	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
-	VPSLLD       $0x17, Z21, Z1
+	VADDPS       Z4, Z1, Z1
+	VMULPS       Z2, Z1, Z1
+	VADDPS       Z4, Z1, Z2
+	VPSLLD       $0x17, Z22, Z1
 	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z20, K1
-	VPBLENDMD    Z3, Z1, K1, Z1
-	VPBLENDMD    Z3, Z1, K2, Z1
-	VMOVUPS      Z1, K3, (DI)(R12*4)
-	VPBLENDMD    Z1, Z3, K3, Z1
-	VADDPS       Z1, Z19, Z19
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+64(SB), Z2
-	LEAQ         17(R11), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+128(SB), Z2
-	LEAQ         -16(SI), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K3
-	VMOVUPS.Z    64(DI)(R12*4), K3, Z1
-	VSUBPS       Z18, Z1, Z20
-	VCMPPS       $0x11, Z16, Z20, K2
-	VCMPPS       $0x11, Z20, Z15, K1
-	VPBLENDMD    Z15, Z20, K1, Z2
-	VMULPS       Z14, Z2, Z1
-	VADDPS       Z13, Z1, Z21
-	VSUBPS       Z13, Z21, Z22
-	VMULPS       Z12, Z22, Z1
-	VSUBPS       Z1, Z2, Z2
+	VPBLENDMD    Z16, Z1, K1, Z1
+	VMOVUPS      Z1, K2, (R10)(R14*4)
+	VPBLENDMD    Z1, Z16, K2, Z1
+	VADDPS       Z1, Z18, Z18
+	VPADDD       Z3, Z21, Z1
+	VPCMPUD      $0x01, Z19, Z1, K2
+	VMOVUPS.Z    64(R10)(R14*4), K2, Z1
+	VSUBPS       Z17, Z1, Z2
+	VCMPPS       $0x11, Z14, Z2, K1
+	VMULPS       Z13, Z2, Z1
+	VADDPS       Z12, Z1, Z21
+	VSUBPS       Z12, Z21, Z22
 	VMULPS       Z11, Z22, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
+	VMULPS       Z10, Z22, Z1
+	VSUBPS       Z1, Z2, Z2
+	VMULPS       Z2, Z9, Z1
 	VADDPS       Z8, Z1, Z1
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z7, Z1, Z1
@@ -467,23 +393,21 @@ loop11:
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z5, Z1, Z1
 	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
+	VADDPS       Z4, Z1, Z1
+	VMULPS       Z2, Z1, Z1
+	VADDPS       Z4, Z1, Z2
 	VPSLLD       $0x17, Z21, Z1
 	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z20, K1
-	VPBLENDMD    Z3, Z1, K1, Z1
-	VPBLENDMD    Z3, Z1, K2, Z1
-	VMOVUPS      Z1, K3, 64(DI)(R12*4)
-	VPBLENDMD    Z1, Z3, K3, Z1
+	VPBLENDMD    Z16, Z1, K1, Z1
+	VMOVUPS      Z1, K2, 64(R10)(R14*4)
+	VPBLENDMD    Z1, Z16, K2, Z1
 	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, R11
-	ADDQ         $-32, SI
-	ADDQ         $+32, R12
-	CMPQ         R12, R9
+	ADDQ         $+32, R14
+	CMPQ         R14, R15
 	JLT          loop11
 
 end12:
-	VADDPS     Z0, Z19, Z1
+	VADDPS     Z0, Z18, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VADDPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -492,257 +416,249 @@ end12:
 	VADDPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VADDPS     Z0, Z1, Z0
-	MOVQ       40(SP), AX
-	CMPQ       AX, 24(SP)
+	CMPQ       R11, SI
 	SETLE      AL
-	MOVBLZX    AL, SI
-	CMPQ       R8, R9
+	MOVBLZX    AL, R14
+	CMPQ       R8, R15
 	SETLT      AL
-	MOVBLZX    AL, CX
-	MOVL       SI, AX
-	ANDL       CX, AX
+	MOVBLZX    AL, R8
+	MOVL       R14, AX
+	ANDL       R8, AX
 	TESTL      AX, AX
 	JEQ        else13
-	MOVQ       72(SP), CX
-	MOVQ       8(SP), AX
-	VMOVD      X18, (CX)(AX*8)
-	MOVQ       72(SP), CX
-	MOVQ       8(SP), AX
-	VMOVD      X0, 4(CX)(AX*8)
+	MOVQ       24(SP), AX
+	VMOVD      X17, (AX)(R9*8)
+	MOVQ       24(SP), AX
+	VMOVD      X0, 4(AX)(R9*8)
 
 else13:
-	ADDQ $+1, 40(SP)
-	ADDQ $+1024, DI
-	ADDQ $+1, 8(SP)
-	CMPQ 8(SP), $+1
+	ADDQ $+1, R11
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, $+1
 	JLT  loop7
 
 end8:
-	MOVQ 144(SP), CX
-	MOVQ 128(SP), AX
-	LEAQ (AX)(CX*1), R9
-	MOVQ 136(SP), AX
-	LEAQ (R9)(AX*1), R8
-	MOVQ (SP), DI
-	XORQ SI, SI
-	CMPQ SI, (SP)
-	JGE  end16
+	MOVQ   136(SP), AX
+	IMULQ  40(SP), AX
+	IMUL3Q $+16384, AX, R8
+	MOVQ   112(SP), AX
+	LEAQ   (AX)(R8*1), AX
+	MOVQ   AX, 8(SP)
+	MOVQ   104(SP), R8
+	MOVQ   8(SP), AX
+	LEAQ   (AX)(R8*1), R11
+	MOVQ   DI, R10
+	XORQ   R9, R9
+	CMPQ   R9, DI
+	JGE    end16
 
 loop15:
-	MOVQ    48(SP), CX
-	MOVQ    64(SP), AX
-	MOVLQSX (CX)(AX*4), CX
-	MOVQ    56(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	LEAQ    1(CX), R12
-	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
+	MOVQ    (SP), R8
 	MOVQ    32(SP), AX
-	LEAQ    (CX)(AX*1), AX
-	LEAQ    1(AX), R11
+	MOVLQSX (R8)(AX*4), R8
+	MOVQ    16(SP), AX
+	LEAQ    (AX)(R8*1), R8
+	LEAQ    1(R8), R15
+	MOVQ    $+256, AX
+	CMPQ    AX, R15
+	CMOVQLT AX, R15
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	CMPQ    R12, R11
-	CMOVQLT R12, R11
-	MOVQ    16(SP), CX
-	CMPQ    R12, CX
-	CMOVQLT R12, CX
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R14
+	XORQ    AX, AX
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	CMPQ    R15, R14
+	CMOVQLT R15, R14
+	MOVQ    R12, R8
+	CMPQ    R15, R8
+	CMOVQLT R15, R8
 	VPXORD  Z2, Z2, Z2
-	MOVQ    (SP), AX
-	IMULQ   R11, AX
-	LEAQ    (R9)(AX*4), AX
-	LEAQ    (AX)(SI*4), AX
-	CMPQ    R11, CX
+	MOVQ    8(SP), AX
+	LEAQ    (AX)(R9*4), R15
+	MOVQ    56(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R14, R8
 	JGE     end18
 
 loop17:
-	VBROADCASTSS (BX)(R11*4), Z0
+	VBROADCASTSS (DX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
 	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, CX
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R8
 	JLT          loop17
 
 end18:
-	MOVQ R8, CX
-	MOVQ 16(SP), AX
-	CMPQ AX, R10
+	MOVQ R11, R8
+	MOVQ R12, AX
+	CMPQ AX, R13
 	JGE  end20
 
 loop19:
-	VBROADCASTSS (BX)(AX*4), Z0
-	VMULPS       (CX), Z0, Z0
+	VBROADCASTSS (DX)(AX*4), Z0
+	VMULPS       (R8), Z0, Z0
 	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, CX
+	ADDQ         CX, R8
 	ADDQ         $+1, AX
-	CMPQ         AX, R10
+	CMPQ         AX, R13
 	JLT          loop19
 
 end20:
-	MOVQ    48(SP), CX
-	MOVQ    64(SP), AX
-	MOVLQSX (CX)(AX*4), CX
-	MOVQ    56(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	LEAQ    1(CX), R12
-	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
+	MOVQ    (SP), R8
 	MOVQ    32(SP), AX
-	LEAQ    (CX)(AX*1), AX
-	LEAQ    1(AX), R11
+	MOVLQSX (R8)(AX*4), R8
+	MOVQ    16(SP), AX
+	LEAQ    (AX)(R8*1), R8
+	LEAQ    1(R8), R14
+	MOVQ    $+256, AX
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
 	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	CMPQ    R12, R11
-	CMOVQLT R12, R11
-	MOVQ    R10, CX
-	CMPQ    R11, CX
-	CMOVQGT R11, CX
-	MOVQ    (SP), AX
-	IMULQ   CX, AX
-	LEAQ    (R9)(AX*4), AX
-	LEAQ    (AX)(SI*4), AX
-	CMPQ    CX, R12
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	LEAQ    (R8)(BX*1), AX
+	LEAQ    1(AX), R15
+	XORQ    AX, AX
+	CMPQ    AX, R15
+	CMOVQGT AX, R15
+	CMPQ    R14, R15
+	CMOVQLT R14, R15
+	MOVQ    R13, R8
+	CMPQ    R15, R8
+	CMOVQGT R15, R8
+	MOVQ    8(SP), AX
+	LEAQ    (AX)(R9*4), R15
+	MOVQ    56(SP), AX
+	IMULQ   R8, AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	CMPQ    R8, R14
 	JGE     end22
 
 loop21:
-	VBROADCASTSS (BX)(CX*4), Z0
+	VBROADCASTSS (DX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
 	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, AX
-	ADDQ         $+1, CX
-	CMPQ         CX, R12
+	ADDQ         CX, AX
+	ADDQ         $+1, R8
+	CMPQ         R8, R14
 	JLT          loop21
 
 end22:
-	MOVQ         48(SP), CX
-	MOVQ         64(SP), AX
-	MOVLQSX      (CX)(AX*4), CX
-	MOVQ         56(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	LEAQ         1(CX), R12
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
+	MOVQ         (SP), R8
 	MOVQ         32(SP), AX
-	LEAQ         (CX)(AX*1), AX
-	LEAQ         1(AX), CX
+	MOVLQSX      (R8)(AX*4), R8
+	MOVQ         16(SP), AX
+	LEAQ         (AX)(R8*1), R8
+	LEAQ         1(R8), R15
+	MOVQ         $+256, AX
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, CX
-	CMOVQGT      AX, CX
-	CMPQ         R12, CX
-	CMOVQLT      R12, CX
-	MOVQ         88(SP), AX
-	CMPQ         AX, 24(SP)
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(BX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	CMPQ         64(SP), SI
 	SETLE        AL
-	MOVBLZX      AL, R11
-	CMPQ         CX, R12
+	MOVBLZX      AL, R14
+	CMPQ         R8, R15
 	SETLT        AL
-	MOVBLZX      AL, CX
-	MOVL         R11, AX
-	ANDL         CX, AX
+	MOVBLZX      AL, R8
+	MOVL         R14, AX
+	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else23
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+128(SB), Z1
-	MOVQ         DI, CX
+	VMOVUPS      attention_f32__r1__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R10, R8
 	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
+	CMPQ         R8, AX
+	CMOVQGT      AX, R8
 	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
+	CMPQ         R8, AX
+	CMOVQLT      AX, R8
+	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         80(SP), AX
-	VMOVUPS      Z2, K1, (AX)(SI*4)
+	MOVQ         48(SP), AX
+	VMOVUPS      Z2, K1, (AX)(R9*4)
 
 else23:
-	ADDQ $+64, R8
-	ADDQ $-16, DI
-	ADDQ $+16, SI
-	CMPQ SI, (SP)
+	ADDQ $+64, R11
+	ADDQ $-16, R10
+	ADDQ $+16, R9
+	CMPQ R9, DI
 	JLT  loop15
 
 end16:
 else1:
-	MOVQ 160(SP), AX
+	MOVQ 128(SP), AX
 	DECQ AX
-	MOVQ AX, 160(SP)
+	MOVQ AX, 128(SP)
 	JEQ  done
-	MOVQ 104(SP), AX
+	MOVQ 80(SP), AX
 	INCQ AX
-	MOVQ AX, 104(SP)
-	MOVQ 104(SP), AX
-	CMPQ AX, 200(SP)
+	MOVQ AX, 80(SP)
+	MOVQ 80(SP), AX
+	CMPQ AX, 168(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 104(SP)
+	MOVQ AX, 80(SP)
+	MOVQ 72(SP), AX
+	INCQ AX
+	MOVQ AX, 72(SP)
+	MOVQ 72(SP), AX
+	CMPQ AX, 160(SP)
+	JLT  tile
+	XORQ AX, AX
+	MOVQ AX, 72(SP)
 	MOVQ 96(SP), AX
 	INCQ AX
 	MOVQ AX, 96(SP)
-	MOVQ 96(SP), AX
-	CMPQ AX, 192(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 96(SP)
-	MOVQ 120(SP), AX
-	INCQ AX
-	MOVQ AX, 120(SP)
 	JMP  tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f32__r1__avx512vnni_data<>+0(SB)/4, $0xff800000
-DATA attention_f32__r1__avx512vnni_data<>+64(SB)/8, $0xffffffff00000000
-DATA attention_f32__r1__avx512vnni_data<>+72(SB)/8, $0xfffffffdfffffffe
-DATA attention_f32__r1__avx512vnni_data<>+80(SB)/8, $0xfffffffbfffffffc
-DATA attention_f32__r1__avx512vnni_data<>+88(SB)/8, $0xfffffff9fffffffa
-DATA attention_f32__r1__avx512vnni_data<>+96(SB)/8, $0xfffffff7fffffff8
-DATA attention_f32__r1__avx512vnni_data<>+104(SB)/8, $0xfffffff5fffffff6
-DATA attention_f32__r1__avx512vnni_data<>+112(SB)/8, $0xfffffff3fffffff4
-DATA attention_f32__r1__avx512vnni_data<>+120(SB)/8, $0xfffffff1fffffff2
-DATA attention_f32__r1__avx512vnni_data<>+128(SB)/8, $0x0000000100000000
-DATA attention_f32__r1__avx512vnni_data<>+136(SB)/8, $0x0000000300000002
-DATA attention_f32__r1__avx512vnni_data<>+144(SB)/8, $0x0000000500000004
-DATA attention_f32__r1__avx512vnni_data<>+152(SB)/8, $0x0000000700000006
-DATA attention_f32__r1__avx512vnni_data<>+160(SB)/8, $0x0000000900000008
-DATA attention_f32__r1__avx512vnni_data<>+168(SB)/8, $0x0000000b0000000a
-DATA attention_f32__r1__avx512vnni_data<>+176(SB)/8, $0x0000000d0000000c
-DATA attention_f32__r1__avx512vnni_data<>+184(SB)/8, $0x0000000f0000000e
-DATA attention_f32__r1__avx512vnni_data<>+192(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+200(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+208(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+216(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+224(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+232(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+240(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+248(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+256(SB)/4, $0xc2300000
-DATA attention_f32__r1__avx512vnni_data<>+260(SB)/4, $0x42ae0000
-DATA attention_f32__r1__avx512vnni_data<>+264(SB)/4, $0x3fb8aa3b
-DATA attention_f32__r1__avx512vnni_data<>+268(SB)/4, $0x4b40007f
-DATA attention_f32__r1__avx512vnni_data<>+272(SB)/4, $0x3f317200
-DATA attention_f32__r1__avx512vnni_data<>+276(SB)/4, $0x35bfbe8e
-DATA attention_f32__r1__avx512vnni_data<>+280(SB)/4, $0x3ab58f09
-DATA attention_f32__r1__avx512vnni_data<>+284(SB)/4, $0x3c092f9d
-DATA attention_f32__r1__avx512vnni_data<>+288(SB)/4, $0x3d2aacd0
-DATA attention_f32__r1__avx512vnni_data<>+292(SB)/4, $0x3e2aaa32
-DATA attention_f32__r1__avx512vnni_data<>+296(SB)/4, $0x3efffffd
-DATA attention_f32__r1__avx512vnni_data<>+300(SB)/4, $0x3f800000
-DATA attention_f32__r1__avx512vnni_data<>+304(SB)/4, $0xc2ae0000
-GLOBL attention_f32__r1__avx512vnni_data<>(SB), RODATA|NOPTR, $308
+DATA attention_f32__r1__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
+DATA attention_f32__r1__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
+DATA attention_f32__r1__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
+DATA attention_f32__r1__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
+DATA attention_f32__r1__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
+DATA attention_f32__r1__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
+DATA attention_f32__r1__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
+DATA attention_f32__r1__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
+DATA attention_f32__r1__avx512vnni_data<>+64(SB)/4, $0xff800000
+DATA attention_f32__r1__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
+DATA attention_f32__r1__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
+DATA attention_f32__r1__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
+DATA attention_f32__r1__avx512vnni_data<>+152(SB)/8, $0xff800000ff800000
+DATA attention_f32__r1__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
+DATA attention_f32__r1__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
+DATA attention_f32__r1__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
+DATA attention_f32__r1__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
+DATA attention_f32__r1__avx512vnni_data<>+192(SB)/4, $0xc2300000
+DATA attention_f32__r1__avx512vnni_data<>+196(SB)/4, $0x3fb8aa3b
+DATA attention_f32__r1__avx512vnni_data<>+200(SB)/4, $0x4b40007f
+DATA attention_f32__r1__avx512vnni_data<>+204(SB)/4, $0x3f317200
+DATA attention_f32__r1__avx512vnni_data<>+208(SB)/4, $0x35bfbe8e
+DATA attention_f32__r1__avx512vnni_data<>+212(SB)/4, $0x3ab58f09
+DATA attention_f32__r1__avx512vnni_data<>+216(SB)/4, $0x3c092f9d
+DATA attention_f32__r1__avx512vnni_data<>+220(SB)/4, $0x3d2aacd0
+DATA attention_f32__r1__avx512vnni_data<>+224(SB)/4, $0x3e2aaa32
+DATA attention_f32__r1__avx512vnni_data<>+228(SB)/4, $0x3efffffd
+DATA attention_f32__r1__avx512vnni_data<>+232(SB)/4, $0x3f800000
+DATA attention_f32__r1__avx512vnni_data<>+236(SB)/4, $0x00000010
+GLOBL attention_f32__r1__avx512vnni_data<>(SB), RODATA|NOPTR, $240

@@ -6,758 +6,714 @@
 
 // func attention_f32__r8__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f32__r8__avx512vnni(SB), NOSPLIT, $512-24
+TEXT ·attention_f32__r8__avx512vnni(SB), NOSPLIT, $520-24
 	MOVQ         lo+8(FP), CX
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 328(SP)
-	SUBQ         CX, 328(SP)
+	MOVQ         AX, 320(SP)
+	SUBQ         CX, 320(SP)
 	JLE          done
 	MOVQ         a+0(FP), R8
 	MOVQ         96(R8), AX
-	MOVQ         AX, 352(SP)
-	MOVQ         352(SP), AX
-	LEAQ         7(AX), AX
-	MOVQ         AX, 376(SP)
-	MOVQ         376(SP), AX
-	SHRQ         $0x03, AX
-	MOVQ         AX, 376(SP)
-	MOVQ         CX, AX
-	XORQ         DX, DX
-	MOVQ         376(SP), CX
-	DIVQ         CX
-	MOVQ         AX, BX
-	MOVQ         DX, 304(SP)
-	MOVQ         104(R8), CX
-	LEAQ         (CX), AX
-	MOVQ         AX, 368(SP)
-	MOVQ         368(SP), AX
-	SHRQ         $0x00, AX
-	MOVQ         AX, 368(SP)
-	MOVQ         BX, AX
-	XORQ         DX, DX
-	MOVQ         368(SP), BX
-	DIVQ         BX
-	MOVQ         AX, 216(SP)
-	MOVQ         DX, 296(SP)
-	MOVQ         120(R8), DI
-	MOVQ         128(R8), DX
-	MOVQ         352(SP), AX
-	LEAQ         -1(AX), AX
-	MOVQ         AX, 40(SP)
-	MOVQ         32(R8), SI
-	IMUL3Q       $-1, DX, BX
-	MOVQ         24(R8), AX
-	MOVQ         AX, 488(SP)
-	MOVQ         40(SP), AX
-	MOVQ         AX, 320(SP)
-	MOVQ         320(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 320(SP)
-	MOVQ         8(R8), AX
-	MOVQ         AX, 416(SP)
-	MOVQ         CX, 408(SP)
-	MOVQ         408(SP), AX
-	IMULQ        DI, AX
-	MOVQ         AX, 408(SP)
-	IMUL3Q       $+64, DI, AX
-	MOVQ         AX, 312(SP)
-	MOVQ         (R8), AX
-	MOVQ         AX, 336(SP)
-	MOVQ         DI, 400(SP)
-	MOVQ         400(SP), AX
-	IMULQ        320(SP), AX
-	MOVQ         AX, 400(SP)
-	MOVQ         208(R8), DX
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+0(SB), Z17
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+256(SB), Z16
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+260(SB), Z15
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+264(SB), Z14
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+268(SB), Z13
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+272(SB), Z12
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+276(SB), Z11
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+280(SB), Z10
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+284(SB), Z9
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+288(SB), Z8
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+292(SB), Z7
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+296(SB), Z6
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+300(SB), Z5
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+304(SB), Z4
-	VPXORD       Z3, Z3, Z3
-	MOVQ         48(R8), AX
-	MOVQ         AX, 480(SP)
-	MOVQ         352(SP), AX
-	MOVQ         AX, 360(SP)
-	MOVQ         360(SP), AX
-	IMULQ        CX, AX
-	MOVQ         AX, 360(SP)
-	MOVQ         16(R8), AX
 	MOVQ         AX, 344(SP)
 	MOVQ         344(SP), AX
-	SUBQ         416(SP), AX
-	MOVQ         AX, 344(SP)
-	IMUL3Q       $+4, DI, CX
-	MOVQ         40(R8), AX
-	MOVQ         AX, 472(SP)
+	LEAQ         7(AX), AX
+	MOVQ         AX, 368(SP)
+	MOVQ         368(SP), AX
+	SHRQ         $0x03, AX
+	MOVQ         AX, 368(SP)
+	MOVQ         CX, AX
+	XORQ         DX, DX
+	MOVQ         368(SP), CX
+	DIVQ         CX
+	MOVQ         AX, CX
+	MOVQ         DX, 296(SP)
+	MOVQ         104(R8), AX
+	MOVQ         AX, 336(SP)
+	MOVQ         336(SP), AX
+	LEAQ         (AX), AX
+	MOVQ         AX, 360(SP)
 	MOVQ         360(SP), AX
+	SHRQ         $0x00, AX
+	MOVQ         AX, 360(SP)
+	MOVQ         CX, AX
+	XORQ         DX, DX
+	MOVQ         360(SP), CX
+	DIVQ         CX
+	MOVQ         AX, 208(SP)
+	MOVQ         DX, 288(SP)
+	MOVQ         120(R8), AX
+	MOVQ         AX, 48(SP)
+	MOVQ         128(R8), CX
+	MOVQ         344(SP), AX
+	LEAQ         -1(AX), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         32(R8), DI
+	IMUL3Q       $-1, CX, SI
+	MOVQ         24(R8), AX
+	MOVQ         AX, 496(SP)
+	MOVQ         8(SP), AX
+	MOVQ         AX, 312(SP)
+	MOVQ         312(SP), AX
+	SHRQ         $0x02, AX
+	MOVQ         AX, 312(SP)
+	MOVQ         8(R8), AX
+	MOVQ         AX, 488(SP)
+	MOVQ         336(SP), AX
+	MOVQ         AX, 400(SP)
+	MOVQ         400(SP), AX
+	IMULQ        48(SP), AX
+	MOVQ         AX, 400(SP)
+	MOVQ         48(SP), AX
+	IMUL3Q       $+64, AX, AX
+	MOVQ         AX, 304(SP)
+	MOVQ         (R8), AX
+	MOVQ         AX, 328(SP)
+	MOVQ         48(SP), AX
 	MOVQ         AX, 392(SP)
 	MOVQ         392(SP), AX
-	IMULQ        DI, AX
+	IMULQ        312(SP), AX
 	MOVQ         AX, 392(SP)
+	MOVQ         208(R8), BX
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+64(SB), Z15
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+192(SB), Z14
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+196(SB), Z13
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+200(SB), Z12
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+204(SB), Z11
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+208(SB), Z10
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+212(SB), Z9
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+216(SB), Z8
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+220(SB), Z7
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+224(SB), Z6
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+228(SB), Z5
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+232(SB), Z4
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+236(SB), Z3
+	MOVQ         48(R8), AX
+	MOVQ         AX, 480(SP)
+	MOVQ         344(SP), AX
+	MOVQ         AX, 352(SP)
+	MOVQ         352(SP), AX
+	IMULQ        336(SP), AX
+	MOVQ         AX, 352(SP)
+	MOVQ         48(SP), AX
+	LEAQ         15(AX), DX
+	SHRQ         $0x04, DX
+	MOVQ         16(R8), AX
+	MOVQ         AX, 472(SP)
+	MOVQ         336(SP), AX
+	IMULQ        DX, AX
+	MOVQ         AX, 336(SP)
+	IMUL3Q       $+64, DX, CX
+	MOVQ         40(R8), AX
+	MOVQ         AX, 464(SP)
 	MOVQ         352(SP), AX
 	MOVQ         AX, 384(SP)
 	MOVQ         384(SP), AX
-	IMULQ        DI, AX
+	IMULQ        48(SP), AX
 	MOVQ         AX, 384(SP)
-	IMUL3Q       $+8, DI, AX
-	MOVQ         AX, 464(SP)
-	IMUL3Q       $+12, DI, AX
+	MOVQ         344(SP), AX
+	MOVQ         AX, 376(SP)
+	MOVQ         376(SP), AX
+	IMULQ        48(SP), AX
+	MOVQ         AX, 376(SP)
+	MOVQ         48(SP), AX
+	IMUL3Q       $+4, AX, AX
 	MOVQ         AX, 456(SP)
-	IMUL3Q       $+16, DI, AX
+	MOVQ         48(SP), AX
+	IMUL3Q       $+8, AX, AX
 	MOVQ         AX, 448(SP)
-	IMUL3Q       $+20, DI, AX
+	MOVQ         48(SP), AX
+	IMUL3Q       $+12, AX, AX
 	MOVQ         AX, 440(SP)
-	IMUL3Q       $+24, DI, AX
+	MOVQ         48(SP), AX
+	IMUL3Q       $+16, AX, AX
 	MOVQ         AX, 432(SP)
-	IMUL3Q       $+28, DI, AX
+	MOVQ         48(SP), AX
+	IMUL3Q       $+20, AX, AX
 	MOVQ         AX, 424(SP)
+	MOVQ         48(SP), AX
+	IMUL3Q       $+24, AX, AX
+	MOVQ         AX, 416(SP)
+	MOVQ         48(SP), AX
+	IMUL3Q       $+28, AX, AX
+	MOVQ         AX, 408(SP)
 
 tile:
-	MOVQ    304(SP), AX
+	MOVQ    296(SP), AX
 	IMUL3Q  $+8, AX, AX
-	MOVQ    AX, 208(SP)
-	MOVQ    208(SP), AX
-	MOVQ    AX, 136(SP)
-	MOVQ    40(SP), AX
-	CMPQ    AX, 136(SP)
-	MOVQ    40(SP), R8
-	MOVQ    136(SP), AX
+	MOVQ    AX, 192(SP)
+	MOVQ    192(SP), AX
+	MOVQ    AX, 120(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 120(SP)
+	MOVQ    8(SP), R8
+	MOVQ    120(SP), AX
 	CMOVQLT R8, AX
-	MOVQ    AX, 136(SP)
-	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    216(SP), AX
+	MOVQ    AX, 120(SP)
+	MOVQ    120(SP), AX
+	MOVLQSX (DI)(AX*4), R8
+	MOVQ    208(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R9
-	LEAQ    1(R9), AX
-	MOVQ    AX, 16(SP)
-	MOVQ    $+256, R8
-	CMPQ    R8, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 16(SP)
-	XORQ    R8, R8
-	CMPQ    R8, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 16(SP)
-	LEAQ    (R9)(BX*1), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 24(SP)
-	XORQ    R8, R8
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	MOVQ    16(SP), AX
-	CMPQ    AX, 24(SP)
-	MOVQ    16(SP), R8
-	MOVQ    24(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 24(SP)
+	LEAQ    (R8)(AX*1), R8
+	LEAQ    1(R8), R13
 	MOVQ    $+256, AX
-	MOVQ    24(SP), R10
-	CMPQ    AX, R10
-	CMOVQLT AX, R10
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
 	XORQ    AX, AX
-	MOVQ    16(SP), R9
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	LEAQ    (R8)(SI*1), AX
+	LEAQ    1(AX), R12
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	CMPQ    R13, R12
+	CMOVQLT R13, R12
+	MOVQ    $+256, AX
+	MOVQ    R12, R9
 	CMPQ    AX, R9
-	CMOVQGT AX, R9
-	XORQ    R8, R8
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	MOVQ    $+256, R8
-	CMPQ    R8, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    208(SP), AX
+	CMOVQLT AX, R9
+	XORQ    AX, AX
+	MOVQ    R13, R8
+	CMPQ    AX, R8
+	CMOVQGT AX, R8
+	XORQ    AX, AX
+	CMPQ    AX, R12
+	CMOVQGT AX, R12
+	MOVQ    $+256, AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	MOVQ    192(SP), AX
 	LEAQ    1(AX), AX
 	MOVQ    AX, 280(SP)
 	MOVQ    280(SP), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    40(SP), AX
-	CMPQ    AX, 128(SP)
-	MOVQ    40(SP), R8
-	MOVQ    128(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 128(SP)
-	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    216(SP), AX
+	MOVQ    AX, 112(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 112(SP)
+	MOVQ    8(SP), R10
+	MOVQ    112(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 112(SP)
+	MOVQ    112(SP), AX
+	MOVLQSX (DI)(AX*4), R10
+	MOVQ    208(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
 	MOVQ    $+256, AX
 	CMPQ    AX, R11
 	CMOVQLT AX, R11
 	XORQ    AX, AX
 	CMPQ    AX, R11
 	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
+	LEAQ    (R10)(SI*1), AX
+	LEAQ    1(AX), R10
 	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
 	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    208(SP), AX
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
+	MOVQ    192(SP), AX
 	LEAQ    2(AX), AX
+	MOVQ    AX, 272(SP)
+	MOVQ    272(SP), AX
+	MOVQ    AX, 104(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 104(SP)
+	MOVQ    8(SP), R10
+	MOVQ    104(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 104(SP)
+	MOVQ    104(SP), AX
+	MOVLQSX (DI)(AX*4), R10
+	MOVQ    208(SP), AX
+	IMUL3Q  $-256, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
+	MOVQ    $+256, AX
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	XORQ    AX, AX
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	LEAQ    (R10)(SI*1), AX
+	LEAQ    1(AX), R10
+	XORQ    AX, AX
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
+	CMPQ    R11, R8
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
+	MOVQ    192(SP), AX
+	LEAQ    3(AX), AX
 	MOVQ    AX, 264(SP)
 	MOVQ    264(SP), AX
-	MOVQ    AX, 112(SP)
-	MOVQ    40(SP), AX
-	CMPQ    AX, 112(SP)
-	MOVQ    40(SP), R8
-	MOVQ    112(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 112(SP)
-	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    216(SP), AX
+	MOVQ    AX, 88(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 88(SP)
+	MOVQ    8(SP), R10
+	MOVQ    88(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 88(SP)
+	MOVQ    88(SP), AX
+	MOVLQSX (DI)(AX*4), R10
+	MOVQ    208(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
 	MOVQ    $+256, AX
 	CMPQ    AX, R11
 	CMOVQLT AX, R11
 	XORQ    AX, AX
 	CMPQ    AX, R11
 	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
+	LEAQ    (R10)(SI*1), AX
+	LEAQ    1(AX), R10
 	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
 	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    208(SP), AX
-	LEAQ    3(AX), AX
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
+	MOVQ    192(SP), AX
+	LEAQ    4(AX), AX
 	MOVQ    AX, 256(SP)
 	MOVQ    256(SP), AX
-	MOVQ    AX, 104(SP)
-	MOVQ    40(SP), AX
-	CMPQ    AX, 104(SP)
-	MOVQ    40(SP), R8
-	MOVQ    104(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 104(SP)
-	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    216(SP), AX
+	MOVQ    AX, 80(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 80(SP)
+	MOVQ    8(SP), R10
+	MOVQ    80(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 80(SP)
+	MOVQ    80(SP), AX
+	MOVLQSX (DI)(AX*4), R10
+	MOVQ    208(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
 	MOVQ    $+256, AX
 	CMPQ    AX, R11
 	CMOVQLT AX, R11
 	XORQ    AX, AX
 	CMPQ    AX, R11
 	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
+	LEAQ    (R10)(SI*1), AX
+	LEAQ    1(AX), R10
 	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
 	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    208(SP), AX
-	LEAQ    4(AX), AX
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
+	MOVQ    192(SP), AX
+	LEAQ    5(AX), AX
 	MOVQ    AX, 248(SP)
 	MOVQ    248(SP), AX
-	MOVQ    AX, 96(SP)
-	MOVQ    40(SP), AX
-	CMPQ    AX, 96(SP)
-	MOVQ    40(SP), R8
-	MOVQ    96(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 96(SP)
-	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    216(SP), AX
+	MOVQ    AX, 72(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 72(SP)
+	MOVQ    8(SP), R10
+	MOVQ    72(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 72(SP)
+	MOVQ    72(SP), AX
+	MOVLQSX (DI)(AX*4), R10
+	MOVQ    208(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
 	MOVQ    $+256, AX
 	CMPQ    AX, R11
 	CMOVQLT AX, R11
 	XORQ    AX, AX
 	CMPQ    AX, R11
 	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
+	LEAQ    (R10)(SI*1), AX
+	LEAQ    1(AX), R10
 	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
 	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    208(SP), AX
-	LEAQ    5(AX), AX
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
+	MOVQ    192(SP), AX
+	LEAQ    6(AX), AX
 	MOVQ    AX, 240(SP)
 	MOVQ    240(SP), AX
-	MOVQ    AX, 88(SP)
-	MOVQ    40(SP), AX
-	CMPQ    AX, 88(SP)
-	MOVQ    40(SP), R8
-	MOVQ    88(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 88(SP)
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    216(SP), AX
+	MOVQ    AX, 64(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 64(SP)
+	MOVQ    8(SP), R10
+	MOVQ    64(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 64(SP)
+	MOVQ    64(SP), AX
+	MOVLQSX (DI)(AX*4), R10
+	MOVQ    208(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
 	MOVQ    $+256, AX
 	CMPQ    AX, R11
 	CMOVQLT AX, R11
 	XORQ    AX, AX
 	CMPQ    AX, R11
 	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
+	LEAQ    (R10)(SI*1), AX
+	LEAQ    1(AX), R10
 	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
 	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    208(SP), AX
-	LEAQ    6(AX), AX
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
+	MOVQ    192(SP), AX
+	LEAQ    7(AX), AX
 	MOVQ    AX, 232(SP)
 	MOVQ    232(SP), AX
-	MOVQ    AX, 80(SP)
-	MOVQ    40(SP), AX
-	CMPQ    AX, 80(SP)
-	MOVQ    40(SP), R8
-	MOVQ    80(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 80(SP)
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    216(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
-	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 16(SP)
+	MOVQ    AX, 56(SP)
+	MOVQ    8(SP), AX
+	CMPQ    AX, 56(SP)
+	MOVQ    8(SP), R10
+	MOVQ    56(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 56(SP)
+	MOVQ    56(SP), AX
+	MOVLQSX (DI)(AX*4), R10
 	MOVQ    208(SP), AX
-	LEAQ    7(AX), AX
-	MOVQ    AX, 224(SP)
-	MOVQ    224(SP), AX
-	MOVQ    AX, 72(SP)
-	MOVQ    40(SP), AX
-	CMPQ    AX, 72(SP)
-	MOVQ    40(SP), R8
-	MOVQ    72(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 72(SP)
-	MOVQ    72(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    216(SP), AX
 	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R11
+	LEAQ    (R10)(AX*1), R10
+	LEAQ    1(R10), R11
 	MOVQ    $+256, AX
 	CMPQ    AX, R11
 	CMOVQLT AX, R11
 	XORQ    AX, AX
 	CMPQ    AX, R11
 	CMOVQGT AX, R11
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R8
+	LEAQ    (R10)(SI*1), AX
+	LEAQ    1(AX), R10
 	XORQ    AX, AX
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
+	CMPQ    AX, R10
+	CMOVQGT AX, R10
+	CMPQ    R11, R10
+	CMOVQLT R11, R10
+	CMPQ    R10, R9
+	CMOVQLT R10, R9
 	CMPQ    R11, R8
-	CMOVQLT R11, R8
-	CMPQ    R8, R10
-	CMOVQLT R8, R10
-	CMPQ    R11, R9
-	CMOVQGT R11, R9
-	CMPQ    R8, 24(SP)
-	MOVQ    24(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 24(SP)
-	CMPQ    R11, 16(SP)
-	MOVQ    16(SP), AX
-	CMOVQLT R11, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    24(SP), AX
-	CMPQ    AX, 16(SP)
-	MOVQ    24(SP), R8
-	MOVQ    16(SP), AX
-	CMOVQGT R8, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    304(SP), AX
+	CMOVQGT R11, R8
+	CMPQ    R10, R12
+	CMOVQGT R10, R12
+	CMPQ    R11, R13
+	CMOVQLT R11, R13
+	CMPQ    R12, R13
+	CMOVQGT R12, R13
+	MOVQ    296(SP), AX
 	IMUL3Q  $+2, AX, R11
-	MOVQ    R11, 504(SP)
-	MOVQ    504(SP), AX
-	CMPQ    320(SP), AX
-	MOVQ    320(SP), R8
-	MOVQ    504(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 504(SP)
+	MOVQ    R11, 512(SP)
+	MOVQ    512(SP), AX
+	CMPQ    312(SP), AX
+	MOVQ    312(SP), R10
+	MOVQ    512(SP), AX
+	CMOVQLT R10, AX
+	MOVQ    AX, 512(SP)
 	LEAQ    1(R11), R11
-	CMPQ    320(SP), R11
-	MOVQ    320(SP), AX
+	CMPQ    312(SP), R11
+	MOVQ    312(SP), AX
 	CMOVQLT AX, R11
-	MOVQ    R10, R15
-	SHRQ    $0x04, R15
-	LEAQ    15(R9), R14
+	MOVQ    R9, R14
 	SHRQ    $0x04, R14
-	MOVQ    DI, R8
-	IMULQ   296(SP), R8
-	IMUL3Q  $+1024, R8, R12
-	MOVQ    416(SP), AX
-	LEAQ    (AX)(R12*1), R12
-	MOVQ    DI, 32(SP)
-	MOVQ    32(SP), AX
-	IMULQ   R15, AX
-	MOVQ    AX, 32(SP)
-	MOVQ    32(SP), AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R12)(AX*1), AX
-	MOVQ    AX, 48(SP)
-	IMUL3Q  $+16, R8, R12
-	MOVQ    336(SP), AX
-	LEAQ    (AX)(R12*1), AX
+	LEAQ    15(R8), AX
+	MOVQ    AX, 16(SP)
+	MOVQ    16(SP), AX
+	SHRQ    $0x04, AX
+	MOVQ    AX, 16(SP)
+	MOVQ    48(SP), R10
+	IMULQ   288(SP), R10
+	IMUL3Q  $+1024, R10, R15
+	MOVQ    488(SP), AX
+	LEAQ    (AX)(R15*1), AX
 	MOVQ    AX, (SP)
-	MOVQ    400(SP), R12
-	IMULQ   296(SP), R12
-	IMUL3Q  $+16, R12, AX
-	MOVQ    AX, 496(SP)
-	MOVQ    (SP), R13
-	MOVQ    496(SP), AX
-	LEAQ    (R13)(AX*1), AX
-	MOVQ    AX, (SP)
-	MOVQ    DI, AX
-	IMULQ   504(SP), AX
-	IMUL3Q  $+16, AX, R13
+	MOVQ    48(SP), AX
+	IMULQ   R14, AX
+	IMUL3Q  $+64, AX, R15
 	MOVQ    (SP), AX
-	LEAQ    (AX)(R13*1), AX
-	MOVQ    AX, 8(SP)
-	IMUL3Q  $+16, R8, R8
-	MOVQ    336(SP), AX
-	LEAQ    (AX)(R8*1), R8
-	IMUL3Q  $+16, R12, AX
-	LEAQ    (R8)(AX*1), R8
-	MOVQ    DI, AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 200(SP)
+	IMUL3Q  $+16, R10, R15
+	MOVQ    328(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 24(SP)
+	MOVQ    392(SP), AX
+	MOVQ    AX, 504(SP)
+	MOVQ    504(SP), AX
+	IMULQ   288(SP), AX
+	MOVQ    AX, 504(SP)
+	MOVQ    504(SP), AX
+	IMUL3Q  $+16, AX, AX
+	MOVQ    AX, (SP)
+	MOVQ    24(SP), R15
+	MOVQ    (SP), AX
+	LEAQ    (R15)(AX*1), AX
+	MOVQ    AX, 24(SP)
+	MOVQ    48(SP), AX
+	MOVQ    AX, (SP)
+	MOVQ    (SP), AX
+	IMULQ   512(SP), AX
+	MOVQ    AX, (SP)
+	MOVQ    (SP), AX
+	IMUL3Q  $+16, AX, R15
+	MOVQ    24(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 40(SP)
+	IMUL3Q  $+16, R10, R10
+	MOVQ    328(SP), AX
+	LEAQ    (AX)(R10*1), R10
+	MOVQ    504(SP), AX
+	IMUL3Q  $+16, AX, AX
+	LEAQ    (R10)(AX*1), R10
+	MOVQ    48(SP), AX
 	IMULQ   R11, AX
 	IMUL3Q  $+16, AX, AX
-	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, (SP)
-	IMUL3Q  $+64, R15, AX
-	LEAQ    (DX)(AX*1), R12
-	MOVQ    216(SP), AX
-	IMUL3Q  $-256, AX, R13
-	MOVQ    360(SP), R8
-	IMULQ   216(SP), R8
+	LEAQ    (R10)(AX*1), AX
+	MOVQ    AX, 24(SP)
+	IMUL3Q  $+64, R14, AX
+	LEAQ    (BX)(AX*1), R10
+	MOVQ    208(SP), AX
+	IMUL3Q  $-256, AX, R11
+	MOVQ    352(SP), R15
+	IMULQ   208(SP), R15
 	MOVQ    480(SP), AX
-	LEAQ    (AX)(R8*8), R8
-	MOVQ    352(SP), AX
-	IMULQ   296(SP), AX
-	LEAQ    (R8)(AX*8), R8
-	MOVQ    304(SP), AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, 64(SP)
-	MOVQ    32(SP), AX
-	IMUL3Q  $-64, AX, R8
+	LEAQ    (AX)(R15*8), R15
 	MOVQ    344(SP), AX
-	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 288(SP)
-	MOVQ    DI, AX
-	IMULQ   24(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 272(SP)
-	MOVQ    392(SP), R8
-	IMULQ   216(SP), R8
+	IMULQ   288(SP), AX
+	LEAQ    (R15)(AX*8), R15
+	MOVQ    296(SP), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	MOVQ    AX, 32(SP)
+	MOVQ    DX, AX
+	IMULQ   288(SP), AX
+	IMUL3Q  $+16384, AX, R15
 	MOVQ    472(SP), AX
-	LEAQ    (AX)(R8*4), R8
-	MOVQ    384(SP), AX
-	IMULQ   296(SP), AX
-	LEAQ    (R8)(AX*4), R8
-	MOVQ    DI, AX
-	IMULQ   304(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R8)(AX*1), AX
-	MOVQ    AX, 120(SP)
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 192(SP)
-	MOVQ    464(SP), R8
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 184(SP)
-	MOVQ    456(SP), R8
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 176(SP)
-	MOVQ    448(SP), R8
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 168(SP)
-	MOVQ    440(SP), R8
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 160(SP)
-	MOVQ    432(SP), R8
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 152(SP)
-	MOVQ    424(SP), R8
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 144(SP)
-	CMPQ    R10, R9
-	JGE     else1
-	MOVQ    216(SP), R8
-	MOVQ    488(SP), AX
-	MOVLQSX (AX)(R8*4), R8
-	MOVQ    408(SP), AX
-	IMULQ   R8, AX
-	IMUL3Q  $+1024, AX, R8
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 224(SP)
+	MOVQ    DX, AX
+	IMULQ   R12, AX
+	IMUL3Q  $+64, AX, AX
+	MOVQ    AX, 216(SP)
+	MOVQ    384(SP), R15
+	IMULQ   208(SP), R15
+	MOVQ    464(SP), AX
+	LEAQ    (AX)(R15*4), R15
+	MOVQ    376(SP), AX
+	IMULQ   288(SP), AX
+	LEAQ    (R15)(AX*4), R15
 	MOVQ    48(SP), AX
+	IMULQ   296(SP), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R15)(AX*1), AX
+	MOVQ    AX, 96(SP)
+	MOVQ    456(SP), R15
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 184(SP)
+	MOVQ    448(SP), R15
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 176(SP)
+	MOVQ    440(SP), R15
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 168(SP)
+	MOVQ    432(SP), R15
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 160(SP)
+	MOVQ    424(SP), R15
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 152(SP)
+	MOVQ    416(SP), R15
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 144(SP)
+	MOVQ    408(SP), R15
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(R15*1), AX
+	MOVQ    AX, 136(SP)
+	CMPQ    R9, R8
+	JGE     else1
+	MOVQ    208(SP), R8
+	MOVQ    496(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ    AX, 128(SP)
+	MOVQ    400(SP), AX
+	IMULQ   128(SP), AX
+	IMUL3Q  $+1024, AX, R8
+	MOVQ    200(SP), AX
 	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, 200(SP)
-	MOVQ    200(SP), R11
-	CMPQ    R15, R14
+	MOVQ    AX, (SP)
+	CMPQ    R14, 16(SP)
 	JGE     end4
 
 loop3:
-	VPXORD Z23, Z23, Z23
 	VPXORD Z22, Z22, Z22
 	VPXORD Z21, Z21, Z21
 	VPXORD Z20, Z20, Z20
 	VPXORD Z19, Z19, Z19
 	VPXORD Z18, Z18, Z18
+	VPXORD Z17, Z17, Z17
 	VPXORD Z2, Z2, Z2
 	VPXORD Z0, Z0, Z0
-	MOVQ   R11, R10
-	MOVQ   8(SP), R9
-	MOVQ   (SP), R8
+	MOVQ   (SP), R15
+	MOVQ   40(SP), R9
+	MOVQ   24(SP), R8
 	XORQ   AX, AX
-	CMPQ   AX, DI
+	CMPQ   AX, 48(SP)
 	JGE    end6
 
 loop5:
-	VMOVUPS     (R10), Z24
-	VMULPS.BCST (R9), Z24, Z1
-	VADDPS      Z1, Z23, Z23
-	VMULPS.BCST 4(R9), Z24, Z1
+	VMOVUPS     (R15), Z23
+	VMULPS.BCST (R9), Z23, Z1
 	VADDPS      Z1, Z22, Z22
-	VMULPS.BCST 8(R9), Z24, Z1
+	VMULPS.BCST 4(R9), Z23, Z1
 	VADDPS      Z1, Z21, Z21
-	VMULPS.BCST 12(R9), Z24, Z1
+	VMULPS.BCST 8(R9), Z23, Z1
 	VADDPS      Z1, Z20, Z20
-	VMULPS.BCST (R8), Z24, Z1
+	VMULPS.BCST 12(R9), Z23, Z1
 	VADDPS      Z1, Z19, Z19
-	VMULPS.BCST 4(R8), Z24, Z1
+	VMULPS.BCST (R8), Z23, Z1
 	VADDPS      Z1, Z18, Z18
-	VMULPS.BCST 8(R8), Z24, Z1
+	VMULPS.BCST 4(R8), Z23, Z1
+	VADDPS      Z1, Z17, Z17
+	VMULPS.BCST 8(R8), Z23, Z1
 	VADDPS      Z1, Z2, Z2
-	VMULPS.BCST 12(R8), Z24, Z1
+	VMULPS.BCST 12(R8), Z23, Z1
 	VADDPS      Z1, Z0, Z0
-	ADDQ        $+64, R10
+	ADDQ        $+64, R15
 	ADDQ        $+16, R9
 	ADDQ        $+16, R8
 	ADDQ        $+1, AX
-	CMPQ        AX, DI
+	CMPQ        AX, 48(SP)
 	JLT         loop5
 
 end6:
-	VMOVUPS Z23, (R12)
-	VMOVUPS Z22, 1024(R12)
-	VMOVUPS Z21, 2048(R12)
-	VMOVUPS Z20, 3072(R12)
-	VMOVUPS Z19, 4096(R12)
-	VMOVUPS Z18, 5120(R12)
-	VMOVUPS Z2, 6144(R12)
-	VMOVUPS Z0, 7168(R12)
-	ADDQ    312(SP), R11
-	ADDQ    $+64, R12
-	ADDQ    $+1, R15
-	CMPQ    R15, R14
+	VMOVUPS Z22, (R10)
+	VMOVUPS Z21, 1024(R10)
+	VMOVUPS Z20, 2048(R10)
+	VMOVUPS Z19, 3072(R10)
+	VMOVUPS Z18, 4096(R10)
+	VMOVUPS Z17, 5120(R10)
+	VMOVUPS Z2, 6144(R10)
+	VMOVUPS Z0, 7168(R10)
+	MOVQ    (SP), AX
+	ADDQ    304(SP), AX
+	MOVQ    AX, (SP)
+	ADDQ    $+64, R10
+	ADDQ    $+1, R14
+	CMPQ    R14, 16(SP)
 	JLT     loop3
 
 end4:
-	MOVQ 208(SP), AX
-	MOVQ AX, 56(SP)
-	MOVQ DX, R9
-	XORQ AX, AX
-	MOVQ AX, 48(SP)
+	MOVQ 192(SP), AX
+	MOVQ AX, (SP)
+	MOVQ BX, R10
+	XORQ R9, R9
 
 loop7:
-	MOVQ         56(SP), R8
-	CMPQ         40(SP), R8
-	MOVQ         40(SP), AX
+	MOVQ         (SP), R8
+	CMPQ         8(SP), R8
+	MOVQ         8(SP), AX
 	CMOVQLT      AX, R8
-	MOVLQSX      (SI)(R8*4), AX
-	LEAQ         (R13)(AX*1), R8
-	LEAQ         1(R8), R11
+	MOVLQSX      (DI)(R8*4), AX
+	LEAQ         (R11)(AX*1), R8
+	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
-	CMPQ         AX, R11
-	CMOVQLT      AX, R11
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
 	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, 32(SP)
-	XORQ         R8, R8
-	CMPQ         R8, 32(SP)
-	MOVQ         32(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 32(SP)
-	CMPQ         R11, 32(SP)
-	MOVQ         32(SP), AX
-	CMOVQLT      R11, AX
-	MOVQ         AX, 32(SP)
-	MOVQ         32(SP), R10
-	SHRQ         $0x05, R10
-	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+0(SB), Z0
-	IMUL3Q       $+32, R10, R14
-	MOVQ         32(SP), AX
-	IMUL3Q       $-1, AX, R8
-	IMUL3Q       $+32, R10, AX
-	LEAQ         (R8)(AX*1), R12
-	MOVQ         R12, 8(SP)
-	IMUL3Q       $-32, R10, AX
-	LEAQ         (R11)(AX*1), R10
-	MOVQ         R10, (SP)
-	MOVQ         R14, R15
-	CMPQ         R15, R11
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(SI*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	VPBROADCASTD R8, Z0
+	VPSUBD       Z0, Z1, Z20
+	MOVQ         R15, AX
+	SUBQ         R8, AX
+	VPBROADCASTD AX, Z19
+	MOVQ         R8, AX
+	SHRQ         $0x05, AX
+	VBROADCASTSS attention_f32__r8__avx512vnni_data<>+64(SB), Z0
+	IMUL3Q       $+32, AX, R14
+	MOVQ         R14, AX
+	CMPQ         AX, R15
 	JGE          end10
 
 loop9:
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+64(SB), Z2
-	MOVQ         8(SP), AX
-	LEAQ         1(AX), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z2
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K1
-	VMOVUPS.Z    (R9)(R15*4), K1, Z1
-	VPBLENDMD    Z1, Z17, K1, Z1
+	VPBROADCASTD AX, Z1
+	VPADDD       Z1, Z20, Z1
+	VPADDD       Z16, Z1, Z1
+	VPCMPUD      $0x01, Z19, Z1, K1
+	VMOVUPS.Z    (R10)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z15, K1, Z1
 	VCMPPS       $0x11, Z1, Z0, K1
 	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+16, 8(SP)
-	ADDQ         $-16, (SP)
-	ADDQ         $+16, R15
-	CMPQ         R15, R11
+	ADDQ         $+16, AX
+	CMPQ         AX, R15
 	JLT          loop9
 
 end10:
-	VMAXPS     attention_f32__r8__avx512vnni_data<>+192(SB), Z0, Z1
+	VMAXPS     attention_f32__r8__avx512vnni_data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -765,49 +721,28 @@ end10:
 	VPSHUFD    $0x4e, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z18
-	VPXORD     Z19, Z19, Z19
+	VMAXPS     Z0, Z1, Z17
+	VPXORD     Z18, Z18, Z18
 	VPXORD     Z0, Z0, Z0
-	CMPQ       R14, R11
+	CMPQ       R14, R15
 	JGE        end12
 
 loop11:
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+64(SB), Z2
-	LEAQ         1(R12), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z2
-	MOVQ         R10, R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K3
-	VMOVUPS.Z    (R9)(R14*4), K3, Z1
-	VSUBPS       Z18, Z1, Z20
-	VCMPPS       $0x11, Z16, Z20, K2
-	VCMPPS       $0x11, Z20, Z15, K1
-	VPBLENDMD    Z15, Z20, K1, Z2
-	VMULPS       Z14, Z2, Z1
-	VADDPS       Z13, Z1, Z21
-	VSUBPS       Z13, Z21, Z22
-	VMULPS       Z12, Z22, Z1
+	VPBROADCASTD R14, Z1
+	VPADDD       Z1, Z20, Z21
+	VPADDD       Z16, Z21, Z1
+	VPCMPUD      $0x01, Z19, Z1, K2
+	VMOVUPS.Z    (R10)(R14*4), K2, Z1
+	VSUBPS       Z17, Z1, Z2
+	VCMPPS       $0x11, Z14, Z2, K1
+	VMULPS       Z13, Z2, Z1
+	VADDPS       Z12, Z1, Z22
+	VSUBPS       Z12, Z22, Z23
+	VMULPS       Z11, Z23, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z11, Z22, Z1
+	VMULPS       Z10, Z23, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
+	VMULPS       Z2, Z9, Z1
 	VADDPS       Z8, Z1, Z1
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z7, Z1, Z1
@@ -816,51 +751,28 @@ loop11:
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z5, Z1, Z1
 	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
-	VPSLLD       $0x17, Z21, Z1
+	VADDPS       Z4, Z1, Z1
+	VMULPS       Z2, Z1, Z1
+	VADDPS       Z4, Z1, Z2
+	VPSLLD       $0x17, Z22, Z1
 	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z20, K1
-	VPBLENDMD    Z3, Z1, K1, Z1
-	VPBLENDMD    Z3, Z1, K2, Z1
-	VMOVUPS      Z1, K3, (R9)(R14*4)
-	VPBLENDMD    Z1, Z3, K3, Z1
-	VADDPS       Z1, Z19, Z19
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+64(SB), Z2
-	LEAQ         17(R12), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K2
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z2
-	LEAQ         -16(R10), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z1
-	VPCMPD       $0x01, Z1, Z2, K1
-	KANDW        K1, K2, K3
-	VMOVUPS.Z    64(R9)(R14*4), K3, Z1
-	VSUBPS       Z18, Z1, Z20
-	VCMPPS       $0x11, Z16, Z20, K2
-	VCMPPS       $0x11, Z20, Z15, K1
-	VPBLENDMD    Z15, Z20, K1, Z2
-	VMULPS       Z14, Z2, Z1
-	VADDPS       Z13, Z1, Z21
-	VSUBPS       Z13, Z21, Z22
-	VMULPS       Z12, Z22, Z1
-	VSUBPS       Z1, Z2, Z2
+	VPBLENDMD    Z16, Z1, K1, Z1
+	VMOVUPS      Z1, K2, (R10)(R14*4)
+	VPBLENDMD    Z1, Z16, K2, Z1
+	VADDPS       Z1, Z18, Z18
+	VPADDD       Z3, Z21, Z1
+	VPCMPUD      $0x01, Z19, Z1, K2
+	VMOVUPS.Z    64(R10)(R14*4), K2, Z1
+	VSUBPS       Z17, Z1, Z2
+	VCMPPS       $0x11, Z14, Z2, K1
+	VMULPS       Z13, Z2, Z1
+	VADDPS       Z12, Z1, Z21
+	VSUBPS       Z12, Z21, Z22
 	VMULPS       Z11, Z22, Z1
 	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
+	VMULPS       Z10, Z22, Z1
+	VSUBPS       Z1, Z2, Z2
+	VMULPS       Z2, Z9, Z1
 	VADDPS       Z8, Z1, Z1
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z7, Z1, Z1
@@ -869,23 +781,21 @@ loop11:
 	VMULPS       Z2, Z1, Z1
 	VADDPS       Z5, Z1, Z1
 	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
+	VADDPS       Z4, Z1, Z1
+	VMULPS       Z2, Z1, Z1
+	VADDPS       Z4, Z1, Z2
 	VPSLLD       $0x17, Z21, Z1
 	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z20, K1
-	VPBLENDMD    Z3, Z1, K1, Z1
-	VPBLENDMD    Z3, Z1, K2, Z1
-	VMOVUPS      Z1, K3, 64(R9)(R14*4)
-	VPBLENDMD    Z1, Z3, K3, Z1
+	VPBLENDMD    Z16, Z1, K1, Z1
+	VMOVUPS      Z1, K2, 64(R10)(R14*4)
+	VPBLENDMD    Z1, Z16, K2, Z1
 	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, R12
-	ADDQ         $-32, R10
 	ADDQ         $+32, R14
-	CMPQ         R14, R11
+	CMPQ         R14, R15
 	JLT          loop11
 
 end12:
-	VADDPS     Z0, Z19, Z1
+	VADDPS     Z0, Z18, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VADDPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -894,46 +804,48 @@ end12:
 	VADDPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VADDPS     Z0, Z1, Z0
-	MOVQ       56(SP), AX
-	CMPQ       AX, 40(SP)
+	MOVQ       (SP), AX
+	CMPQ       AX, 8(SP)
 	SETLE      AL
-	MOVBLZX    AL, R10
-	CMPQ       32(SP), R11
+	MOVBLZX    AL, R14
+	CMPQ       R8, R15
 	SETLT      AL
 	MOVBLZX    AL, R8
-	MOVL       R10, AX
+	MOVL       R14, AX
 	ANDL       R8, AX
 	TESTL      AX, AX
 	JEQ        else13
-	MOVQ       64(SP), R8
-	MOVQ       48(SP), AX
-	VMOVD      X18, (R8)(AX*8)
-	MOVQ       64(SP), R8
-	MOVQ       48(SP), AX
-	VMOVD      X0, 4(R8)(AX*8)
+	MOVQ       32(SP), AX
+	VMOVD      X17, (AX)(R9*8)
+	MOVQ       32(SP), AX
+	VMOVD      X0, 4(AX)(R9*8)
 
 else13:
-	ADDQ $+1, 56(SP)
-	ADDQ $+1024, R9
-	ADDQ $+1, 48(SP)
-	CMPQ 48(SP), $+8
+	ADDQ $+1, (SP)
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, $+8
 	JLT  loop7
 
 end8:
-	MOVQ 288(SP), R8
-	MOVQ 200(SP), AX
-	LEAQ (AX)(R8*1), R12
-	MOVQ 272(SP), AX
-	LEAQ (R12)(AX*1), R11
-	MOVQ DI, R10
-	XORQ R9, R9
-	CMPQ R9, DI
-	JGE  end16
+	MOVQ   336(SP), AX
+	IMULQ  128(SP), AX
+	IMUL3Q $+16384, AX, R8
+	MOVQ   224(SP), AX
+	LEAQ   (AX)(R8*1), R10
+	MOVQ   216(SP), AX
+	LEAQ   (R10)(AX*1), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   48(SP), AX
+	MOVQ   AX, (SP)
+	XORQ   R9, R9
+	CMPQ   R9, 48(SP)
+	JGE    end16
 
 loop15:
-	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    120(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -941,37 +853,38 @@ loop15:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z24, Z24, Z24
-	MOVQ    DI, AX
+	VPXORD  Z23, Z23, Z23
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end18
 
 loop17:
-	VBROADCASTSS (DX)(R14*4), Z0
+	VBROADCASTSS (BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z24, Z24
+	VADDPS       Z0, Z23, Z23
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop17
 
 end18:
-	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    112(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -979,37 +892,38 @@ end18:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z23, Z23, Z23
-	MOVQ    DI, AX
+	VPXORD  Z22, Z22, Z22
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end20
 
 loop19:
-	VBROADCASTSS 1024(DX)(R14*4), Z0
+	VBROADCASTSS 1024(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z23, Z23
+	VADDPS       Z0, Z22, Z22
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop19
 
 end20:
-	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    104(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1017,37 +931,38 @@ end20:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z22, Z22, Z22
-	MOVQ    DI, AX
+	VPXORD  Z21, Z21, Z21
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end22
 
 loop21:
-	VBROADCASTSS 2048(DX)(R14*4), Z0
+	VBROADCASTSS 2048(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z22, Z22
+	VADDPS       Z0, Z21, Z21
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop21
 
 end22:
-	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    88(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1055,37 +970,38 @@ end22:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z21, Z21, Z21
-	MOVQ    DI, AX
+	VPXORD  Z20, Z20, Z20
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end24
 
 loop23:
-	VBROADCASTSS 3072(DX)(R14*4), Z0
+	VBROADCASTSS 3072(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z21, Z21
+	VADDPS       Z0, Z20, Z20
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop23
 
 end24:
-	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    80(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1093,37 +1009,38 @@ end24:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z20, Z20, Z20
-	MOVQ    DI, AX
+	VPXORD  Z19, Z19, Z19
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end26
 
 loop25:
-	VBROADCASTSS 4096(DX)(R14*4), Z0
+	VBROADCASTSS 4096(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z20, Z20
+	VADDPS       Z0, Z19, Z19
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop25
 
 end26:
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    72(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1131,37 +1048,38 @@ end26:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z19, Z19, Z19
-	MOVQ    DI, AX
+	VPXORD  Z18, Z18, Z18
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end28
 
 loop27:
-	VBROADCASTSS 5120(DX)(R14*4), Z0
+	VBROADCASTSS 5120(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z19, Z19
+	VADDPS       Z0, Z18, Z18
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop27
 
 end28:
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    64(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1169,37 +1087,38 @@ end28:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
-	VPXORD  Z18, Z18, Z18
-	MOVQ    DI, AX
+	VPXORD  Z17, Z17, Z17
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end30
 
 loop29:
-	VBROADCASTSS 6144(DX)(R14*4), Z0
+	VBROADCASTSS 6144(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z18, Z18
+	VADDPS       Z0, Z17, Z17
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R8
 	JLT          loop29
 
 end30:
-	MOVQ    72(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    56(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R15
 	MOVQ    $+256, AX
 	CMPQ    AX, R15
@@ -1207,26 +1126,27 @@ end30:
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R14
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
 	CMPQ    R15, R14
 	CMOVQLT R15, R14
-	MOVQ    24(SP), R8
+	MOVQ    R12, R8
 	CMPQ    R15, R8
 	CMOVQLT R15, R8
 	VPXORD  Z2, Z2, Z2
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R14, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R14, R8
 	JGE     end32
 
 loop31:
-	VBROADCASTSS 7168(DX)(R14*4), Z0
+	VBROADCASTSS 7168(BX)(R14*4), Z0
 	VMULPS       (AX), Z0, Z0
 	VADDPS       Z0, Z2, Z2
 	ADDQ         CX, AX
@@ -1235,38 +1155,38 @@ loop31:
 	JLT          loop31
 
 end32:
-	MOVQ R11, R8
-	MOVQ 24(SP), AX
-	CMPQ AX, 16(SP)
+	MOVQ 16(SP), R8
+	MOVQ R12, AX
+	CMPQ AX, R13
 	JGE  end34
 
 loop33:
 	VMOVUPS     (R8), Z1
-	VMULPS.BCST (DX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z24, Z24
-	VMULPS.BCST 1024(DX)(AX*4), Z1, Z0
+	VMULPS.BCST (BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z23, Z23
-	VMULPS.BCST 2048(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 1024(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z22, Z22
-	VMULPS.BCST 3072(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 2048(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z21, Z21
-	VMULPS.BCST 4096(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 3072(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z20, Z20
-	VMULPS.BCST 5120(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 4096(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z19, Z19
-	VMULPS.BCST 6144(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 5120(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z18, Z18
-	VMULPS.BCST 7168(DX)(AX*4), Z1, Z0
+	VMULPS.BCST 6144(BX)(AX*4), Z1, Z0
+	VADDPS      Z0, Z17, Z17
+	VMULPS.BCST 7168(BX)(AX*4), Z1, Z0
 	VADDPS      Z0, Z2, Z2
 	ADDQ        CX, R8
 	ADDQ        $+1, AX
-	CMPQ        AX, 16(SP)
+	CMPQ        AX, R13
 	JLT         loop33
 
 end34:
-	MOVQ    136(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    120(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1274,36 +1194,37 @@ end34:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    16(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end36
 
 loop35:
-	VBROADCASTSS (DX)(R8*4), Z0
+	VBROADCASTSS (BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z24, Z24
+	VADDPS       Z0, Z23, Z23
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop35
 
 end36:
-	MOVQ    128(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    112(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1311,36 +1232,37 @@ end36:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    16(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end38
 
 loop37:
-	VBROADCASTSS 1024(DX)(R8*4), Z0
+	VBROADCASTSS 1024(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z23, Z23
+	VADDPS       Z0, Z22, Z22
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop37
 
 end38:
-	MOVQ    112(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    104(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1348,36 +1270,37 @@ end38:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    16(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end40
 
 loop39:
-	VBROADCASTSS 2048(DX)(R8*4), Z0
+	VBROADCASTSS 2048(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z22, Z22
+	VADDPS       Z0, Z21, Z21
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop39
 
 end40:
-	MOVQ    104(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    88(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1385,36 +1308,37 @@ end40:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    16(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end42
 
 loop41:
-	VBROADCASTSS 3072(DX)(R8*4), Z0
+	VBROADCASTSS 3072(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z21, Z21
+	VADDPS       Z0, Z20, Z20
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop41
 
 end42:
-	MOVQ    96(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    80(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1422,36 +1346,37 @@ end42:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    16(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end44
 
 loop43:
-	VBROADCASTSS 4096(DX)(R8*4), Z0
+	VBROADCASTSS 4096(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z20, Z20
+	VADDPS       Z0, Z19, Z19
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop43
 
 end44:
-	MOVQ    88(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    72(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1459,36 +1384,37 @@ end44:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    16(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end46
 
 loop45:
-	VBROADCASTSS 5120(DX)(R8*4), Z0
+	VBROADCASTSS 5120(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z19, Z19
+	VADDPS       Z0, Z18, Z18
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop45
 
 end46:
-	MOVQ    80(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    64(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1496,36 +1422,37 @@ end46:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    16(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end48
 
 loop47:
-	VBROADCASTSS 6144(DX)(R8*4), Z0
+	VBROADCASTSS 6144(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z18, Z18
+	VADDPS       Z0, Z17, Z17
 	ADDQ         CX, AX
 	ADDQ         $+1, R8
 	CMPQ         R8, R14
 	JLT          loop47
 
 end48:
-	MOVQ    72(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R13)(AX*1), R8
+	MOVQ    56(SP), AX
+	MOVLQSX (DI)(AX*4), AX
+	LEAQ    (R11)(AX*1), R8
 	LEAQ    1(R8), R14
 	MOVQ    $+256, AX
 	CMPQ    AX, R14
@@ -1533,25 +1460,26 @@ end48:
 	XORQ    AX, AX
 	CMPQ    AX, R14
 	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
+	LEAQ    (R8)(SI*1), AX
 	LEAQ    1(AX), R15
 	XORQ    AX, AX
 	CMPQ    AX, R15
 	CMOVQGT AX, R15
 	CMPQ    R14, R15
 	CMOVQLT R14, R15
-	MOVQ    16(SP), R8
+	MOVQ    R13, R8
 	CMPQ    R15, R8
 	CMOVQGT R15, R8
-	MOVQ    DI, AX
+	LEAQ    (R10)(R9*4), R15
+	MOVQ    DX, AX
 	IMULQ   R8, AX
-	LEAQ    (R12)(AX*4), AX
-	LEAQ    (AX)(R9*4), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (R15)(AX*1), AX
 	CMPQ    R8, R14
 	JGE     end50
 
 loop49:
-	VBROADCASTSS 7168(DX)(R8*4), Z0
+	VBROADCASTSS 7168(BX)(R8*4), Z0
 	VMULPS       (AX), Z0, Z0
 	VADDPS       Z0, Z2, Z2
 	ADDQ         CX, AX
@@ -1560,9 +1488,9 @@ loop49:
 	JLT          loop49
 
 end50:
-	MOVQ         136(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         120(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -1570,15 +1498,15 @@ end50:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         208(SP), AX
-	CMPQ         AX, 40(SP)
+	MOVQ         192(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -1588,8 +1516,8 @@ end50:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else51
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -1598,13 +1526,13 @@ end50:
 	CMOVQLT      AX, R8
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         120(SP), AX
-	VMOVUPS      Z24, K1, (AX)(R9*4)
+	MOVQ         96(SP), AX
+	VMOVUPS      Z23, K1, (AX)(R9*4)
 
 else51:
-	MOVQ         128(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVQ         112(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -1612,7 +1540,7 @@ else51:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
@@ -1620,7 +1548,7 @@ else51:
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
 	MOVQ         280(SP), AX
-	CMPQ         AX, 40(SP)
+	CMPQ         AX, 8(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -1630,50 +1558,8 @@ else51:
 	ANDL         R8, AX
 	TESTL        AX, AX
 	JEQ          else53
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         192(SP), AX
-	VMOVUPS      Z23, K1, (AX)(R9*4)
-
-else53:
-	MOVQ         112(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         264(SP), AX
-	CMPQ         AX, 40(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else55
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -1685,10 +1571,10 @@ else53:
 	MOVQ         184(SP), AX
 	VMOVUPS      Z22, K1, (AX)(R9*4)
 
-else55:
+else53:
 	MOVQ         104(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -1696,15 +1582,15 @@ else55:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         256(SP), AX
-	CMPQ         AX, 40(SP)
+	MOVQ         272(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -1713,9 +1599,9 @@ else55:
 	MOVL         R14, AX
 	ANDL         R8, AX
 	TESTL        AX, AX
-	JEQ          else57
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	JEQ          else55
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -1727,10 +1613,10 @@ else55:
 	MOVQ         176(SP), AX
 	VMOVUPS      Z21, K1, (AX)(R9*4)
 
-else57:
-	MOVQ         96(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+else55:
+	MOVQ         88(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -1738,15 +1624,15 @@ else57:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         248(SP), AX
-	CMPQ         AX, 40(SP)
+	MOVQ         264(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -1755,9 +1641,9 @@ else57:
 	MOVL         R14, AX
 	ANDL         R8, AX
 	TESTL        AX, AX
-	JEQ          else59
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	JEQ          else57
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -1769,10 +1655,10 @@ else57:
 	MOVQ         168(SP), AX
 	VMOVUPS      Z20, K1, (AX)(R9*4)
 
-else59:
-	MOVQ         88(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+else57:
+	MOVQ         80(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -1780,15 +1666,15 @@ else59:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         240(SP), AX
-	CMPQ         AX, 40(SP)
+	MOVQ         256(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -1797,9 +1683,9 @@ else59:
 	MOVL         R14, AX
 	ANDL         R8, AX
 	TESTL        AX, AX
-	JEQ          else61
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	JEQ          else59
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -1811,10 +1697,10 @@ else59:
 	MOVQ         160(SP), AX
 	VMOVUPS      Z19, K1, (AX)(R9*4)
 
-else61:
-	MOVQ         80(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+else59:
+	MOVQ         72(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -1822,15 +1708,15 @@ else61:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         232(SP), AX
-	CMPQ         AX, 40(SP)
+	MOVQ         248(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -1839,9 +1725,9 @@ else61:
 	MOVL         R14, AX
 	ANDL         R8, AX
 	TESTL        AX, AX
-	JEQ          else63
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	JEQ          else61
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -1853,10 +1739,10 @@ else61:
 	MOVQ         152(SP), AX
 	VMOVUPS      Z18, K1, (AX)(R9*4)
 
-else63:
-	MOVQ         72(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R13)(AX*1), R8
+else61:
+	MOVQ         64(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
 	LEAQ         1(R8), R15
 	MOVQ         $+256, AX
 	CMPQ         AX, R15
@@ -1864,15 +1750,15 @@ else63:
 	XORQ         AX, AX
 	CMPQ         AX, R15
 	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
+	LEAQ         (R8)(SI*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
 	CMPQ         R15, R8
 	CMOVQLT      R15, R8
-	MOVQ         224(SP), AX
-	CMPQ         AX, 40(SP)
+	MOVQ         240(SP), AX
+	CMPQ         AX, 8(SP)
 	SETLE        AL
 	MOVBLZX      AL, R14
 	CMPQ         R8, R15
@@ -1881,9 +1767,9 @@ else63:
 	MOVL         R14, AX
 	ANDL         R8, AX
 	TESTL        AX, AX
-	JEQ          else65
-	VMOVUPS      attention_f32__r8__avx512vnni_data<>+128(SB), Z1
-	MOVQ         R10, R8
+	JEQ          else63
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
 	CMPQ         R8, AX
 	CMOVQGT      AX, R8
@@ -1893,29 +1779,63 @@ else63:
 	VPBROADCASTD R8, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         144(SP), AX
+	VMOVUPS      Z17, K1, (AX)(R9*4)
+
+else63:
+	MOVQ         56(SP), AX
+	MOVLQSX      (DI)(AX*4), AX
+	LEAQ         (R11)(AX*1), R8
+	LEAQ         1(R8), R15
+	MOVQ         $+256, AX
+	CMPQ         AX, R15
+	CMOVQLT      AX, R15
+	XORQ         AX, AX
+	CMPQ         AX, R15
+	CMOVQGT      AX, R15
+	LEAQ         (R8)(SI*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R15, R8
+	CMOVQLT      R15, R8
+	MOVQ         232(SP), AX
+	CMPQ         AX, 8(SP)
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R8, R15
+	SETLT        AL
+	MOVBLZX      AL, R8
+	MOVL         R14, AX
+	ANDL         R8, AX
+	TESTL        AX, AX
+	JEQ          else65
+	VMOVUPS      attention_f32__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         (SP), R8
+	MOVQ         $+2147483647, AX
+	CMPQ         R8, AX
+	CMOVQGT      AX, R8
+	MOVQ         $-2147483647, AX
+	CMPQ         R8, AX
+	CMOVQLT      AX, R8
+	VPBROADCASTD R8, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         136(SP), AX
 	VMOVUPS      Z2, K1, (AX)(R9*4)
 
 else65:
-	ADDQ $+64, R11
-	ADDQ $-16, R10
+	ADDQ $+64, 16(SP)
+	ADDQ $-16, (SP)
 	ADDQ $+16, R9
-	CMPQ R9, DI
+	CMPQ R9, 48(SP)
 	JLT  loop15
 
 end16:
 else1:
-	MOVQ 328(SP), AX
+	MOVQ 320(SP), AX
 	DECQ AX
-	MOVQ AX, 328(SP)
+	MOVQ AX, 320(SP)
 	JEQ  done
-	MOVQ 304(SP), AX
-	INCQ AX
-	MOVQ AX, 304(SP)
-	MOVQ 304(SP), AX
-	CMPQ AX, 376(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 304(SP)
 	MOVQ 296(SP), AX
 	INCQ AX
 	MOVQ AX, 296(SP)
@@ -1924,51 +1844,50 @@ else1:
 	JLT  tile
 	XORQ AX, AX
 	MOVQ AX, 296(SP)
-	MOVQ 216(SP), AX
+	MOVQ 288(SP), AX
 	INCQ AX
-	MOVQ AX, 216(SP)
+	MOVQ AX, 288(SP)
+	MOVQ 288(SP), AX
+	CMPQ AX, 360(SP)
+	JLT  tile
+	XORQ AX, AX
+	MOVQ AX, 288(SP)
+	MOVQ 208(SP), AX
+	INCQ AX
+	MOVQ AX, 208(SP)
 	JMP  tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f32__r8__avx512vnni_data<>+0(SB)/4, $0xff800000
-DATA attention_f32__r8__avx512vnni_data<>+64(SB)/8, $0xffffffff00000000
-DATA attention_f32__r8__avx512vnni_data<>+72(SB)/8, $0xfffffffdfffffffe
-DATA attention_f32__r8__avx512vnni_data<>+80(SB)/8, $0xfffffffbfffffffc
-DATA attention_f32__r8__avx512vnni_data<>+88(SB)/8, $0xfffffff9fffffffa
-DATA attention_f32__r8__avx512vnni_data<>+96(SB)/8, $0xfffffff7fffffff8
-DATA attention_f32__r8__avx512vnni_data<>+104(SB)/8, $0xfffffff5fffffff6
-DATA attention_f32__r8__avx512vnni_data<>+112(SB)/8, $0xfffffff3fffffff4
-DATA attention_f32__r8__avx512vnni_data<>+120(SB)/8, $0xfffffff1fffffff2
-DATA attention_f32__r8__avx512vnni_data<>+128(SB)/8, $0x0000000100000000
-DATA attention_f32__r8__avx512vnni_data<>+136(SB)/8, $0x0000000300000002
-DATA attention_f32__r8__avx512vnni_data<>+144(SB)/8, $0x0000000500000004
-DATA attention_f32__r8__avx512vnni_data<>+152(SB)/8, $0x0000000700000006
-DATA attention_f32__r8__avx512vnni_data<>+160(SB)/8, $0x0000000900000008
-DATA attention_f32__r8__avx512vnni_data<>+168(SB)/8, $0x0000000b0000000a
-DATA attention_f32__r8__avx512vnni_data<>+176(SB)/8, $0x0000000d0000000c
-DATA attention_f32__r8__avx512vnni_data<>+184(SB)/8, $0x0000000f0000000e
-DATA attention_f32__r8__avx512vnni_data<>+192(SB)/8, $0xff800000ff800000
-DATA attention_f32__r8__avx512vnni_data<>+200(SB)/8, $0xff800000ff800000
-DATA attention_f32__r8__avx512vnni_data<>+208(SB)/8, $0xff800000ff800000
-DATA attention_f32__r8__avx512vnni_data<>+216(SB)/8, $0xff800000ff800000
-DATA attention_f32__r8__avx512vnni_data<>+224(SB)/8, $0xff800000ff800000
-DATA attention_f32__r8__avx512vnni_data<>+232(SB)/8, $0xff800000ff800000
-DATA attention_f32__r8__avx512vnni_data<>+240(SB)/8, $0xff800000ff800000
-DATA attention_f32__r8__avx512vnni_data<>+248(SB)/8, $0xff800000ff800000
-DATA attention_f32__r8__avx512vnni_data<>+256(SB)/4, $0xc2300000
-DATA attention_f32__r8__avx512vnni_data<>+260(SB)/4, $0x42ae0000
-DATA attention_f32__r8__avx512vnni_data<>+264(SB)/4, $0x3fb8aa3b
-DATA attention_f32__r8__avx512vnni_data<>+268(SB)/4, $0x4b40007f
-DATA attention_f32__r8__avx512vnni_data<>+272(SB)/4, $0x3f317200
-DATA attention_f32__r8__avx512vnni_data<>+276(SB)/4, $0x35bfbe8e
-DATA attention_f32__r8__avx512vnni_data<>+280(SB)/4, $0x3ab58f09
-DATA attention_f32__r8__avx512vnni_data<>+284(SB)/4, $0x3c092f9d
-DATA attention_f32__r8__avx512vnni_data<>+288(SB)/4, $0x3d2aacd0
-DATA attention_f32__r8__avx512vnni_data<>+292(SB)/4, $0x3e2aaa32
-DATA attention_f32__r8__avx512vnni_data<>+296(SB)/4, $0x3efffffd
-DATA attention_f32__r8__avx512vnni_data<>+300(SB)/4, $0x3f800000
-DATA attention_f32__r8__avx512vnni_data<>+304(SB)/4, $0xc2ae0000
-GLOBL attention_f32__r8__avx512vnni_data<>(SB), RODATA|NOPTR, $308
+DATA attention_f32__r8__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
+DATA attention_f32__r8__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
+DATA attention_f32__r8__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
+DATA attention_f32__r8__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
+DATA attention_f32__r8__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
+DATA attention_f32__r8__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
+DATA attention_f32__r8__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
+DATA attention_f32__r8__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
+DATA attention_f32__r8__avx512vnni_data<>+64(SB)/4, $0xff800000
+DATA attention_f32__r8__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
+DATA attention_f32__r8__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
+DATA attention_f32__r8__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
+DATA attention_f32__r8__avx512vnni_data<>+152(SB)/8, $0xff800000ff800000
+DATA attention_f32__r8__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
+DATA attention_f32__r8__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
+DATA attention_f32__r8__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
+DATA attention_f32__r8__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
+DATA attention_f32__r8__avx512vnni_data<>+192(SB)/4, $0xc2300000
+DATA attention_f32__r8__avx512vnni_data<>+196(SB)/4, $0x3fb8aa3b
+DATA attention_f32__r8__avx512vnni_data<>+200(SB)/4, $0x4b40007f
+DATA attention_f32__r8__avx512vnni_data<>+204(SB)/4, $0x3f317200
+DATA attention_f32__r8__avx512vnni_data<>+208(SB)/4, $0x35bfbe8e
+DATA attention_f32__r8__avx512vnni_data<>+212(SB)/4, $0x3ab58f09
+DATA attention_f32__r8__avx512vnni_data<>+216(SB)/4, $0x3c092f9d
+DATA attention_f32__r8__avx512vnni_data<>+220(SB)/4, $0x3d2aacd0
+DATA attention_f32__r8__avx512vnni_data<>+224(SB)/4, $0x3e2aaa32
+DATA attention_f32__r8__avx512vnni_data<>+228(SB)/4, $0x3efffffd
+DATA attention_f32__r8__avx512vnni_data<>+232(SB)/4, $0x3f800000
+DATA attention_f32__r8__avx512vnni_data<>+236(SB)/4, $0x00000010
+GLOBL attention_f32__r8__avx512vnni_data<>(SB), RODATA|NOPTR, $240

@@ -164,19 +164,18 @@ loop3:
 	VPMASKMOVD   32(CX), Y5, Y11
 	VCMPPS       $0x11, Y9, Y1, Y0
 	VBLENDVPS    Y0, Y9, Y1, Y10
-	VSUBPS       Y10, Y1, Y13
-	VCMPPS       $0x11, attention_merge__any__avx2_data<>+64(SB), Y13, Y2
-	VMOVUPS      attention_merge__any__avx2_data<>+96(SB), Y0
-	VCMPPS       $0x11, Y13, Y0, Y0
-	VBLENDVPS    Y0, attention_merge__any__avx2_data<>+96(SB), Y13, Y1
-	VMULPS       attention_merge__any__avx2_data<>+128(SB), Y1, Y0
-	VADDPS       attention_merge__any__avx2_data<>+160(SB), Y0, Y14
-	VSUBPS       attention_merge__any__avx2_data<>+160(SB), Y14, Y15
-	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y15, Y0
+	VSUBPS       Y10, Y1, Y1
+	VCMPPS       $0x11, attention_merge__any__avx2_data<>+64(SB), Y1, Y2
+	VMULPS       attention_merge__any__avx2_data<>+96(SB), Y1, Y0
+	VADDPS       attention_merge__any__avx2_data<>+128(SB), Y0, Y13
+	VSUBPS       attention_merge__any__avx2_data<>+128(SB), Y13, Y14
+	VMULPS       attention_merge__any__avx2_data<>+160(SB), Y14, Y0
 	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+224(SB), Y15, Y0
+	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y14, Y0
 	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+256(SB), Y1, Y0
+	VMULPS       attention_merge__any__avx2_data<>+224(SB), Y1, Y0
+	VADDPS       attention_merge__any__avx2_data<>+256(SB), Y0, Y0
+	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+288(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+320(SB), Y0, Y0
@@ -185,27 +184,22 @@ loop3:
 	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+384(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+416(SB), Y0, Y0
+	VADDPS       attention_merge__any__avx2_data<>+384(SB), Y0, Y1
+	VPSLLD       $0x17, Y13, Y0
+	VMULPS       Y0, Y1, Y0
+	VBLENDVPS    Y2, attention_merge__any__avx2_data<>+416(SB), Y0, Y2
+	VSUBPS       Y10, Y9, Y1
+	VCMPPS       $0x11, attention_merge__any__avx2_data<>+64(SB), Y1, Y9
+	VMULPS       attention_merge__any__avx2_data<>+96(SB), Y1, Y0
+	VADDPS       attention_merge__any__avx2_data<>+128(SB), Y0, Y13
+	VSUBPS       attention_merge__any__avx2_data<>+128(SB), Y13, Y14
+	VMULPS       attention_merge__any__avx2_data<>+160(SB), Y14, Y0
+	VSUBPS       Y0, Y1, Y1
+	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y14, Y0
+	VSUBPS       Y0, Y1, Y1
+	VMULPS       attention_merge__any__avx2_data<>+224(SB), Y1, Y0
+	VADDPS       attention_merge__any__avx2_data<>+256(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+416(SB), Y0, Y1
-	VPSLLD       $0x17, Y14, Y0
-	VMULPS       Y0, Y1, Y1
-	VCMPPS       $0x11, attention_merge__any__avx2_data<>+448(SB), Y13, Y0
-	VBLENDVPS    Y0, attention_merge__any__avx2_data<>+480(SB), Y1, Y0
-	VBLENDVPS    Y2, attention_merge__any__avx2_data<>+480(SB), Y0, Y2
-	VSUBPS       Y10, Y9, Y13
-	VCMPPS       $0x11, attention_merge__any__avx2_data<>+64(SB), Y13, Y9
-	VMOVUPS      attention_merge__any__avx2_data<>+96(SB), Y0
-	VCMPPS       $0x11, Y13, Y0, Y0
-	VBLENDVPS    Y0, attention_merge__any__avx2_data<>+96(SB), Y13, Y1
-	VMULPS       attention_merge__any__avx2_data<>+128(SB), Y1, Y0
-	VADDPS       attention_merge__any__avx2_data<>+160(SB), Y0, Y14
-	VSUBPS       attention_merge__any__avx2_data<>+160(SB), Y14, Y15
-	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y15, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+224(SB), Y15, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+256(SB), Y1, Y0
 	VADDPS       attention_merge__any__avx2_data<>+288(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+320(SB), Y0, Y0
@@ -214,14 +208,10 @@ loop3:
 	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+384(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+416(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+416(SB), Y0, Y1
-	VPSLLD       $0x17, Y14, Y0
-	VMULPS       Y0, Y1, Y1
-	VCMPPS       $0x11, attention_merge__any__avx2_data<>+448(SB), Y13, Y0
-	VBLENDVPS    Y0, attention_merge__any__avx2_data<>+480(SB), Y1, Y0
-	VBLENDVPS    Y9, attention_merge__any__avx2_data<>+480(SB), Y0, Y9
+	VADDPS       attention_merge__any__avx2_data<>+384(SB), Y0, Y1
+	VPSLLD       $0x17, Y13, Y0
+	VMULPS       Y0, Y1, Y0
+	VBLENDVPS    Y9, attention_merge__any__avx2_data<>+416(SB), Y0, Y9
 	VMULPS       Y2, Y3, Y1
 	VMULPS       Y9, Y4, Y0
 	VADDPS       Y0, Y1, Y3
@@ -239,29 +229,29 @@ loop3:
 	JLT          loop3
 
 end4:
-	VMOVUPS    attention_merge__any__avx2_data<>+512(SB), Y0
+	VMOVUPS    attention_merge__any__avx2_data<>+448(SB), Y0
 	VPSUBD     Y3, Y0, Y2
 	VMULPS     Y2, Y3, Y1
-	VMULPS     attention_merge__any__avx2_data<>+544(SB), Y1, Y0
-	VADDPS     attention_merge__any__avx2_data<>+576(SB), Y0, Y0
+	VMULPS     attention_merge__any__avx2_data<>+480(SB), Y1, Y0
+	VADDPS     attention_merge__any__avx2_data<>+512(SB), Y0, Y0
 	VMULPS     Y1, Y0, Y0
-	VADDPS     attention_merge__any__avx2_data<>+608(SB), Y0, Y0
+	VADDPS     attention_merge__any__avx2_data<>+544(SB), Y0, Y0
 	VMULPS     Y0, Y2, Y2
 	VMULPS     Y2, Y3, Y1
-	VMOVUPS    attention_merge__any__avx2_data<>+640(SB), Y0
+	VMOVUPS    attention_merge__any__avx2_data<>+576(SB), Y0
 	VSUBPS     Y1, Y0, Y0
 	VMULPS     Y0, Y2, Y1
-	VPAND      attention_merge__any__avx2_data<>+672(SB), Y3, Y4
-	VPAND      attention_merge__any__avx2_data<>+704(SB), Y3, Y3
-	VMOVUPS    attention_merge__any__avx2_data<>+736(SB), Y0
+	VPAND      attention_merge__any__avx2_data<>+608(SB), Y3, Y4
+	VPAND      attention_merge__any__avx2_data<>+640(SB), Y3, Y3
+	VMOVUPS    attention_merge__any__avx2_data<>+672(SB), Y0
 	VCMPPS     $0x11, Y4, Y0, Y0
 	VBLENDVPS  Y0, Y3, Y1, Y2
-	VMOVUPS    attention_merge__any__avx2_data<>+768(SB), Y0
+	VMOVUPS    attention_merge__any__avx2_data<>+704(SB), Y0
 	VPMAXUD    Y0, Y4, Y1
 	VPCMPEQD   Y4, Y1, Y1
 	VPCMPEQD   Y0, Y0, Y0
 	VPXOR      Y0, Y1, Y1
-	VPOR       attention_merge__any__avx2_data<>+800(SB), Y3, Y0
+	VPOR       attention_merge__any__avx2_data<>+736(SB), Y3, Y0
 	VBLENDVPS  Y1, Y0, Y2, Y0
 	VMULPS     Y0, Y8, Y1
 	VMULPS     Y0, Y7, Y0
@@ -307,96 +297,88 @@ DATA attention_merge__any__avx2_data<>+64(SB)/8, $0xc2300000c2300000
 DATA attention_merge__any__avx2_data<>+72(SB)/8, $0xc2300000c2300000
 DATA attention_merge__any__avx2_data<>+80(SB)/8, $0xc2300000c2300000
 DATA attention_merge__any__avx2_data<>+88(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+96(SB)/8, $0x42ae000042ae0000
-DATA attention_merge__any__avx2_data<>+104(SB)/8, $0x42ae000042ae0000
-DATA attention_merge__any__avx2_data<>+112(SB)/8, $0x42ae000042ae0000
-DATA attention_merge__any__avx2_data<>+120(SB)/8, $0x42ae000042ae0000
-DATA attention_merge__any__avx2_data<>+128(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+136(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+144(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+152(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+160(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+168(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+176(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+184(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+192(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+200(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+208(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+216(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+224(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+232(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+240(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+248(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+256(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+264(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+272(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+280(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+288(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+296(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+304(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+312(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+320(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+328(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+336(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+344(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+352(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+360(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+368(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+376(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+384(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+392(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+400(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+408(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+416(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+424(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+432(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+440(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+448(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_merge__any__avx2_data<>+456(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_merge__any__avx2_data<>+464(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_merge__any__avx2_data<>+472(SB)/8, $0xc2ae0000c2ae0000
-DATA attention_merge__any__avx2_data<>+480(SB)/8, $0x0000000000000000
-DATA attention_merge__any__avx2_data<>+488(SB)/8, $0x0000000000000000
-DATA attention_merge__any__avx2_data<>+496(SB)/8, $0x0000000000000000
-DATA attention_merge__any__avx2_data<>+504(SB)/8, $0x0000000000000000
-DATA attention_merge__any__avx2_data<>+512(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+520(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+528(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+536(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+544(SB)/8, $0x3f55feef3f55feef
-DATA attention_merge__any__avx2_data<>+552(SB)/8, $0x3f55feef3f55feef
-DATA attention_merge__any__avx2_data<>+560(SB)/8, $0x3f55feef3f55feef
-DATA attention_merge__any__avx2_data<>+568(SB)/8, $0x3f55feef3f55feef
-DATA attention_merge__any__avx2_data<>+576(SB)/8, $0xc02a8710c02a8710
-DATA attention_merge__any__avx2_data<>+584(SB)/8, $0xc02a8710c02a8710
-DATA attention_merge__any__avx2_data<>+592(SB)/8, $0xc02a8710c02a8710
-DATA attention_merge__any__avx2_data<>+600(SB)/8, $0xc02a8710c02a8710
-DATA attention_merge__any__avx2_data<>+608(SB)/8, $0x4035075540350755
-DATA attention_merge__any__avx2_data<>+616(SB)/8, $0x4035075540350755
-DATA attention_merge__any__avx2_data<>+624(SB)/8, $0x4035075540350755
-DATA attention_merge__any__avx2_data<>+632(SB)/8, $0x4035075540350755
-DATA attention_merge__any__avx2_data<>+640(SB)/8, $0x4000000040000000
-DATA attention_merge__any__avx2_data<>+648(SB)/8, $0x4000000040000000
-DATA attention_merge__any__avx2_data<>+656(SB)/8, $0x4000000040000000
-DATA attention_merge__any__avx2_data<>+664(SB)/8, $0x4000000040000000
-DATA attention_merge__any__avx2_data<>+672(SB)/8, $0x7fffffff7fffffff
-DATA attention_merge__any__avx2_data<>+680(SB)/8, $0x7fffffff7fffffff
-DATA attention_merge__any__avx2_data<>+688(SB)/8, $0x7fffffff7fffffff
-DATA attention_merge__any__avx2_data<>+696(SB)/8, $0x7fffffff7fffffff
-DATA attention_merge__any__avx2_data<>+704(SB)/8, $0x8000000080000000
-DATA attention_merge__any__avx2_data<>+712(SB)/8, $0x8000000080000000
-DATA attention_merge__any__avx2_data<>+720(SB)/8, $0x8000000080000000
-DATA attention_merge__any__avx2_data<>+728(SB)/8, $0x8000000080000000
-DATA attention_merge__any__avx2_data<>+736(SB)/8, $0x7e8000007e800000
-DATA attention_merge__any__avx2_data<>+744(SB)/8, $0x7e8000007e800000
-DATA attention_merge__any__avx2_data<>+752(SB)/8, $0x7e8000007e800000
-DATA attention_merge__any__avx2_data<>+760(SB)/8, $0x7e8000007e800000
-DATA attention_merge__any__avx2_data<>+768(SB)/8, $0x0080000000800000
-DATA attention_merge__any__avx2_data<>+776(SB)/8, $0x0080000000800000
-DATA attention_merge__any__avx2_data<>+784(SB)/8, $0x0080000000800000
-DATA attention_merge__any__avx2_data<>+792(SB)/8, $0x0080000000800000
-DATA attention_merge__any__avx2_data<>+800(SB)/8, $0x7f8000007f800000
-DATA attention_merge__any__avx2_data<>+808(SB)/8, $0x7f8000007f800000
-DATA attention_merge__any__avx2_data<>+816(SB)/8, $0x7f8000007f800000
-DATA attention_merge__any__avx2_data<>+824(SB)/8, $0x7f8000007f800000
-GLOBL attention_merge__any__avx2_data<>(SB), RODATA|NOPTR, $832
+DATA attention_merge__any__avx2_data<>+96(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_merge__any__avx2_data<>+104(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_merge__any__avx2_data<>+112(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_merge__any__avx2_data<>+120(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_merge__any__avx2_data<>+128(SB)/8, $0x4b40007f4b40007f
+DATA attention_merge__any__avx2_data<>+136(SB)/8, $0x4b40007f4b40007f
+DATA attention_merge__any__avx2_data<>+144(SB)/8, $0x4b40007f4b40007f
+DATA attention_merge__any__avx2_data<>+152(SB)/8, $0x4b40007f4b40007f
+DATA attention_merge__any__avx2_data<>+160(SB)/8, $0x3f3172003f317200
+DATA attention_merge__any__avx2_data<>+168(SB)/8, $0x3f3172003f317200
+DATA attention_merge__any__avx2_data<>+176(SB)/8, $0x3f3172003f317200
+DATA attention_merge__any__avx2_data<>+184(SB)/8, $0x3f3172003f317200
+DATA attention_merge__any__avx2_data<>+192(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_merge__any__avx2_data<>+200(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_merge__any__avx2_data<>+208(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_merge__any__avx2_data<>+216(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_merge__any__avx2_data<>+224(SB)/8, $0x3ab58f093ab58f09
+DATA attention_merge__any__avx2_data<>+232(SB)/8, $0x3ab58f093ab58f09
+DATA attention_merge__any__avx2_data<>+240(SB)/8, $0x3ab58f093ab58f09
+DATA attention_merge__any__avx2_data<>+248(SB)/8, $0x3ab58f093ab58f09
+DATA attention_merge__any__avx2_data<>+256(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_merge__any__avx2_data<>+264(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_merge__any__avx2_data<>+272(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_merge__any__avx2_data<>+280(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_merge__any__avx2_data<>+288(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_merge__any__avx2_data<>+296(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_merge__any__avx2_data<>+304(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_merge__any__avx2_data<>+312(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_merge__any__avx2_data<>+320(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_merge__any__avx2_data<>+328(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_merge__any__avx2_data<>+336(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_merge__any__avx2_data<>+344(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_merge__any__avx2_data<>+352(SB)/8, $0x3efffffd3efffffd
+DATA attention_merge__any__avx2_data<>+360(SB)/8, $0x3efffffd3efffffd
+DATA attention_merge__any__avx2_data<>+368(SB)/8, $0x3efffffd3efffffd
+DATA attention_merge__any__avx2_data<>+376(SB)/8, $0x3efffffd3efffffd
+DATA attention_merge__any__avx2_data<>+384(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+392(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+400(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+408(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+416(SB)/8, $0x0000000000000000
+DATA attention_merge__any__avx2_data<>+424(SB)/8, $0x0000000000000000
+DATA attention_merge__any__avx2_data<>+432(SB)/8, $0x0000000000000000
+DATA attention_merge__any__avx2_data<>+440(SB)/8, $0x0000000000000000
+DATA attention_merge__any__avx2_data<>+448(SB)/8, $0x7f0000007f000000
+DATA attention_merge__any__avx2_data<>+456(SB)/8, $0x7f0000007f000000
+DATA attention_merge__any__avx2_data<>+464(SB)/8, $0x7f0000007f000000
+DATA attention_merge__any__avx2_data<>+472(SB)/8, $0x7f0000007f000000
+DATA attention_merge__any__avx2_data<>+480(SB)/8, $0x3f55feef3f55feef
+DATA attention_merge__any__avx2_data<>+488(SB)/8, $0x3f55feef3f55feef
+DATA attention_merge__any__avx2_data<>+496(SB)/8, $0x3f55feef3f55feef
+DATA attention_merge__any__avx2_data<>+504(SB)/8, $0x3f55feef3f55feef
+DATA attention_merge__any__avx2_data<>+512(SB)/8, $0xc02a8710c02a8710
+DATA attention_merge__any__avx2_data<>+520(SB)/8, $0xc02a8710c02a8710
+DATA attention_merge__any__avx2_data<>+528(SB)/8, $0xc02a8710c02a8710
+DATA attention_merge__any__avx2_data<>+536(SB)/8, $0xc02a8710c02a8710
+DATA attention_merge__any__avx2_data<>+544(SB)/8, $0x4035075540350755
+DATA attention_merge__any__avx2_data<>+552(SB)/8, $0x4035075540350755
+DATA attention_merge__any__avx2_data<>+560(SB)/8, $0x4035075540350755
+DATA attention_merge__any__avx2_data<>+568(SB)/8, $0x4035075540350755
+DATA attention_merge__any__avx2_data<>+576(SB)/8, $0x4000000040000000
+DATA attention_merge__any__avx2_data<>+584(SB)/8, $0x4000000040000000
+DATA attention_merge__any__avx2_data<>+592(SB)/8, $0x4000000040000000
+DATA attention_merge__any__avx2_data<>+600(SB)/8, $0x4000000040000000
+DATA attention_merge__any__avx2_data<>+608(SB)/8, $0x7fffffff7fffffff
+DATA attention_merge__any__avx2_data<>+616(SB)/8, $0x7fffffff7fffffff
+DATA attention_merge__any__avx2_data<>+624(SB)/8, $0x7fffffff7fffffff
+DATA attention_merge__any__avx2_data<>+632(SB)/8, $0x7fffffff7fffffff
+DATA attention_merge__any__avx2_data<>+640(SB)/8, $0x8000000080000000
+DATA attention_merge__any__avx2_data<>+648(SB)/8, $0x8000000080000000
+DATA attention_merge__any__avx2_data<>+656(SB)/8, $0x8000000080000000
+DATA attention_merge__any__avx2_data<>+664(SB)/8, $0x8000000080000000
+DATA attention_merge__any__avx2_data<>+672(SB)/8, $0x7e8000007e800000
+DATA attention_merge__any__avx2_data<>+680(SB)/8, $0x7e8000007e800000
+DATA attention_merge__any__avx2_data<>+688(SB)/8, $0x7e8000007e800000
+DATA attention_merge__any__avx2_data<>+696(SB)/8, $0x7e8000007e800000
+DATA attention_merge__any__avx2_data<>+704(SB)/8, $0x0080000000800000
+DATA attention_merge__any__avx2_data<>+712(SB)/8, $0x0080000000800000
+DATA attention_merge__any__avx2_data<>+720(SB)/8, $0x0080000000800000
+DATA attention_merge__any__avx2_data<>+728(SB)/8, $0x0080000000800000
+DATA attention_merge__any__avx2_data<>+736(SB)/8, $0x7f8000007f800000
+DATA attention_merge__any__avx2_data<>+744(SB)/8, $0x7f8000007f800000
+DATA attention_merge__any__avx2_data<>+752(SB)/8, $0x7f8000007f800000
+DATA attention_merge__any__avx2_data<>+760(SB)/8, $0x7f8000007f800000
+GLOBL attention_merge__any__avx2_data<>(SB), RODATA|NOPTR, $768

@@ -65,21 +65,21 @@ loop1:
 	VMOVD        CX, X1
 	VPBROADCASTD X1, Y1
 	VPCMPGTD     Y0, Y1, Y0
-	VMOVUPS      Y0, 352(SP)
+	VMOVUPS      Y0, 224(SP)
 	VPCMPGTD     Y4, Y1, Y0
-	VMOVUPS      Y0, 320(SP)
+	VMOVUPS      Y0, 192(SP)
 	VPCMPGTD     Y3, Y1, Y0
-	VMOVUPS      Y0, 288(SP)
+	VMOVUPS      Y0, 160(SP)
 	VPCMPGTD     Y2, Y1, Y0
-	VMOVUPS      Y0, 256(SP)
-	VMOVUPS      352(SP), Y0
+	VMOVUPS      Y0, 128(SP)
+	VMOVUPS      224(SP), Y0
 	VPMASKMOVD   (R8), Y0, Y0
 	VMOVUPS      Y0, 400(SP)
-	VMOVUPS      320(SP), Y0
+	VMOVUPS      192(SP), Y0
 	VPMASKMOVD   32(R8), Y0, Y5
-	VMOVUPS      288(SP), Y0
+	VMOVUPS      160(SP), Y0
 	VPMASKMOVD   64(R8), Y0, Y7
-	VMOVUPS      256(SP), Y0
+	VMOVUPS      128(SP), Y0
 	VPMASKMOVD   96(R8), Y0, Y6
 	VMOVUPS      400(SP), Y0
 	VMULPS       Y0, Y0, Y3
@@ -95,46 +95,46 @@ loop1:
 	VADDPS       gelu_mul_quantize__any__avx2_data<>+160(SB), Y1, Y2
 	VADDPS       gelu_mul_quantize__any__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      400(SP), Y0
-	VMULPS       Y4, Y0, Y14
-	VMULPS       Y3, Y5, Y13
-	VMULPS       Y2, Y7, Y12
-	VMULPS       Y1, Y6, Y11
-	VMOVUPS      gelu_mul_quantize__any__avx2_data<>+192(SB), Y0
-	VCMPPS       $0x11, Y14, Y0, Y3
-	VCMPPS       $0x11, Y13, Y0, Y2
-	VCMPPS       $0x11, Y12, Y0, Y1
-	VCMPPS       $0x11, Y11, Y0, Y0
-	VBLENDVPS    Y3, gelu_mul_quantize__any__avx2_data<>+192(SB), Y14, Y10
-	VBLENDVPS    Y2, gelu_mul_quantize__any__avx2_data<>+192(SB), Y13, Y9
-	VBLENDVPS    Y1, gelu_mul_quantize__any__avx2_data<>+192(SB), Y12, Y8
-	VBLENDVPS    Y0, gelu_mul_quantize__any__avx2_data<>+192(SB), Y11, Y4
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+224(SB), Y10, Y0
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+224(SB), Y9, Y3
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+224(SB), Y8, Y2
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+224(SB), Y4, Y1
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y0, Y0
-	VMOVUPS      Y0, 224(SP)
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y3, Y0
-	VMOVUPS      Y0, 192(SP)
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y2, Y0
-	VMOVUPS      Y0, 160(SP)
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y1, Y0
-	VMOVUPS      Y0, 128(SP)
-	VMOVUPS      224(SP), Y0
-	VSUBPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y0, Y3
-	VMOVUPS      192(SP), Y0
-	VSUBPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y0, Y2
-	VMOVUPS      160(SP), Y0
-	VSUBPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y0, Y1
-	VMOVUPS      128(SP), Y0
-	VSUBPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y0, Y15
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y3, Y0
+	VMULPS       Y4, Y0, Y10
+	VMULPS       Y3, Y5, Y9
+	VMULPS       Y2, Y7, Y8
+	VMULPS       Y1, Y6, Y4
+	VCMPPS       $0x11, gelu_mul_quantize__any__avx2_data<>+192(SB), Y10, Y0
+	VMOVUPS      Y0, 352(SP)
+	VCMPPS       $0x11, gelu_mul_quantize__any__avx2_data<>+192(SB), Y9, Y0
+	VMOVUPS      Y0, 320(SP)
+	VCMPPS       $0x11, gelu_mul_quantize__any__avx2_data<>+192(SB), Y8, Y0
+	VMOVUPS      Y0, 288(SP)
+	VCMPPS       $0x11, gelu_mul_quantize__any__avx2_data<>+192(SB), Y4, Y0
+	VMOVUPS      Y0, 256(SP)
+	VMOVUPS      gelu_mul_quantize__any__avx2_data<>+224(SB), Y0
+	VCMPPS       $0x11, Y10, Y0, Y3
+	VCMPPS       $0x11, Y9, Y0, Y2
+	VCMPPS       $0x11, Y8, Y0, Y1
+	VCMPPS       $0x11, Y4, Y0, Y0
+	VBLENDVPS    Y3, gelu_mul_quantize__any__avx2_data<>+224(SB), Y10, Y10
+	VBLENDVPS    Y2, gelu_mul_quantize__any__avx2_data<>+224(SB), Y9, Y9
+	VBLENDVPS    Y1, gelu_mul_quantize__any__avx2_data<>+224(SB), Y8, Y8
+	VBLENDVPS    Y0, gelu_mul_quantize__any__avx2_data<>+224(SB), Y4, Y4
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y10, Y3
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y9, Y2
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y8, Y1
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+256(SB), Y4, Y0
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y3, Y14
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y2, Y13
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y1, Y12
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y0, Y11
+	VSUBPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y14, Y3
+	VSUBPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y13, Y2
+	VSUBPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y12, Y1
+	VSUBPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y11, Y15
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+320(SB), Y3, Y0
 	VMOVUPS      Y0, (SP)
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y2, Y0
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+320(SB), Y2, Y0
 	VMOVUPS      Y0, 32(SP)
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y1, Y0
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+320(SB), Y1, Y0
 	VMOVUPS      Y0, 64(SP)
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+288(SB), Y15, Y0
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+320(SB), Y15, Y0
 	VMOVUPS      Y0, 96(SP)
 	VMOVUPS      (SP), Y0
 	VSUBPS       Y0, Y10, Y10
@@ -144,26 +144,18 @@ loop1:
 	VSUBPS       Y0, Y8, Y8
 	VMOVUPS      96(SP), Y0
 	VSUBPS       Y0, Y4, Y4
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+320(SB), Y3, Y3
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+320(SB), Y1, Y1
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+320(SB), Y15, Y0
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+352(SB), Y3, Y3
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+352(SB), Y1, Y1
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+352(SB), Y15, Y0
 	VSUBPS       Y3, Y10, Y10
 	VSUBPS       Y2, Y9, Y9
 	VSUBPS       Y1, Y8, Y8
 	VSUBPS       Y0, Y4, Y4
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+352(SB), Y10, Y3
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+352(SB), Y9, Y2
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+352(SB), Y8, Y1
-	VMULPS       gelu_mul_quantize__any__avx2_data<>+352(SB), Y4, Y0
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+384(SB), Y2, Y2
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+384(SB), Y1, Y1
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+384(SB), Y0, Y0
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y9, Y2, Y2
-	VMULPS       Y8, Y1, Y1
-	VMULPS       Y4, Y0, Y0
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+384(SB), Y10, Y3
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+384(SB), Y9, Y2
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+384(SB), Y8, Y1
+	VMULPS       gelu_mul_quantize__any__avx2_data<>+384(SB), Y4, Y0
 	VADDPS       gelu_mul_quantize__any__avx2_data<>+416(SB), Y3, Y3
 	VADDPS       gelu_mul_quantize__any__avx2_data<>+416(SB), Y2, Y2
 	VADDPS       gelu_mul_quantize__any__avx2_data<>+416(SB), Y1, Y1
@@ -196,34 +188,38 @@ loop1:
 	VMULPS       Y9, Y2, Y2
 	VMULPS       Y8, Y1, Y1
 	VMULPS       Y4, Y0, Y0
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+512(SB), Y3, Y10
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+512(SB), Y2, Y9
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+512(SB), Y1, Y8
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y4
-	VMOVUPS      224(SP), Y0
-	VPSLLD       $0x17, Y0, Y3
-	VMOVUPS      192(SP), Y0
-	VPSLLD       $0x17, Y0, Y2
-	VMOVUPS      160(SP), Y0
-	VPSLLD       $0x17, Y0, Y1
-	VMOVUPS      128(SP), Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y3, Y10, Y10
-	VMULPS       Y2, Y9, Y9
-	VMULPS       Y1, Y8, Y8
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y3, Y3
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y2, Y2
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y1, Y1
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y0, Y0
+	VMULPS       Y10, Y3, Y3
+	VMULPS       Y9, Y2, Y2
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y4, Y0, Y0
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y3, Y10
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y2, Y9
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y1, Y8
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y0, Y4
+	VPSLLD       $0x17, Y14, Y3
+	VPSLLD       $0x17, Y13, Y2
+	VPSLLD       $0x17, Y12, Y1
+	VPSLLD       $0x17, Y11, Y0
+	VMULPS       Y3, Y10, Y3
+	VMULPS       Y2, Y9, Y2
+	VMULPS       Y1, Y8, Y1
 	VMULPS       Y0, Y4, Y4
-	VCMPPS       $0x11, gelu_mul_quantize__any__avx2_data<>+544(SB), Y14, Y3
-	VCMPPS       $0x11, gelu_mul_quantize__any__avx2_data<>+544(SB), Y13, Y2
-	VCMPPS       $0x11, gelu_mul_quantize__any__avx2_data<>+544(SB), Y12, Y1
-	VCMPPS       $0x11, gelu_mul_quantize__any__avx2_data<>+544(SB), Y11, Y0
-	VBLENDVPS    Y3, gelu_mul_quantize__any__avx2_data<>+576(SB), Y10, Y3
-	VBLENDVPS    Y2, gelu_mul_quantize__any__avx2_data<>+576(SB), Y9, Y2
-	VBLENDVPS    Y1, gelu_mul_quantize__any__avx2_data<>+576(SB), Y8, Y1
+	VMOVUPS      352(SP), Y0
+	VBLENDVPS    Y0, gelu_mul_quantize__any__avx2_data<>+576(SB), Y3, Y3
+	VMOVUPS      320(SP), Y0
+	VBLENDVPS    Y0, gelu_mul_quantize__any__avx2_data<>+576(SB), Y2, Y2
+	VMOVUPS      288(SP), Y0
+	VBLENDVPS    Y0, gelu_mul_quantize__any__avx2_data<>+576(SB), Y1, Y1
+	VMOVUPS      256(SP), Y0
 	VBLENDVPS    Y0, gelu_mul_quantize__any__avx2_data<>+576(SB), Y4, Y0
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+512(SB), Y3, Y14
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+512(SB), Y2, Y13
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+512(SB), Y1, Y12
-	VADDPS       gelu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y4
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y3, Y14
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y2, Y13
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y1, Y12
+	VADDPS       gelu_mul_quantize__any__avx2_data<>+544(SB), Y0, Y4
 	VMOVUPS      gelu_mul_quantize__any__avx2_data<>+608(SB), Y0
 	VPSUBD       Y14, Y0, Y11
 	VPSUBD       Y13, Y0, Y10
@@ -287,26 +283,26 @@ loop1:
 	VMULPS       Y3, Y5, Y5
 	VMULPS       Y2, Y7, Y7
 	VMULPS       Y1, Y6, Y6
-	VMOVUPS      352(SP), Y0
+	VMOVUPS      224(SP), Y0
 	VPMASKMOVD   (DI), Y0, Y3
-	VMOVUPS      320(SP), Y0
+	VMOVUPS      192(SP), Y0
 	VPMASKMOVD   32(DI), Y0, Y2
-	VMOVUPS      288(SP), Y0
+	VMOVUPS      160(SP), Y0
 	VPMASKMOVD   64(DI), Y0, Y1
-	VMOVUPS      256(SP), Y0
+	VMOVUPS      128(SP), Y0
 	VPMASKMOVD   96(DI), Y0, Y0
 	VMULPS       Y3, Y4, Y4
 	VMULPS       Y2, Y5, Y5
 	VMULPS       Y1, Y7, Y3
 	VMULPS       Y0, Y6, Y2
 	VPXOR        Y1, Y1, Y1
-	VMOVUPS      352(SP), Y0
+	VMOVUPS      224(SP), Y0
 	VBLENDVPS    Y0, Y4, Y1, Y4
-	VMOVUPS      320(SP), Y0
+	VMOVUPS      192(SP), Y0
 	VBLENDVPS    Y0, Y5, Y1, Y7
-	VMOVUPS      288(SP), Y0
+	VMOVUPS      160(SP), Y0
 	VBLENDVPS    Y0, Y3, Y1, Y6
-	VMOVUPS      256(SP), Y0
+	VMOVUPS      128(SP), Y0
 	VBLENDVPS    Y0, Y2, Y1, Y5
 	VPAND        gelu_mul_quantize__any__avx2_data<>+768(SB), Y4, Y3
 	VPAND        gelu_mul_quantize__any__avx2_data<>+768(SB), Y7, Y2
@@ -477,54 +473,54 @@ DATA gelu_mul_quantize__any__avx2_data<>+160(SB)/8, $0xbfcc422abfcc422a
 DATA gelu_mul_quantize__any__avx2_data<>+168(SB)/8, $0xbfcc422abfcc422a
 DATA gelu_mul_quantize__any__avx2_data<>+176(SB)/8, $0xbfcc422abfcc422a
 DATA gelu_mul_quantize__any__avx2_data<>+184(SB)/8, $0xbfcc422abfcc422a
-DATA gelu_mul_quantize__any__avx2_data<>+192(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul_quantize__any__avx2_data<>+200(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul_quantize__any__avx2_data<>+208(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul_quantize__any__avx2_data<>+216(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul_quantize__any__avx2_data<>+224(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul_quantize__any__avx2_data<>+232(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul_quantize__any__avx2_data<>+240(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul_quantize__any__avx2_data<>+248(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul_quantize__any__avx2_data<>+256(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul_quantize__any__avx2_data<>+264(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul_quantize__any__avx2_data<>+272(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul_quantize__any__avx2_data<>+280(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul_quantize__any__avx2_data<>+288(SB)/8, $0x3f3172003f317200
-DATA gelu_mul_quantize__any__avx2_data<>+296(SB)/8, $0x3f3172003f317200
-DATA gelu_mul_quantize__any__avx2_data<>+304(SB)/8, $0x3f3172003f317200
-DATA gelu_mul_quantize__any__avx2_data<>+312(SB)/8, $0x3f3172003f317200
-DATA gelu_mul_quantize__any__avx2_data<>+320(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul_quantize__any__avx2_data<>+328(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul_quantize__any__avx2_data<>+336(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul_quantize__any__avx2_data<>+344(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul_quantize__any__avx2_data<>+352(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul_quantize__any__avx2_data<>+360(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul_quantize__any__avx2_data<>+368(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul_quantize__any__avx2_data<>+376(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul_quantize__any__avx2_data<>+384(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul_quantize__any__avx2_data<>+392(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul_quantize__any__avx2_data<>+400(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul_quantize__any__avx2_data<>+408(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul_quantize__any__avx2_data<>+416(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul_quantize__any__avx2_data<>+424(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul_quantize__any__avx2_data<>+432(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul_quantize__any__avx2_data<>+440(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul_quantize__any__avx2_data<>+448(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul_quantize__any__avx2_data<>+456(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul_quantize__any__avx2_data<>+464(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul_quantize__any__avx2_data<>+472(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul_quantize__any__avx2_data<>+480(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul_quantize__any__avx2_data<>+488(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul_quantize__any__avx2_data<>+496(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul_quantize__any__avx2_data<>+504(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul_quantize__any__avx2_data<>+512(SB)/8, $0x3f8000003f800000
-DATA gelu_mul_quantize__any__avx2_data<>+520(SB)/8, $0x3f8000003f800000
-DATA gelu_mul_quantize__any__avx2_data<>+528(SB)/8, $0x3f8000003f800000
-DATA gelu_mul_quantize__any__avx2_data<>+536(SB)/8, $0x3f8000003f800000
-DATA gelu_mul_quantize__any__avx2_data<>+544(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul_quantize__any__avx2_data<>+552(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul_quantize__any__avx2_data<>+560(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul_quantize__any__avx2_data<>+568(SB)/8, $0xc2ae0000c2ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+192(SB)/8, $0xc2ae0000c2ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+200(SB)/8, $0xc2ae0000c2ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+208(SB)/8, $0xc2ae0000c2ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+216(SB)/8, $0xc2ae0000c2ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+224(SB)/8, $0x42ae000042ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+232(SB)/8, $0x42ae000042ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+240(SB)/8, $0x42ae000042ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+248(SB)/8, $0x42ae000042ae0000
+DATA gelu_mul_quantize__any__avx2_data<>+256(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA gelu_mul_quantize__any__avx2_data<>+264(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA gelu_mul_quantize__any__avx2_data<>+272(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA gelu_mul_quantize__any__avx2_data<>+280(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA gelu_mul_quantize__any__avx2_data<>+288(SB)/8, $0x4b40007f4b40007f
+DATA gelu_mul_quantize__any__avx2_data<>+296(SB)/8, $0x4b40007f4b40007f
+DATA gelu_mul_quantize__any__avx2_data<>+304(SB)/8, $0x4b40007f4b40007f
+DATA gelu_mul_quantize__any__avx2_data<>+312(SB)/8, $0x4b40007f4b40007f
+DATA gelu_mul_quantize__any__avx2_data<>+320(SB)/8, $0x3f3172003f317200
+DATA gelu_mul_quantize__any__avx2_data<>+328(SB)/8, $0x3f3172003f317200
+DATA gelu_mul_quantize__any__avx2_data<>+336(SB)/8, $0x3f3172003f317200
+DATA gelu_mul_quantize__any__avx2_data<>+344(SB)/8, $0x3f3172003f317200
+DATA gelu_mul_quantize__any__avx2_data<>+352(SB)/8, $0x35bfbe8e35bfbe8e
+DATA gelu_mul_quantize__any__avx2_data<>+360(SB)/8, $0x35bfbe8e35bfbe8e
+DATA gelu_mul_quantize__any__avx2_data<>+368(SB)/8, $0x35bfbe8e35bfbe8e
+DATA gelu_mul_quantize__any__avx2_data<>+376(SB)/8, $0x35bfbe8e35bfbe8e
+DATA gelu_mul_quantize__any__avx2_data<>+384(SB)/8, $0x3ab58f093ab58f09
+DATA gelu_mul_quantize__any__avx2_data<>+392(SB)/8, $0x3ab58f093ab58f09
+DATA gelu_mul_quantize__any__avx2_data<>+400(SB)/8, $0x3ab58f093ab58f09
+DATA gelu_mul_quantize__any__avx2_data<>+408(SB)/8, $0x3ab58f093ab58f09
+DATA gelu_mul_quantize__any__avx2_data<>+416(SB)/8, $0x3c092f9d3c092f9d
+DATA gelu_mul_quantize__any__avx2_data<>+424(SB)/8, $0x3c092f9d3c092f9d
+DATA gelu_mul_quantize__any__avx2_data<>+432(SB)/8, $0x3c092f9d3c092f9d
+DATA gelu_mul_quantize__any__avx2_data<>+440(SB)/8, $0x3c092f9d3c092f9d
+DATA gelu_mul_quantize__any__avx2_data<>+448(SB)/8, $0x3d2aacd03d2aacd0
+DATA gelu_mul_quantize__any__avx2_data<>+456(SB)/8, $0x3d2aacd03d2aacd0
+DATA gelu_mul_quantize__any__avx2_data<>+464(SB)/8, $0x3d2aacd03d2aacd0
+DATA gelu_mul_quantize__any__avx2_data<>+472(SB)/8, $0x3d2aacd03d2aacd0
+DATA gelu_mul_quantize__any__avx2_data<>+480(SB)/8, $0x3e2aaa323e2aaa32
+DATA gelu_mul_quantize__any__avx2_data<>+488(SB)/8, $0x3e2aaa323e2aaa32
+DATA gelu_mul_quantize__any__avx2_data<>+496(SB)/8, $0x3e2aaa323e2aaa32
+DATA gelu_mul_quantize__any__avx2_data<>+504(SB)/8, $0x3e2aaa323e2aaa32
+DATA gelu_mul_quantize__any__avx2_data<>+512(SB)/8, $0x3efffffd3efffffd
+DATA gelu_mul_quantize__any__avx2_data<>+520(SB)/8, $0x3efffffd3efffffd
+DATA gelu_mul_quantize__any__avx2_data<>+528(SB)/8, $0x3efffffd3efffffd
+DATA gelu_mul_quantize__any__avx2_data<>+536(SB)/8, $0x3efffffd3efffffd
+DATA gelu_mul_quantize__any__avx2_data<>+544(SB)/8, $0x3f8000003f800000
+DATA gelu_mul_quantize__any__avx2_data<>+552(SB)/8, $0x3f8000003f800000
+DATA gelu_mul_quantize__any__avx2_data<>+560(SB)/8, $0x3f8000003f800000
+DATA gelu_mul_quantize__any__avx2_data<>+568(SB)/8, $0x3f8000003f800000
 DATA gelu_mul_quantize__any__avx2_data<>+576(SB)/8, $0x0000000000000000
 DATA gelu_mul_quantize__any__avx2_data<>+584(SB)/8, $0x0000000000000000
 DATA gelu_mul_quantize__any__avx2_data<>+592(SB)/8, $0x0000000000000000

@@ -61,43 +61,41 @@ loop1:
 	CMPQ           CX, AX
 	CMOVQLT        AX, CX
 	VPBROADCASTD   CX, Z0
-	VPCMPD         $0x01, Z0, Z2, K4
-	VPCMPD         $0x01, Z0, Z1, K3
-	VMOVUPS.Z      (R8), K4, Z9
-	VMOVUPS.Z      64(R8), K3, Z8
+	VPCMPD         $0x01, Z0, Z2, K6
+	VPCMPD         $0x01, Z0, Z1, K5
+	VMOVUPS.Z      (R8), K6, Z9
+	VMOVUPS.Z      64(R8), K5, Z8
 	VMULPS         Z9, Z9, Z1
 	VMULPS         Z8, Z8, Z0
 	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+128(SB), Z1, Z1
 	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+128(SB), Z0, Z0
 	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+132(SB), Z1, Z1
 	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+132(SB), Z0, Z0
-	VMULPS         Z1, Z9, Z5
-	VMULPS         Z0, Z8, Z4
-	VBROADCASTSS   gelu_mul_quantize__any__avx512vnni_data<>+136(SB), Z0
-	VCMPPS         $0x11, Z5, Z0, K2
-	VCMPPS         $0x11, Z4, Z0, K1
-	VPBLENDMD.BCST gelu_mul_quantize__any__avx512vnni_data<>+136(SB), Z5, K2, Z3
-	VPBLENDMD.BCST gelu_mul_quantize__any__avx512vnni_data<>+136(SB), Z4, K1, Z2
-	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+140(SB), Z3, Z1
-	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+140(SB), Z2, Z0
-	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+144(SB), Z1, Z7
-	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+144(SB), Z0, Z6
-	VSUBPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+144(SB), Z7, Z11
-	VSUBPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+144(SB), Z6, Z10
-	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+148(SB), Z11, Z1
-	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+148(SB), Z10, Z0
+	VMULPS         Z1, Z9, Z2
+	VMULPS         Z0, Z8, Z1
+	VCMPPS.BCST    $0x11, gelu_mul_quantize__any__avx512vnni_data<>+136(SB), Z2, K4
+	VCMPPS.BCST    $0x11, gelu_mul_quantize__any__avx512vnni_data<>+136(SB), Z1, K3
+	VBROADCASTSS   gelu_mul_quantize__any__avx512vnni_data<>+140(SB), Z0
+	VCMPPS         $0x11, Z2, Z0, K2
+	VCMPPS         $0x11, Z1, Z0, K1
+	VPBLENDMD.BCST gelu_mul_quantize__any__avx512vnni_data<>+140(SB), Z2, K2, Z3
+	VPBLENDMD.BCST gelu_mul_quantize__any__avx512vnni_data<>+140(SB), Z1, K1, Z2
+	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+144(SB), Z3, Z1
+	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+144(SB), Z2, Z0
+	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+148(SB), Z1, Z5
+	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+148(SB), Z0, Z4
+	VSUBPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+148(SB), Z5, Z7
+	VSUBPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+148(SB), Z4, Z6
+	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+152(SB), Z7, Z1
+	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+152(SB), Z6, Z0
 	VSUBPS         Z1, Z3, Z3
 	VSUBPS         Z0, Z2, Z2
-	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+152(SB), Z11, Z1
-	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+152(SB), Z10, Z0
+	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+156(SB), Z7, Z1
+	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+156(SB), Z6, Z0
 	VSUBPS         Z1, Z3, Z3
 	VSUBPS         Z0, Z2, Z2
-	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+156(SB), Z3, Z1
-	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+156(SB), Z2, Z0
-	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+160(SB), Z1, Z1
-	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+160(SB), Z0, Z0
-	VMULPS         Z3, Z1, Z1
-	VMULPS         Z2, Z0, Z0
+	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+160(SB), Z3, Z1
+	VMULPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+160(SB), Z2, Z0
 	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+164(SB), Z1, Z1
 	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+164(SB), Z0, Z0
 	VMULPS         Z3, Z1, Z1
@@ -114,18 +112,20 @@ loop1:
 	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+176(SB), Z0, Z0
 	VMULPS         Z3, Z1, Z1
 	VMULPS         Z2, Z0, Z0
-	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+176(SB), Z1, Z3
-	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+176(SB), Z0, Z2
-	VPSLLD         $0x17, Z7, Z1
-	VPSLLD         $0x17, Z6, Z0
+	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+180(SB), Z1, Z1
+	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+180(SB), Z0, Z0
+	VMULPS         Z3, Z1, Z1
+	VMULPS         Z2, Z0, Z0
+	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+180(SB), Z1, Z3
+	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+180(SB), Z0, Z2
+	VPSLLD         $0x17, Z5, Z1
+	VPSLLD         $0x17, Z4, Z0
 	VMULPS         Z1, Z3, Z1
 	VMULPS         Z0, Z2, Z0
-	VCMPPS.BCST    $0x11, gelu_mul_quantize__any__avx512vnni_data<>+180(SB), Z5, K2
-	VCMPPS.BCST    $0x11, gelu_mul_quantize__any__avx512vnni_data<>+180(SB), Z4, K1
-	VPBLENDMD.BCST gelu_mul_quantize__any__avx512vnni_data<>+184(SB), Z1, K2, Z1
-	VPBLENDMD.BCST gelu_mul_quantize__any__avx512vnni_data<>+184(SB), Z0, K1, Z0
-	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+176(SB), Z1, Z7
-	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+176(SB), Z0, Z6
+	VPBLENDMD.BCST gelu_mul_quantize__any__avx512vnni_data<>+184(SB), Z1, K4, Z1
+	VPBLENDMD.BCST gelu_mul_quantize__any__avx512vnni_data<>+184(SB), Z0, K3, Z0
+	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+180(SB), Z1, Z7
+	VADDPS.BCST    gelu_mul_quantize__any__avx512vnni_data<>+180(SB), Z0, Z6
 	VBROADCASTSS   gelu_mul_quantize__any__avx512vnni_data<>+188(SB), Z0
 	VPSUBD         Z7, Z0, Z4
 	VPSUBD         Z6, Z0, Z5
@@ -150,13 +150,13 @@ loop1:
 	VMULPS         Z0, Z3, Z0
 	VMULPS         Z1, Z9, Z2
 	VMULPS         Z0, Z8, Z3
-	VMOVUPS.Z      (DI), K4, Z1
-	VMOVUPS.Z      64(DI), K3, Z0
+	VMOVUPS.Z      (DI), K6, Z1
+	VMOVUPS.Z      64(DI), K5, Z0
 	VMULPS         Z1, Z2, Z2
 	VMULPS         Z0, Z3, Z1
 	VPXORD         Z0, Z0, Z0
-	VPBLENDMD      Z2, Z0, K4, Z6
-	VPBLENDMD      Z1, Z0, K3, Z5
+	VPBLENDMD      Z2, Z0, K6, Z6
+	VPBLENDMD      Z1, Z0, K5, Z5
 	VPANDD.BCST    gelu_mul_quantize__any__avx512vnni_data<>+208(SB), Z6, Z1
 	VPANDD.BCST    gelu_mul_quantize__any__avx512vnni_data<>+208(SB), Z5, Z0
 	VPMAXUD        Z0, Z1, Z1
@@ -279,18 +279,18 @@ DATA gelu_mul_quantize__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
 DATA gelu_mul_quantize__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
 DATA gelu_mul_quantize__any__avx512vnni_data<>+128(SB)/4, $0xbd922279
 DATA gelu_mul_quantize__any__avx512vnni_data<>+132(SB)/4, $0xbfcc422a
-DATA gelu_mul_quantize__any__avx512vnni_data<>+136(SB)/4, $0x42ae0000
-DATA gelu_mul_quantize__any__avx512vnni_data<>+140(SB)/4, $0x3fb8aa3b
-DATA gelu_mul_quantize__any__avx512vnni_data<>+144(SB)/4, $0x4b40007f
-DATA gelu_mul_quantize__any__avx512vnni_data<>+148(SB)/4, $0x3f317200
-DATA gelu_mul_quantize__any__avx512vnni_data<>+152(SB)/4, $0x35bfbe8e
-DATA gelu_mul_quantize__any__avx512vnni_data<>+156(SB)/4, $0x3ab58f09
-DATA gelu_mul_quantize__any__avx512vnni_data<>+160(SB)/4, $0x3c092f9d
-DATA gelu_mul_quantize__any__avx512vnni_data<>+164(SB)/4, $0x3d2aacd0
-DATA gelu_mul_quantize__any__avx512vnni_data<>+168(SB)/4, $0x3e2aaa32
-DATA gelu_mul_quantize__any__avx512vnni_data<>+172(SB)/4, $0x3efffffd
-DATA gelu_mul_quantize__any__avx512vnni_data<>+176(SB)/4, $0x3f800000
-DATA gelu_mul_quantize__any__avx512vnni_data<>+180(SB)/4, $0xc2ae0000
+DATA gelu_mul_quantize__any__avx512vnni_data<>+136(SB)/4, $0xc2ae0000
+DATA gelu_mul_quantize__any__avx512vnni_data<>+140(SB)/4, $0x42ae0000
+DATA gelu_mul_quantize__any__avx512vnni_data<>+144(SB)/4, $0x3fb8aa3b
+DATA gelu_mul_quantize__any__avx512vnni_data<>+148(SB)/4, $0x4b40007f
+DATA gelu_mul_quantize__any__avx512vnni_data<>+152(SB)/4, $0x3f317200
+DATA gelu_mul_quantize__any__avx512vnni_data<>+156(SB)/4, $0x35bfbe8e
+DATA gelu_mul_quantize__any__avx512vnni_data<>+160(SB)/4, $0x3ab58f09
+DATA gelu_mul_quantize__any__avx512vnni_data<>+164(SB)/4, $0x3c092f9d
+DATA gelu_mul_quantize__any__avx512vnni_data<>+168(SB)/4, $0x3d2aacd0
+DATA gelu_mul_quantize__any__avx512vnni_data<>+172(SB)/4, $0x3e2aaa32
+DATA gelu_mul_quantize__any__avx512vnni_data<>+176(SB)/4, $0x3efffffd
+DATA gelu_mul_quantize__any__avx512vnni_data<>+180(SB)/4, $0x3f800000
 DATA gelu_mul_quantize__any__avx512vnni_data<>+184(SB)/4, $0x00000000
 DATA gelu_mul_quantize__any__avx512vnni_data<>+188(SB)/4, $0x7f000000
 DATA gelu_mul_quantize__any__avx512vnni_data<>+192(SB)/4, $0x3f55feef

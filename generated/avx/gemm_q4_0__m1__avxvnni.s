@@ -69,52 +69,52 @@ loop1:
 
 loop3:
 	VBROADCASTSS 160(R11), Y2
-	VPSLLD       $0x03, Y2, Y8
+	VPSLLD       $0x03, Y2, Y6
 	VPAND        (CX), Y4, Y5
 	VPAND        32(CX), Y4, Y3
 	VBROADCASTSS (R11), Y2
-	VMOVDQA      Y8, Y6
+	VMOVDQA      Y6, Y7
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VPAND        64(CX), Y4, Y5
 	VPAND        96(CX), Y4, Y3
 	VBROADCASTSS 4(R11), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VPAND        128(CX), Y4, Y5
 	VPAND        160(CX), Y4, Y3
 	VBROADCASTSS 8(R11), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VPAND        192(CX), Y4, Y5
 	VPAND        224(CX), Y4, Y3
 	VBROADCASTSS 12(R11), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VMOVUPS      (CX), Y3
 	VMOVUPS      32(CX), Y2
 	VPSRLD       $0x04, Y3, Y3
@@ -123,13 +123,13 @@ loop3:
 	VPAND        Y4, Y2, Y3
 	VBROADCASTSS 16(R11), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VMOVUPS      64(CX), Y3
 	VMOVUPS      96(CX), Y2
 	VPSRLD       $0x04, Y3, Y3
@@ -138,13 +138,13 @@ loop3:
 	VPAND        Y4, Y2, Y3
 	VBROADCASTSS 20(R11), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VMOVUPS      128(CX), Y3
 	VMOVUPS      160(CX), Y2
 	VPSRLD       $0x04, Y3, Y3
@@ -153,13 +153,13 @@ loop3:
 	VPAND        Y4, Y2, Y3
 	VBROADCASTSS 24(R11), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VMOVUPS      192(CX), Y3
 	VMOVUPS      224(CX), Y2
 	VPSRLD       $0x04, Y3, Y3
@@ -168,71 +168,71 @@ loop3:
 	VPAND        Y4, Y2, Y3
 	VBROADCASTSS 28(R11), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
-	VCVTPH2PS    512(CX), Y3
-	VCVTPH2PS    528(CX), Y7
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
+	VCVTDQ2PS    Y7, Y7
 	VCVTDQ2PS    Y6, Y6
-	VCVTDQ2PS    Y8, Y5
+	VCVTPH2PS    512(CX), Y3
+	VCVTPH2PS    528(CX), Y5
 	VBROADCASTSS 128(R11), Y2
 	VMULPS       Y3, Y2, Y3
-	VMULPS       Y7, Y2, Y2
-	VMULPS       Y3, Y6, Y3
-	VMULPS       Y2, Y5, Y2
+	VMULPS       Y5, Y2, Y2
+	VMULPS       Y3, Y7, Y3
+	VMULPS       Y2, Y6, Y2
 	VADDPS       Y3, Y1, Y7
 	VADDPS       Y2, Y0, Y6
 	VBROADCASTSS 352(R11), Y0
-	VPSLLD       $0x03, Y0, Y8
+	VPSLLD       $0x03, Y0, Y3
 	VPAND        256(CX), Y4, Y2
 	VPAND        288(CX), Y4, Y1
 	VBROADCASTSS 192(R11), Y0
-	VMOVDQA      Y8, Y3
+	VMOVDQA      Y3, Y5
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VPAND        320(CX), Y4, Y2
 	VPAND        352(CX), Y4, Y1
 	VBROADCASTSS 196(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VPAND        384(CX), Y4, Y2
 	VPAND        416(CX), Y4, Y1
 	VBROADCASTSS 200(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VPAND        448(CX), Y4, Y2
 	VPAND        480(CX), Y4, Y1
 	VBROADCASTSS 204(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VMOVUPS      256(CX), Y1
 	VMOVUPS      288(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -241,13 +241,13 @@ loop3:
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 208(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VMOVUPS      320(CX), Y1
 	VMOVUPS      352(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -256,13 +256,13 @@ loop3:
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 212(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VMOVUPS      384(CX), Y1
 	VMOVUPS      416(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -271,13 +271,13 @@ loop3:
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 216(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VMOVUPS      448(CX), Y1
 	VMOVUPS      480(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -286,22 +286,22 @@ loop3:
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 220(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VCVTPH2PS    544(CX), Y1
-	VCVTPH2PS    560(CX), Y5
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y5, Y5
 	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y8, Y2
+	VCVTPH2PS    544(CX), Y1
+	VCVTPH2PS    560(CX), Y2
 	VBROADCASTSS 320(R11), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y5, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y1, Y5, Y1
+	VMULPS       Y0, Y3, Y0
 	VADDPS       Y1, Y7, Y1
 	VADDPS       Y0, Y6, Y0
 	ADDQ         $+384, R11

@@ -109,415 +109,415 @@ loop1:
 
 loop3:
 	VBROADCASTSS 160(DI), Y0
-	VPSLLD       $0x03, Y0, Y11
-	VBROADCASTSS 164(DI), Y0
 	VPSLLD       $0x03, Y0, Y10
-	VBROADCASTSS 168(DI), Y0
+	VBROADCASTSS 164(DI), Y0
 	VPSLLD       $0x03, Y0, Y9
-	VBROADCASTSS 172(DI), Y0
+	VBROADCASTSS 168(DI), Y0
 	VPSLLD       $0x03, Y0, Y8
+	VBROADCASTSS 172(DI), Y0
+	VPSLLD       $0x03, Y0, Y7
 	VPAND        (DX), Y2, Y6
 	VBROADCASTSS (DI), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
-	LONG         $0x504d62c4
-	BYTE         $0xd8
-	VBROADCASTSS 32(DI), Y0
-
 	// VPDPBUSD Y0, Y6, Y10
 	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 64(DI), Y0
+	VBROADCASTSS 32(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xc8
-	VBROADCASTSS 96(DI), Y0
+	VBROADCASTSS 64(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
 	LONG         $0x504d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 96(DI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG         $0x504de2c4
+	BYTE         $0xf8
 	VPAND        64(DX), Y2, Y6
 	VBROADCASTSS 4(DI), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
-	LONG         $0x504d62c4
-	BYTE         $0xd8
-	VBROADCASTSS 36(DI), Y0
-
 	// VPDPBUSD Y0, Y6, Y10
 	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 68(DI), Y0
+	VBROADCASTSS 36(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xc8
-	VBROADCASTSS 100(DI), Y0
+	VBROADCASTSS 68(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
 	LONG         $0x504d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 100(DI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG         $0x504de2c4
+	BYTE         $0xf8
 	VPAND        128(DX), Y2, Y6
 	VBROADCASTSS 8(DI), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
-	LONG         $0x504d62c4
-	BYTE         $0xd8
-	VBROADCASTSS 40(DI), Y0
-
 	// VPDPBUSD Y0, Y6, Y10
 	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 72(DI), Y0
+	VBROADCASTSS 40(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xc8
-	VBROADCASTSS 104(DI), Y0
+	VBROADCASTSS 72(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
 	LONG         $0x504d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 104(DI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG         $0x504de2c4
+	BYTE         $0xf8
 	VPAND        192(DX), Y2, Y6
 	VBROADCASTSS 12(DI), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
-	LONG         $0x504d62c4
-	BYTE         $0xd8
-	VBROADCASTSS 44(DI), Y0
-
 	// VPDPBUSD Y0, Y6, Y10
 	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 76(DI), Y0
+	VBROADCASTSS 44(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xc8
-	VBROADCASTSS 108(DI), Y0
+	VBROADCASTSS 76(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
 	LONG         $0x504d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 108(DI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG         $0x504de2c4
+	BYTE         $0xf8
 	VMOVUPS      (DX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 16(DI), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
-	LONG         $0x504d62c4
-	BYTE         $0xd8
-	VBROADCASTSS 48(DI), Y0
-
 	// VPDPBUSD Y0, Y6, Y10
 	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 80(DI), Y0
+	VBROADCASTSS 48(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xc8
-	VBROADCASTSS 112(DI), Y0
+	VBROADCASTSS 80(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
 	LONG         $0x504d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 112(DI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG         $0x504de2c4
+	BYTE         $0xf8
 	VMOVUPS      64(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 20(DI), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
-	LONG         $0x504d62c4
-	BYTE         $0xd8
-	VBROADCASTSS 52(DI), Y0
-
 	// VPDPBUSD Y0, Y6, Y10
 	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 84(DI), Y0
+	VBROADCASTSS 52(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xc8
-	VBROADCASTSS 116(DI), Y0
+	VBROADCASTSS 84(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
 	LONG         $0x504d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 116(DI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG         $0x504de2c4
+	BYTE         $0xf8
 	VMOVUPS      128(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 24(DI), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
-	LONG         $0x504d62c4
-	BYTE         $0xd8
-	VBROADCASTSS 56(DI), Y0
-
 	// VPDPBUSD Y0, Y6, Y10
 	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 88(DI), Y0
+	VBROADCASTSS 56(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xc8
-	VBROADCASTSS 120(DI), Y0
+	VBROADCASTSS 88(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
 	LONG         $0x504d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 120(DI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG         $0x504de2c4
+	BYTE         $0xf8
 	VMOVUPS      192(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 28(DI), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
-	LONG         $0x504d62c4
-	BYTE         $0xd8
-	VBROADCASTSS 60(DI), Y0
-
 	// VPDPBUSD Y0, Y6, Y10
 	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 92(DI), Y0
+	VBROADCASTSS 60(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xc8
-	VBROADCASTSS 124(DI), Y0
+	VBROADCASTSS 92(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
 	LONG         $0x504d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 124(DI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG         $0x504de2c4
+	BYTE         $0xf8
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y8, Y8
+	VCVTDQ2PS    Y7, Y6
 	VCVTPH2PS    512(CX), Y7
-	VCVTDQ2PS    Y11, Y6
 	VBROADCASTSS 128(DI), Y0
 	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y10, Y6
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y0, Y5, Y10
 	VBROADCASTSS 132(DI), Y0
 	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y6, Y0
+	VMULPS       Y0, Y9, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y6
 	VBROADCASTSS 136(DI), Y0
 	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y6, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y6
 	VBROADCASTSS 140(DI), Y0
 	VMULPS       Y7, Y0, Y0
 	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y1, Y6
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 352(DI), Y0
-	VPSLLD       $0x03, Y0, Y11
-	VBROADCASTSS 356(DI), Y0
-	VPSLLD       $0x03, Y0, Y10
-	VBROADCASTSS 360(DI), Y0
 	VPSLLD       $0x03, Y0, Y9
-	VBROADCASTSS 364(DI), Y0
+	VBROADCASTSS 356(DI), Y0
 	VPSLLD       $0x03, Y0, Y8
-	VPAND        256(DX), Y2, Y1
+	VBROADCASTSS 360(DI), Y0
+	VPSLLD       $0x03, Y0, Y7
+	VBROADCASTSS 364(DI), Y0
+	VPSLLD       $0x03, Y0, Y6
+	VPAND        256(DX), Y2, Y5
 	VBROADCASTSS 192(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VBROADCASTSS 224(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VBROADCASTSS 256(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 288(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VPAND        320(DX), Y2, Y1
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
+	VPAND        320(DX), Y2, Y5
 	VBROADCASTSS 196(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VBROADCASTSS 228(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VBROADCASTSS 260(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 292(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VPAND        384(DX), Y2, Y1
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
+	VPAND        384(DX), Y2, Y5
 	VBROADCASTSS 200(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VBROADCASTSS 232(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VBROADCASTSS 264(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 296(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VPAND        448(DX), Y2, Y1
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
+	VPAND        448(DX), Y2, Y5
 	VBROADCASTSS 204(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VBROADCASTSS 236(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VBROADCASTSS 268(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 300(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      256(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y1
+	VPAND        Y2, Y0, Y5
 	VBROADCASTSS 208(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VBROADCASTSS 240(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VBROADCASTSS 272(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 304(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      320(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y1
+	VPAND        Y2, Y0, Y5
 	VBROADCASTSS 212(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VBROADCASTSS 244(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VBROADCASTSS 276(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 308(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      384(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y1
+	VPAND        Y2, Y0, Y5
 	VBROADCASTSS 216(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VBROADCASTSS 248(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VBROADCASTSS 280(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 312(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      448(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y1
+	VPAND        Y2, Y0, Y5
 	VBROADCASTSS 220(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VBROADCASTSS 252(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VBROADCASTSS 284(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 316(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y9, Y5
+	VCVTDQ2PS    Y8, Y9
+	VCVTDQ2PS    Y7, Y8
+	VCVTDQ2PS    Y6, Y6
 	VCVTPH2PS    544(CX), Y7
-	VCVTDQ2PS    Y11, Y1
 	VBROADCASTSS 320(DI), Y0
 	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y10, Y1
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y0, Y10, Y5
 	VBROADCASTSS 324(DI), Y0
 	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y9, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
 	VBROADCASTSS 328(DI), Y0
 	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
 	VBROADCASTSS 332(DI), Y0
 	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y6, Y1
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y1
 	ADDQ         $+384, DI
 	ADDQ         $+576, DX
 	ADDQ         $+576, CX

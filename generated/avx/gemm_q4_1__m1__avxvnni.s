@@ -71,49 +71,49 @@ loop3:
 	VPAND        (R11), Y4, Y5
 	VPAND        32(R11), Y4, Y3
 	VBROADCASTSS (CX), Y2
-	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG  $0x5055e2c4
-	BYTE  $0xf2
-	VPXOR Y8, Y8, Y8
+	BYTE  $0xfa
+	VPXOR Y6, Y6, Y6
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VPAND        64(R11), Y4, Y5
 	VPAND        96(R11), Y4, Y3
 	VBROADCASTSS 4(CX), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VPAND        128(R11), Y4, Y5
 	VPAND        160(R11), Y4, Y3
 	VBROADCASTSS 8(CX), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VPAND        192(R11), Y4, Y5
 	VPAND        224(R11), Y4, Y3
 	VBROADCASTSS 12(CX), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VMOVUPS      (R11), Y3
 	VMOVUPS      32(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
@@ -122,13 +122,13 @@ loop3:
 	VPAND        Y4, Y2, Y3
 	VBROADCASTSS 16(CX), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VMOVUPS      64(R11), Y3
 	VMOVUPS      96(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
@@ -137,13 +137,13 @@ loop3:
 	VPAND        Y4, Y2, Y3
 	VBROADCASTSS 20(CX), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VMOVUPS      128(R11), Y3
 	VMOVUPS      160(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
@@ -152,13 +152,13 @@ loop3:
 	VPAND        Y4, Y2, Y3
 	VBROADCASTSS 24(CX), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
 	VMOVUPS      192(R11), Y3
 	VMOVUPS      224(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
@@ -167,22 +167,22 @@ loop3:
 	VPAND        Y4, Y2, Y3
 	VBROADCASTSS 28(CX), Y2
 
-	// VPDPBUSD Y2, Y5, Y6
+	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
-	BYTE $0xf2
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y8
-	LONG         $0x506562c4
-	BYTE         $0xc2
-	VCVTPH2PS    256(R11), Y3
-	VCVTPH2PS    272(R11), Y7
+	// VPDPBUSD Y2, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf2
+	VCVTDQ2PS    Y7, Y7
 	VCVTDQ2PS    Y6, Y6
-	VCVTDQ2PS    Y8, Y5
+	VCVTPH2PS    256(R11), Y3
+	VCVTPH2PS    272(R11), Y5
 	VBROADCASTSS 128(CX), Y2
 	VMULPS       Y3, Y2, Y3
-	VMULPS       Y7, Y2, Y2
-	VMULPS       Y3, Y6, Y3
-	VMULPS       Y2, Y5, Y2
+	VMULPS       Y5, Y2, Y2
+	VMULPS       Y3, Y7, Y3
+	VMULPS       Y2, Y6, Y2
 	VADDPS       Y3, Y1, Y5
 	VADDPS       Y2, Y0, Y3
 	VCVTPH2PS    288(R11), Y1

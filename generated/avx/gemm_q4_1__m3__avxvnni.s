@@ -75,289 +75,289 @@ loop1:
 
 loop3:
 	VMOVUPS      (R11), Y0
-	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y8
 	VMOVUPS      32(R11), Y0
 	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VBROADCASTSS (CX), Y0
 	VPXOR        Y14, Y14, Y14
 
-	// VPDPBUSD Y0, Y10, Y14
-	LONG  $0x502d62c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG  $0x503d62c4
 	BYTE  $0xf0
-	VPXOR Y8, Y8, Y8
+	VPXOR Y13, Y13, Y13
 
-	// VPDPBUSD Y0, Y1, Y8
+	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
-	BYTE         $0xc0
+	BYTE         $0xe8
 	VBROADCASTSS 32(CX), Y0
-	VPXOR        Y13, Y13, Y13
+	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y10, Y13
-	LONG  $0x502d62c4
-	BYTE  $0xe8
-	VPXOR Y12, Y12, Y12
-
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VBROADCASTSS 64(CX), Y0
-	VPXOR        Y9, Y9, Y9
-
-	// VPDPBUSD Y0, Y10, Y9
-	LONG  $0x502d62c4
-	BYTE  $0xc8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG  $0x503d62c4
+	BYTE  $0xe0
 	VPXOR Y11, Y11, Y11
 
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
+	VBROADCASTSS 64(CX), Y0
+	VPXOR        Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y8, Y9
+	LONG  $0x503d62c4
+	BYTE  $0xc8
+	VPXOR Y10, Y10, Y10
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      64(R11), Y0
-	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y8
 	VMOVUPS      96(R11), Y0
 	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VBROADCASTSS 4(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y14
-	LONG $0x502d62c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y1, Y8
+	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
-	BYTE         $0xc0
+	BYTE         $0xe8
 	VBROADCASTSS 36(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y13
-	LONG $0x502d62c4
-	BYTE $0xe8
-
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VBROADCASTSS 68(CX), Y0
-
-	// VPDPBUSD Y0, Y10, Y9
-	LONG $0x502d62c4
-	BYTE $0xc8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
+	VBROADCASTSS 68(CX), Y0
+
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      128(R11), Y0
-	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y8
 	VMOVUPS      160(R11), Y0
 	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VBROADCASTSS 8(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y14
-	LONG $0x502d62c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y1, Y8
+	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
-	BYTE         $0xc0
+	BYTE         $0xe8
 	VBROADCASTSS 40(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y13
-	LONG $0x502d62c4
-	BYTE $0xe8
-
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VBROADCASTSS 72(CX), Y0
-
-	// VPDPBUSD Y0, Y10, Y9
-	LONG $0x502d62c4
-	BYTE $0xc8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
+	VBROADCASTSS 72(CX), Y0
+
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      192(R11), Y0
-	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y8
 	VMOVUPS      224(R11), Y0
 	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VBROADCASTSS 12(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y14
-	LONG $0x502d62c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y1, Y8
+	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
-	BYTE         $0xc0
+	BYTE         $0xe8
 	VBROADCASTSS 44(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y13
-	LONG $0x502d62c4
-	BYTE $0xe8
-
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VBROADCASTSS 76(CX), Y0
-
-	// VPDPBUSD Y0, Y10, Y9
-	LONG $0x502d62c4
-	BYTE $0xc8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
+	VBROADCASTSS 76(CX), Y0
+
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      (R11), Y1
 	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y1, Y10
+	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y1, Y8
 	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VBROADCASTSS 16(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y14
-	LONG $0x502d62c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y1, Y8
+	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
-	BYTE         $0xc0
+	BYTE         $0xe8
 	VBROADCASTSS 48(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y13
-	LONG $0x502d62c4
-	BYTE $0xe8
-
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VBROADCASTSS 80(CX), Y0
-
-	// VPDPBUSD Y0, Y10, Y9
-	LONG $0x502d62c4
-	BYTE $0xc8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
+	VBROADCASTSS 80(CX), Y0
+
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      64(R11), Y1
 	VMOVUPS      96(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y1, Y10
+	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y1, Y8
 	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VBROADCASTSS 20(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y14
-	LONG $0x502d62c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y1, Y8
+	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
-	BYTE         $0xc0
+	BYTE         $0xe8
 	VBROADCASTSS 52(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y13
-	LONG $0x502d62c4
-	BYTE $0xe8
-
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VBROADCASTSS 84(CX), Y0
-
-	// VPDPBUSD Y0, Y10, Y9
-	LONG $0x502d62c4
-	BYTE $0xc8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
+	VBROADCASTSS 84(CX), Y0
+
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      128(R11), Y1
 	VMOVUPS      160(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y1, Y10
+	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y1, Y8
 	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VBROADCASTSS 24(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y14
-	LONG $0x502d62c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y1, Y8
+	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
-	BYTE         $0xc0
+	BYTE         $0xe8
 	VBROADCASTSS 56(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y13
-	LONG $0x502d62c4
-	BYTE $0xe8
-
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VBROADCASTSS 88(CX), Y0
-
-	// VPDPBUSD Y0, Y10, Y9
-	LONG $0x502d62c4
-	BYTE $0xc8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
+	VBROADCASTSS 88(CX), Y0
+
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      192(R11), Y1
 	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y1, Y10
+	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y1, Y8
 	VPAND        gemm_q4_1__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VBROADCASTSS 28(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y14
-	LONG $0x502d62c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y1, Y8
+	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
-	BYTE         $0xc0
+	BYTE         $0xe8
 	VBROADCASTSS 60(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y13
-	LONG $0x502d62c4
-	BYTE $0xe8
-
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VBROADCASTSS 92(CX), Y0
-
-	// VPDPBUSD Y0, Y10, Y9
-	LONG $0x502d62c4
-	BYTE $0xc8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
+	VBROADCASTSS 92(CX), Y0
+
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VCVTDQ2PS    Y14, Y15
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y12, Y13
+	VCVTDQ2PS    Y11, Y12
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y10, Y8
 	VCVTPH2PS    256(R11), Y1
 	VCVTPH2PS    272(R11), Y10
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y8, Y14
 	VBROADCASTSS 128(CX), Y0
-	VMULPS       Y1, Y0, Y8
+	VMULPS       Y1, Y0, Y11
 	VMULPS       Y10, Y0, Y0
-	VMULPS       Y8, Y15, Y8
+	VMULPS       Y11, Y15, Y11
 	VMULPS       Y0, Y14, Y0
-	VADDPS       Y8, Y7, Y7
+	VADDPS       Y11, Y7, Y7
 	VADDPS       Y0, Y6, Y6
-	VCVTDQ2PS    Y13, Y13
-	VCVTDQ2PS    Y12, Y12
 	VBROADCASTSS 132(CX), Y0
-	VMULPS       Y1, Y0, Y8
+	VMULPS       Y1, Y0, Y11
 	VMULPS       Y10, Y0, Y0
-	VMULPS       Y8, Y13, Y8
+	VMULPS       Y11, Y13, Y11
 	VMULPS       Y0, Y12, Y0
-	VADDPS       Y8, Y5, Y5
+	VADDPS       Y11, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y9
-	VCVTDQ2PS    Y11, Y8
 	VBROADCASTSS 136(CX), Y0
 	VMULPS       Y1, Y0, Y1
 	VMULPS       Y10, Y0, Y0

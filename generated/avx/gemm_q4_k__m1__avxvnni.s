@@ -69,1054 +69,1054 @@ loop1:
 
 loop3:
 	VCVTPH2PS    2304(R11), Y10
-	VCVTPH2PS    2320(R11), Y7
+	VCVTPH2PS    2320(R11), Y3
 	VCVTPH2PS    2336(R11), Y6
 	VCVTPH2PS    2352(R11), Y2
 	VPAND        (R11), Y4, Y8
-	VPAND        32(R11), Y4, Y5
-	VBROADCASTSS (CX), Y3
-	VPXOR        Y9, Y9, Y9
+	VPAND        32(R11), Y4, Y7
+	VBROADCASTSS (CX), Y5
+	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y3, Y8, Y9
+	// VPDPBUSD Y5, Y8, Y11
 	LONG  $0x503d62c4
-	BYTE  $0xcb
-	VPXOR Y8, Y8, Y8
+	BYTE  $0xdd
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y3, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc3
-	VPAND        64(R11), Y4, Y11
-	VPAND        96(R11), Y4, Y5
-	VBROADCASTSS 4(CX), Y3
+	// VPDPBUSD Y5, Y7, Y9
+	LONG         $0x504562c4
+	BYTE         $0xcd
+	VPAND        64(R11), Y4, Y8
+	VPAND        96(R11), Y4, Y7
+	VBROADCASTSS 4(CX), Y5
 
-	// VPDPBUSD Y3, Y11, Y9
-	LONG $0x502562c4
-	BYTE $0xcb
+	// VPDPBUSD Y5, Y8, Y11
+	LONG $0x503d62c4
+	BYTE $0xdd
 
-	// VPDPBUSD Y3, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc3
-	VPAND        128(R11), Y4, Y11
-	VPAND        160(R11), Y4, Y5
-	VBROADCASTSS 8(CX), Y3
+	// VPDPBUSD Y5, Y7, Y9
+	LONG         $0x504562c4
+	BYTE         $0xcd
+	VPAND        128(R11), Y4, Y8
+	VPAND        160(R11), Y4, Y7
+	VBROADCASTSS 8(CX), Y5
 
-	// VPDPBUSD Y3, Y11, Y9
-	LONG $0x502562c4
-	BYTE $0xcb
+	// VPDPBUSD Y5, Y8, Y11
+	LONG $0x503d62c4
+	BYTE $0xdd
 
-	// VPDPBUSD Y3, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc3
-	VPAND        192(R11), Y4, Y11
-	VPAND        224(R11), Y4, Y5
-	VBROADCASTSS 12(CX), Y3
+	// VPDPBUSD Y5, Y7, Y9
+	LONG         $0x504562c4
+	BYTE         $0xcd
+	VPAND        192(R11), Y4, Y8
+	VPAND        224(R11), Y4, Y7
+	VBROADCASTSS 12(CX), Y5
 
-	// VPDPBUSD Y3, Y11, Y9
-	LONG $0x502562c4
-	BYTE $0xcb
+	// VPDPBUSD Y5, Y8, Y11
+	LONG $0x503d62c4
+	BYTE $0xdd
 
-	// VPDPBUSD Y3, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc3
-	VPAND        256(R11), Y4, Y11
-	VPAND        288(R11), Y4, Y5
-	VBROADCASTSS 16(CX), Y3
+	// VPDPBUSD Y5, Y7, Y9
+	LONG         $0x504562c4
+	BYTE         $0xcd
+	VPAND        256(R11), Y4, Y8
+	VPAND        288(R11), Y4, Y7
+	VBROADCASTSS 16(CX), Y5
 
-	// VPDPBUSD Y3, Y11, Y9
-	LONG $0x502562c4
-	BYTE $0xcb
+	// VPDPBUSD Y5, Y8, Y11
+	LONG $0x503d62c4
+	BYTE $0xdd
 
-	// VPDPBUSD Y3, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc3
-	VPAND        320(R11), Y4, Y11
-	VPAND        352(R11), Y4, Y5
-	VBROADCASTSS 20(CX), Y3
+	// VPDPBUSD Y5, Y7, Y9
+	LONG         $0x504562c4
+	BYTE         $0xcd
+	VPAND        320(R11), Y4, Y8
+	VPAND        352(R11), Y4, Y7
+	VBROADCASTSS 20(CX), Y5
 
-	// VPDPBUSD Y3, Y11, Y9
-	LONG $0x502562c4
-	BYTE $0xcb
+	// VPDPBUSD Y5, Y8, Y11
+	LONG $0x503d62c4
+	BYTE $0xdd
 
-	// VPDPBUSD Y3, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc3
-	VPAND        384(R11), Y4, Y11
-	VPAND        416(R11), Y4, Y5
-	VBROADCASTSS 24(CX), Y3
+	// VPDPBUSD Y5, Y7, Y9
+	LONG         $0x504562c4
+	BYTE         $0xcd
+	VPAND        384(R11), Y4, Y8
+	VPAND        416(R11), Y4, Y7
+	VBROADCASTSS 24(CX), Y5
 
-	// VPDPBUSD Y3, Y11, Y9
-	LONG $0x502562c4
-	BYTE $0xcb
+	// VPDPBUSD Y5, Y8, Y11
+	LONG $0x503d62c4
+	BYTE $0xdd
 
-	// VPDPBUSD Y3, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc3
-	VPAND        448(R11), Y4, Y11
-	VPAND        480(R11), Y4, Y5
-	VBROADCASTSS 28(CX), Y3
+	// VPDPBUSD Y5, Y7, Y9
+	LONG         $0x504562c4
+	BYTE         $0xcd
+	VPAND        448(R11), Y4, Y8
+	VPAND        480(R11), Y4, Y7
+	VBROADCASTSS 28(CX), Y5
 
-	// VPDPBUSD Y3, Y11, Y9
-	LONG $0x502562c4
-	BYTE $0xcb
+	// VPDPBUSD Y5, Y8, Y11
+	LONG $0x503d62c4
+	BYTE $0xdd
 
-	// VPDPBUSD Y3, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc3
-	VPMOVZXBD    2048(R11), Y5
-	VPMOVZXBD    2056(R11), Y3
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y5, Y10, Y5
-	VMULPS       Y3, Y7, Y11
+	// VPDPBUSD Y5, Y7, Y9
+	LONG         $0x504562c4
+	BYTE         $0xcd
+	VCVTDQ2PS    Y11, Y11
 	VCVTDQ2PS    Y9, Y9
-	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 128(CX), Y3
-	VMULPS       Y5, Y3, Y5
-	VMULPS       Y11, Y3, Y3
+	VPMOVZXBD    2048(R11), Y7
+	VPMOVZXBD    2056(R11), Y5
+	VCVTDQ2PS    Y7, Y7
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y7, Y10, Y7
+	VMULPS       Y5, Y3, Y8
+	VBROADCASTSS 128(CX), Y5
+	VMULPS       Y7, Y5, Y7
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y7, Y11, Y7
 	VMULPS       Y5, Y9, Y5
-	VMULPS       Y3, Y8, Y3
-	VADDPS       Y5, Y1, Y8
-	VADDPS       Y3, Y0, Y5
+	VADDPS       Y7, Y1, Y8
+	VADDPS       Y5, Y0, Y7
 	VPMOVZXBD    2176(R11), Y1
 	VPMOVZXBD    2184(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 144(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y8, Y11
-	VSUBPS       Y0, Y5, Y9
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      (R11), Y1
 	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y3
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 192(CX), Y0
-	VPXOR        Y5, Y5, Y5
+	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y3, Y5
-	LONG  $0x5065e2c4
-	BYTE  $0xe8
-	VPXOR Y3, Y3, Y3
+	// VPDPBUSD Y0, Y5, Y11
+	LONG  $0x505562c4
+	BYTE  $0xd8
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      64(R11), Y1
 	VMOVUPS      96(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 196(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      128(R11), Y1
 	VMOVUPS      160(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 200(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      192(R11), Y1
 	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 204(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      256(R11), Y1
 	VMOVUPS      288(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 208(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      320(R11), Y1
 	VMOVUPS      352(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 212(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      384(R11), Y1
 	VMOVUPS      416(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 216(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      448(R11), Y1
 	VMOVUPS      480(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 220(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y9, Y9
 	VPMOVZXBD    2064(R11), Y1
 	VPMOVZXBD    2072(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y7, Y8
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 320(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y11, Y8
-	VADDPS       Y0, Y9, Y5
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2192(R11), Y1
 	VPMOVZXBD    2200(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 336(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y8, Y11
-	VSUBPS       Y0, Y5, Y9
-	VPAND        512(R11), Y4, Y3
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
+	VPAND        512(R11), Y4, Y5
 	VPAND        544(R11), Y4, Y1
 	VBROADCASTSS 384(CX), Y0
-	VPXOR        Y5, Y5, Y5
+	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y3, Y5
-	LONG  $0x5065e2c4
-	BYTE  $0xe8
-	VPXOR Y3, Y3, Y3
+	// VPDPBUSD Y0, Y5, Y11
+	LONG  $0x505562c4
+	BYTE  $0xd8
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        576(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        576(R11), Y4, Y5
 	VPAND        608(R11), Y4, Y1
 	VBROADCASTSS 388(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        640(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        640(R11), Y4, Y5
 	VPAND        672(R11), Y4, Y1
 	VBROADCASTSS 392(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        704(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        704(R11), Y4, Y5
 	VPAND        736(R11), Y4, Y1
 	VBROADCASTSS 396(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        768(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        768(R11), Y4, Y5
 	VPAND        800(R11), Y4, Y1
 	VBROADCASTSS 400(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        832(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        832(R11), Y4, Y5
 	VPAND        864(R11), Y4, Y1
 	VBROADCASTSS 404(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        896(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        896(R11), Y4, Y5
 	VPAND        928(R11), Y4, Y1
 	VBROADCASTSS 408(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        960(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        960(R11), Y4, Y5
 	VPAND        992(R11), Y4, Y1
 	VBROADCASTSS 412(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y9, Y9
 	VPMOVZXBD    2080(R11), Y1
 	VPMOVZXBD    2088(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y7, Y8
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 512(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y11, Y8
-	VADDPS       Y0, Y9, Y5
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2208(R11), Y1
 	VPMOVZXBD    2216(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 528(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y8, Y11
-	VSUBPS       Y0, Y5, Y9
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      512(R11), Y1
 	VMOVUPS      544(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y3
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 576(CX), Y0
-	VPXOR        Y5, Y5, Y5
+	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y3, Y5
-	LONG  $0x5065e2c4
-	BYTE  $0xe8
-	VPXOR Y3, Y3, Y3
+	// VPDPBUSD Y0, Y5, Y11
+	LONG  $0x505562c4
+	BYTE  $0xd8
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      576(R11), Y1
 	VMOVUPS      608(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 580(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      640(R11), Y1
 	VMOVUPS      672(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 584(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      704(R11), Y1
 	VMOVUPS      736(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 588(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      768(R11), Y1
 	VMOVUPS      800(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 592(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      832(R11), Y1
 	VMOVUPS      864(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 596(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      896(R11), Y1
 	VMOVUPS      928(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 600(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      960(R11), Y1
 	VMOVUPS      992(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 604(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y9, Y9
 	VPMOVZXBD    2096(R11), Y1
 	VPMOVZXBD    2104(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y7, Y8
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 704(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y11, Y8
-	VADDPS       Y0, Y9, Y5
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2224(R11), Y1
 	VPMOVZXBD    2232(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 720(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y8, Y11
-	VSUBPS       Y0, Y5, Y9
-	VPAND        1024(R11), Y4, Y3
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
+	VPAND        1024(R11), Y4, Y5
 	VPAND        1056(R11), Y4, Y1
 	VBROADCASTSS 768(CX), Y0
-	VPXOR        Y5, Y5, Y5
+	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y3, Y5
-	LONG  $0x5065e2c4
-	BYTE  $0xe8
-	VPXOR Y3, Y3, Y3
+	// VPDPBUSD Y0, Y5, Y11
+	LONG  $0x505562c4
+	BYTE  $0xd8
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1088(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1088(R11), Y4, Y5
 	VPAND        1120(R11), Y4, Y1
 	VBROADCASTSS 772(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1152(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1152(R11), Y4, Y5
 	VPAND        1184(R11), Y4, Y1
 	VBROADCASTSS 776(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1216(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1216(R11), Y4, Y5
 	VPAND        1248(R11), Y4, Y1
 	VBROADCASTSS 780(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1280(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1280(R11), Y4, Y5
 	VPAND        1312(R11), Y4, Y1
 	VBROADCASTSS 784(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1344(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1344(R11), Y4, Y5
 	VPAND        1376(R11), Y4, Y1
 	VBROADCASTSS 788(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1408(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1408(R11), Y4, Y5
 	VPAND        1440(R11), Y4, Y1
 	VBROADCASTSS 792(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1472(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1472(R11), Y4, Y5
 	VPAND        1504(R11), Y4, Y1
 	VBROADCASTSS 796(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y9, Y9
 	VPMOVZXBD    2112(R11), Y1
 	VPMOVZXBD    2120(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y7, Y8
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 896(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y11, Y8
-	VADDPS       Y0, Y9, Y5
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2240(R11), Y1
 	VPMOVZXBD    2248(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 912(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y8, Y11
-	VSUBPS       Y0, Y5, Y9
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      1024(R11), Y1
 	VMOVUPS      1056(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y3
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 960(CX), Y0
-	VPXOR        Y5, Y5, Y5
+	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y3, Y5
-	LONG  $0x5065e2c4
-	BYTE  $0xe8
-	VPXOR Y3, Y3, Y3
+	// VPDPBUSD Y0, Y5, Y11
+	LONG  $0x505562c4
+	BYTE  $0xd8
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      1088(R11), Y1
 	VMOVUPS      1120(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 964(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      1152(R11), Y1
 	VMOVUPS      1184(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 968(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      1216(R11), Y1
 	VMOVUPS      1248(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 972(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      1280(R11), Y1
 	VMOVUPS      1312(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 976(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      1344(R11), Y1
 	VMOVUPS      1376(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 980(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      1408(R11), Y1
 	VMOVUPS      1440(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 984(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
 	VMOVUPS      1472(R11), Y1
 	VMOVUPS      1504(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y8
+	VPAND        Y4, Y1, Y5
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 988(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y9, Y9
 	VPMOVZXBD    2128(R11), Y1
 	VPMOVZXBD    2136(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y7, Y8
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 1088(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y11, Y8
-	VADDPS       Y0, Y9, Y5
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2256(R11), Y1
 	VPMOVZXBD    2264(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 1104(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y8, Y11
-	VSUBPS       Y0, Y5, Y9
-	VPAND        1536(R11), Y4, Y3
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
+	VPAND        1536(R11), Y4, Y5
 	VPAND        1568(R11), Y4, Y1
 	VBROADCASTSS 1152(CX), Y0
-	VPXOR        Y5, Y5, Y5
+	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y3, Y5
-	LONG  $0x5065e2c4
-	BYTE  $0xe8
-	VPXOR Y3, Y3, Y3
+	// VPDPBUSD Y0, Y5, Y11
+	LONG  $0x505562c4
+	BYTE  $0xd8
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1600(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1600(R11), Y4, Y5
 	VPAND        1632(R11), Y4, Y1
 	VBROADCASTSS 1156(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1664(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1664(R11), Y4, Y5
 	VPAND        1696(R11), Y4, Y1
 	VBROADCASTSS 1160(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1728(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1728(R11), Y4, Y5
 	VPAND        1760(R11), Y4, Y1
 	VBROADCASTSS 1164(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1792(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1792(R11), Y4, Y5
 	VPAND        1824(R11), Y4, Y1
 	VBROADCASTSS 1168(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1856(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1856(R11), Y4, Y5
 	VPAND        1888(R11), Y4, Y1
 	VBROADCASTSS 1172(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1920(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1920(R11), Y4, Y5
 	VPAND        1952(R11), Y4, Y1
 	VBROADCASTSS 1176(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VPAND        1984(R11), Y4, Y8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VPAND        1984(R11), Y4, Y5
 	VPAND        2016(R11), Y4, Y1
 	VBROADCASTSS 1180(CX), Y0
 
-	// VPDPBUSD Y0, Y8, Y5
-	LONG $0x503de2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y5, Y11
+	LONG $0x505562c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y1, Y9
+	LONG         $0x507562c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y9, Y9
 	VPMOVZXBD    2144(R11), Y1
 	VPMOVZXBD    2152(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y7, Y8
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 1280(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y11, Y8
-	VADDPS       Y0, Y9, Y5
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2272(R11), Y1
 	VPMOVZXBD    2280(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 1296(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y8, Y9
-	VSUBPS       Y0, Y5, Y8
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y5
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      1536(R11), Y1
 	VMOVUPS      1568(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y3
+	VPAND        Y4, Y1, Y8
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 1344(CX), Y0
-	VPXOR        Y5, Y5, Y5
+	VPXOR        Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y3, Y5
-	LONG  $0x5065e2c4
-	BYTE  $0xe8
-	VPXOR Y3, Y3, Y3
+	// VPDPBUSD Y0, Y8, Y9
+	LONG  $0x503d62c4
+	BYTE  $0xc8
+	VPXOR Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
 	BYTE         $0xd8
 	VMOVUPS      1600(R11), Y1
 	VMOVUPS      1632(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y11
+	VPAND        Y4, Y1, Y8
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 1348(CX), Y0
 
-	// VPDPBUSD Y0, Y11, Y5
-	LONG $0x5025e2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
 	BYTE         $0xd8
 	VMOVUPS      1664(R11), Y1
 	VMOVUPS      1696(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y11
+	VPAND        Y4, Y1, Y8
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 1352(CX), Y0
 
-	// VPDPBUSD Y0, Y11, Y5
-	LONG $0x5025e2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
 	BYTE         $0xd8
 	VMOVUPS      1728(R11), Y1
 	VMOVUPS      1760(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y11
+	VPAND        Y4, Y1, Y8
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 1356(CX), Y0
 
-	// VPDPBUSD Y0, Y11, Y5
-	LONG $0x5025e2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
 	BYTE         $0xd8
 	VMOVUPS      1792(R11), Y1
 	VMOVUPS      1824(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y11
+	VPAND        Y4, Y1, Y8
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 1360(CX), Y0
 
-	// VPDPBUSD Y0, Y11, Y5
-	LONG $0x5025e2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
 	BYTE         $0xd8
 	VMOVUPS      1856(R11), Y1
 	VMOVUPS      1888(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y11
+	VPAND        Y4, Y1, Y8
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 1364(CX), Y0
 
-	// VPDPBUSD Y0, Y11, Y5
-	LONG $0x5025e2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
 	BYTE         $0xd8
 	VMOVUPS      1920(R11), Y1
 	VMOVUPS      1952(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y11
+	VPAND        Y4, Y1, Y8
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 1368(CX), Y0
 
-	// VPDPBUSD Y0, Y11, Y5
-	LONG $0x5025e2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
 	BYTE         $0xd8
 	VMOVUPS      1984(R11), Y1
 	VMOVUPS      2016(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y4, Y1, Y11
+	VPAND        Y4, Y1, Y8
 	VPAND        Y4, Y0, Y1
 	VBROADCASTSS 1372(CX), Y0
 
-	// VPDPBUSD Y0, Y11, Y5
-	LONG $0x5025e2c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
+	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
 	BYTE         $0xd8
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y11, Y8
 	VPMOVZXBD    2160(R11), Y1
 	VPMOVZXBD    2168(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y0, Y3, Y3
 	VBROADCASTSS 1472(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y9, Y5
-	VADDPS       Y0, Y8, Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y9, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y0, Y7, Y3
 	VPMOVZXBD    2288(R11), Y1
 	VPMOVZXBD    2296(R11), Y0
 	VCVTDQ2PS    Y1, Y1

@@ -117,197 +117,197 @@ loop1:
 loop3:
 	VCVTPH2PS    2304(R9), Y8
 	VCVTPH2PS    2336(R9), Y7
-	VPAND        (R8), Y2, Y9
+	VPAND        (R8), Y2, Y6
 	VBROADCASTSS (DI), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y9, Y6
-	LONG         $0x5035e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 32(DI), Y0
 	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
 	BYTE         $0xe0
-	VBROADCASTSS 64(DI), Y0
+	VBROADCASTSS 32(DI), Y0
 	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
 	BYTE         $0xd8
-	VBROADCASTSS 96(DI), Y0
+	VBROADCASTSS 64(DI), Y0
 	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VPAND        64(R8), Y2, Y9
+	VBROADCASTSS 96(DI), Y0
+	VPXOR        Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        64(R8), Y2, Y6
 	VBROADCASTSS 4(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y6
-	LONG         $0x5035e2c4
-	BYTE         $0xf0
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 36(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 68(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 100(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        128(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        128(R8), Y2, Y6
 	VBROADCASTSS 8(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y6
-	LONG         $0x5035e2c4
-	BYTE         $0xf0
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 40(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 72(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 104(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        192(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        192(R8), Y2, Y6
 	VBROADCASTSS 12(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y6
-	LONG         $0x5035e2c4
-	BYTE         $0xf0
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 44(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 76(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 108(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        256(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        256(R8), Y2, Y6
 	VBROADCASTSS 16(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y6
-	LONG         $0x5035e2c4
-	BYTE         $0xf0
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 48(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 80(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 112(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        320(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        320(R8), Y2, Y6
 	VBROADCASTSS 20(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y6
-	LONG         $0x5035e2c4
-	BYTE         $0xf0
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 52(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 84(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 116(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        384(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        384(R8), Y2, Y6
 	VBROADCASTSS 24(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y6
-	LONG         $0x5035e2c4
-	BYTE         $0xf0
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 56(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 88(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 120(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        448(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        448(R8), Y2, Y6
 	VBROADCASTSS 28(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y6
-	LONG         $0x5035e2c4
-	BYTE         $0xf0
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 60(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 92(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 124(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y6
 	VPMOVZXBD    2048(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y8, Y9
-	VCVTDQ2PS    Y6, Y6
 	VBROADCASTSS 128(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y6, Y0
+	VMULPS       Y0, Y12, Y0
 	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y12, Y6
 	VBROADCASTSS 132(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y6, Y0
+	VMULPS       Y0, Y11, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y11, Y6
 	VBROADCASTSS 136(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y6, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y10, Y6
 	VBROADCASTSS 140(DI), Y0
 	VMULPS       Y9, Y0, Y0
 	VMULPS       Y0, Y6, Y0
@@ -326,218 +326,218 @@ loop3:
 	VSUBPS       Y0, Y3, Y3
 	VBROADCASTSS 156(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y6, Y6
+	VSUBPS       Y0, Y6, Y1
 	VMOVUPS      (R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 192(DI), Y0
-	VPXOR        Y1, Y1, Y1
-
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
-	VBROADCASTSS 224(DI), Y0
 	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
 	BYTE         $0xe0
-	VBROADCASTSS 256(DI), Y0
+	VBROADCASTSS 224(DI), Y0
 	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
 	BYTE         $0xd8
-	VBROADCASTSS 288(DI), Y0
+	VBROADCASTSS 256(DI), Y0
 	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
 	BYTE         $0xd0
+	VBROADCASTSS 288(DI), Y0
+	VPXOR        Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      64(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 196(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 228(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 260(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 292(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      128(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 200(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 232(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 264(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 296(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      192(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 204(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 236(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 268(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 300(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      256(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 208(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 240(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 272(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 304(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      320(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 212(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 244(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 276(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 308(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      384(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 216(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 248(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 280(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 312(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      448(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 220(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 252(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 284(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 316(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y6
 	VPMOVZXBD    2064(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y8, Y9
-	VCVTDQ2PS    Y1, Y1
 	VBROADCASTSS 320(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y12, Y0
 	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y12, Y1
 	VBROADCASTSS 324(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y11, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y11, Y1
 	VBROADCASTSS 328(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y10, Y1
 	VBROADCASTSS 332(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y6, Y6
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y6
 	VPMOVZXBD    2192(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y1
@@ -552,202 +552,202 @@ loop3:
 	VSUBPS       Y0, Y3, Y3
 	VBROADCASTSS 348(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y6, Y6
-	VPAND        512(R8), Y2, Y9
+	VSUBPS       Y0, Y6, Y1
+	VPAND        512(R8), Y2, Y6
 	VBROADCASTSS 384(DI), Y0
-	VPXOR        Y1, Y1, Y1
-
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
-	VBROADCASTSS 416(DI), Y0
 	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
 	BYTE         $0xe0
-	VBROADCASTSS 448(DI), Y0
+	VBROADCASTSS 416(DI), Y0
 	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
 	BYTE         $0xd8
-	VBROADCASTSS 480(DI), Y0
+	VBROADCASTSS 448(DI), Y0
 	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VPAND        576(R8), Y2, Y9
+	VBROADCASTSS 480(DI), Y0
+	VPXOR        Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        576(R8), Y2, Y6
 	VBROADCASTSS 388(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 420(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 452(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 484(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        640(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        640(R8), Y2, Y6
 	VBROADCASTSS 392(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 424(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 456(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 488(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        704(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        704(R8), Y2, Y6
 	VBROADCASTSS 396(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 428(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 460(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 492(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        768(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        768(R8), Y2, Y6
 	VBROADCASTSS 400(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 432(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 464(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 496(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        832(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        832(R8), Y2, Y6
 	VBROADCASTSS 404(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 436(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 468(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 500(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        896(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        896(R8), Y2, Y6
 	VBROADCASTSS 408(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 440(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 472(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 504(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        960(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        960(R8), Y2, Y6
 	VBROADCASTSS 412(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 444(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 476(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 508(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y6
 	VPMOVZXBD    2080(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y8, Y9
-	VCVTDQ2PS    Y1, Y1
 	VBROADCASTSS 512(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y12, Y0
 	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y12, Y1
 	VBROADCASTSS 516(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y11, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y11, Y1
 	VBROADCASTSS 520(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y10, Y1
 	VBROADCASTSS 524(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y6, Y6
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y6
 	VPMOVZXBD    2208(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y1
@@ -762,218 +762,218 @@ loop3:
 	VSUBPS       Y0, Y3, Y3
 	VBROADCASTSS 540(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y6, Y6
+	VSUBPS       Y0, Y6, Y1
 	VMOVUPS      512(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 576(DI), Y0
-	VPXOR        Y1, Y1, Y1
-
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
-	VBROADCASTSS 608(DI), Y0
 	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
 	BYTE         $0xe0
-	VBROADCASTSS 640(DI), Y0
+	VBROADCASTSS 608(DI), Y0
 	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
 	BYTE         $0xd8
-	VBROADCASTSS 672(DI), Y0
+	VBROADCASTSS 640(DI), Y0
 	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
 	BYTE         $0xd0
+	VBROADCASTSS 672(DI), Y0
+	VPXOR        Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      576(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 580(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 612(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 644(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 676(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      640(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 584(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 616(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 648(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 680(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      704(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 588(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 620(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 652(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 684(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      768(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 592(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 624(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 656(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 688(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      832(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 596(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 628(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 660(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 692(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      896(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 600(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 632(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 664(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 696(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      960(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 604(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 636(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 668(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 700(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y6
 	VPMOVZXBD    2096(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y8, Y9
-	VCVTDQ2PS    Y1, Y1
 	VBROADCASTSS 704(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y12, Y0
 	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y12, Y1
 	VBROADCASTSS 708(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y11, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y11, Y1
 	VBROADCASTSS 712(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y10, Y1
 	VBROADCASTSS 716(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y6, Y6
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y6
 	VPMOVZXBD    2224(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y1
@@ -988,202 +988,202 @@ loop3:
 	VSUBPS       Y0, Y3, Y3
 	VBROADCASTSS 732(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y6, Y6
-	VPAND        1024(R8), Y2, Y9
+	VSUBPS       Y0, Y6, Y1
+	VPAND        1024(R8), Y2, Y6
 	VBROADCASTSS 768(DI), Y0
-	VPXOR        Y1, Y1, Y1
-
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
-	VBROADCASTSS 800(DI), Y0
 	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
 	BYTE         $0xe0
-	VBROADCASTSS 832(DI), Y0
+	VBROADCASTSS 800(DI), Y0
 	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
 	BYTE         $0xd8
-	VBROADCASTSS 864(DI), Y0
+	VBROADCASTSS 832(DI), Y0
 	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VPAND        1088(R8), Y2, Y9
+	VBROADCASTSS 864(DI), Y0
+	VPXOR        Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1088(R8), Y2, Y6
 	VBROADCASTSS 772(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 804(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 836(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 868(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1152(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1152(R8), Y2, Y6
 	VBROADCASTSS 776(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 808(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 840(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 872(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1216(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1216(R8), Y2, Y6
 	VBROADCASTSS 780(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 812(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 844(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 876(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1280(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1280(R8), Y2, Y6
 	VBROADCASTSS 784(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 816(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 848(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 880(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1344(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1344(R8), Y2, Y6
 	VBROADCASTSS 788(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 820(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 852(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 884(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1408(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1408(R8), Y2, Y6
 	VBROADCASTSS 792(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 824(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 856(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 888(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1472(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1472(R8), Y2, Y6
 	VBROADCASTSS 796(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 828(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 860(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 892(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y6
 	VPMOVZXBD    2112(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y8, Y9
-	VCVTDQ2PS    Y1, Y1
 	VBROADCASTSS 896(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y12, Y0
 	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y12, Y1
 	VBROADCASTSS 900(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y11, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y11, Y1
 	VBROADCASTSS 904(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y10, Y1
 	VBROADCASTSS 908(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y6, Y6
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y6
 	VPMOVZXBD    2240(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y1
@@ -1198,218 +1198,218 @@ loop3:
 	VSUBPS       Y0, Y3, Y3
 	VBROADCASTSS 924(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y6, Y6
+	VSUBPS       Y0, Y6, Y1
 	VMOVUPS      1024(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 960(DI), Y0
-	VPXOR        Y1, Y1, Y1
-
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
-	VBROADCASTSS 992(DI), Y0
 	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
 	BYTE         $0xe0
-	VBROADCASTSS 1024(DI), Y0
+	VBROADCASTSS 992(DI), Y0
 	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
 	BYTE         $0xd8
-	VBROADCASTSS 1056(DI), Y0
+	VBROADCASTSS 1024(DI), Y0
 	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
 	BYTE         $0xd0
+	VBROADCASTSS 1056(DI), Y0
+	VPXOR        Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      1088(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 964(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 996(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1028(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1060(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      1152(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 968(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1000(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1032(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1064(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      1216(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 972(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1004(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1036(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1068(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      1280(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 976(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1008(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1040(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1072(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      1344(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 980(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1012(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1044(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1076(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      1408(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 984(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1016(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1048(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1080(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VMOVUPS      1472(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y9
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 988(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1020(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1052(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1084(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y6
 	VPMOVZXBD    2128(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y8, Y9
-	VCVTDQ2PS    Y1, Y1
 	VBROADCASTSS 1088(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y12, Y0
 	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y12, Y1
 	VBROADCASTSS 1092(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y11, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y11, Y1
 	VBROADCASTSS 1096(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y10, Y1
 	VBROADCASTSS 1100(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y6, Y6
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y6
 	VPMOVZXBD    2256(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y1
@@ -1424,202 +1424,202 @@ loop3:
 	VSUBPS       Y0, Y3, Y3
 	VBROADCASTSS 1116(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y6, Y6
-	VPAND        1536(R8), Y2, Y9
+	VSUBPS       Y0, Y6, Y1
+	VPAND        1536(R8), Y2, Y6
 	VBROADCASTSS 1152(DI), Y0
-	VPXOR        Y1, Y1, Y1
-
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
-	VBROADCASTSS 1184(DI), Y0
 	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
 	BYTE         $0xe0
-	VBROADCASTSS 1216(DI), Y0
+	VBROADCASTSS 1184(DI), Y0
 	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
 	BYTE         $0xd8
-	VBROADCASTSS 1248(DI), Y0
+	VBROADCASTSS 1216(DI), Y0
 	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VPAND        1600(R8), Y2, Y9
+	VBROADCASTSS 1248(DI), Y0
+	VPXOR        Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1600(R8), Y2, Y6
 	VBROADCASTSS 1156(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1188(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1220(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1252(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1664(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1664(R8), Y2, Y6
 	VBROADCASTSS 1160(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1192(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1224(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1256(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1728(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1728(R8), Y2, Y6
 	VBROADCASTSS 1164(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1196(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1228(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1260(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1792(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1792(R8), Y2, Y6
 	VBROADCASTSS 1168(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1200(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1232(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1264(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1856(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1856(R8), Y2, Y6
 	VBROADCASTSS 1172(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1204(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1236(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1268(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1920(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1920(R8), Y2, Y6
 	VBROADCASTSS 1176(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1208(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1240(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1272(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
-	VPAND        1984(R8), Y2, Y9
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VPAND        1984(R8), Y2, Y6
 	VBROADCASTSS 1180(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y1
-	LONG         $0x5035e2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1212(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y12
-	LONG         $0x503562c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1244(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y11
-	LONG         $0x503562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1276(DI), Y0
 
-	// VPDPBUSD Y0, Y9, Y10
-	LONG         $0x503562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y6
 	VPMOVZXBD    2144(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y8, Y9
-	VCVTDQ2PS    Y1, Y1
 	VBROADCASTSS 1280(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y12, Y0
 	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y12, Y1
 	VBROADCASTSS 1284(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y11, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y11, Y1
 	VBROADCASTSS 1288(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y10, Y1
 	VBROADCASTSS 1292(DI), Y0
 	VMULPS       Y9, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y6, Y6
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y6
 	VPMOVZXBD    2272(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y1
@@ -1634,218 +1634,218 @@ loop3:
 	VSUBPS       Y0, Y3, Y3
 	VBROADCASTSS 1308(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y6, Y6
+	VSUBPS       Y0, Y6, Y1
 	VMOVUPS      1536(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y12
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 1344(DI), Y0
-	VPXOR        Y1, Y1, Y1
-
-	// VPDPBUSD Y0, Y12, Y1
-	LONG         $0x501de2c4
-	BYTE         $0xc8
-	VBROADCASTSS 1376(DI), Y0
 	VPXOR        Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y12, Y11
-	LONG         $0x501d62c4
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
 	BYTE         $0xd8
-	VBROADCASTSS 1408(DI), Y0
+	VBROADCASTSS 1376(DI), Y0
 	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y12, Y10
-	LONG         $0x501d62c4
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
 	BYTE         $0xd0
-	VBROADCASTSS 1440(DI), Y0
+	VBROADCASTSS 1408(DI), Y0
 	VPXOR        Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y12, Y9
-	LONG         $0x501d62c4
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
 	BYTE         $0xc8
+	VBROADCASTSS 1440(DI), Y0
+	VPXOR        Y12, Y12, Y12
+
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VMOVUPS      1600(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y12
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 1348(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y1
-	LONG         $0x501de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1380(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y11
-	LONG         $0x501d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1412(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y10
-	LONG         $0x501d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VBROADCASTSS 1444(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y9
-	LONG         $0x501d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VMOVUPS      1664(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y12
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 1352(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y1
-	LONG         $0x501de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1384(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y11
-	LONG         $0x501d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1416(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y10
-	LONG         $0x501d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VBROADCASTSS 1448(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y9
-	LONG         $0x501d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VMOVUPS      1728(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y12
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 1356(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y1
-	LONG         $0x501de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1388(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y11
-	LONG         $0x501d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1420(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y10
-	LONG         $0x501d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VBROADCASTSS 1452(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y9
-	LONG         $0x501d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VMOVUPS      1792(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y12
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 1360(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y1
-	LONG         $0x501de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1392(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y11
-	LONG         $0x501d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1424(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y10
-	LONG         $0x501d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VBROADCASTSS 1456(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y9
-	LONG         $0x501d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VMOVUPS      1856(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y12
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 1364(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y1
-	LONG         $0x501de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1396(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y11
-	LONG         $0x501d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1428(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y10
-	LONG         $0x501d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VBROADCASTSS 1460(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y9
-	LONG         $0x501d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VMOVUPS      1920(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y12
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 1368(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y1
-	LONG         $0x501de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1400(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y11
-	LONG         $0x501d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1432(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y10
-	LONG         $0x501d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VBROADCASTSS 1464(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y9
-	LONG         $0x501d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
 	VMOVUPS      1984(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y12
+	VPAND        Y2, Y0, Y6
 	VBROADCASTSS 1372(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y1
-	LONG         $0x501de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xd8
 	VBROADCASTSS 1404(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y11
-	LONG         $0x501d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd0
 	VBROADCASTSS 1436(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y10
-	LONG         $0x501d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xc8
 	VBROADCASTSS 1468(DI), Y0
 
-	// VPDPBUSD Y0, Y12, Y9
-	LONG         $0x501d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y6, Y12
+	LONG         $0x504d62c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y12, Y6
 	VPMOVZXBD    2160(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y8, Y8
-	VCVTDQ2PS    Y1, Y1
 	VBROADCASTSS 1472(DI), Y0
 	VMULPS       Y8, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y11, Y0
 	VADDPS       Y0, Y5, Y5
-	VCVTDQ2PS    Y11, Y1
 	VBROADCASTSS 1476(DI), Y0
 	VMULPS       Y8, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y10, Y1
 	VBROADCASTSS 1480(DI), Y0
 	VMULPS       Y8, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y9, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y9, Y1
 	VBROADCASTSS 1484(DI), Y0
 	VMULPS       Y8, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y6, Y6
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y6
 	VPMOVZXBD    2288(SI), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y1

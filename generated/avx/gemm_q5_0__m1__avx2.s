@@ -118,24 +118,24 @@ loop3:
 	VPMADDUBSW   Y3, Y2, Y2
 	VPADDW       Y2, Y10, Y10
 	VPMADDUBSW   Y3, Y5, Y2
-	VPADDW       Y2, Y8, Y8
+	VPADDW       Y2, Y8, Y9
 	VMOVUPS      512(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+128(SB), Y2, Y3
 	VMOVUPS      544(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+128(SB), Y2, Y2
-	VPSLLD       $0x01, Y3, Y9
+	VPSLLD       $0x01, Y3, Y8
 	VPSLLD       $0x01, Y2, Y6
 	VMOVUPS      192(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y5
 	VMOVUPS      224(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y3
-	VPOR         Y9, Y5, Y2
+	VPOR         Y8, Y5, Y2
 	VPOR         Y6, Y3, Y5
 	VBROADCASTSS 12(R11), Y3
 	VPMADDUBSW   Y3, Y2, Y2
-	VPADDW       Y2, Y10, Y9
+	VPADDW       Y2, Y10, Y8
 	VPMADDUBSW   Y3, Y5, Y2
-	VPADDW       Y2, Y8, Y8
+	VPADDW       Y2, Y9, Y9
 	VMOVUPS      512(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+160(SB), Y2, Y3
 	VMOVUPS      544(CX), Y2
@@ -151,17 +151,17 @@ loop3:
 	VPOR         Y6, Y3, Y6
 	VPOR         Y5, Y2, Y5
 	VBROADCASTSS 16(R11), Y3
-	VPMADDWD     Y4, Y9, Y2
-	VPADDD       Y7, Y2, Y10
 	VPMADDWD     Y4, Y8, Y2
-	VPADDD       Y7, Y2, Y9
-	VPMADDUBSW   Y3, Y6, Y7
+	VPADDD       Y7, Y2, Y8
+	VPMADDWD     Y4, Y9, Y2
+	VPADDD       Y7, Y2, Y7
+	VPMADDUBSW   Y3, Y6, Y9
 	VPMADDUBSW   Y3, Y5, Y6
 	VMOVUPS      512(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+224(SB), Y2, Y3
 	VMOVUPS      544(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+224(SB), Y2, Y2
-	VPSRLD       $0x01, Y3, Y8
+	VPSRLD       $0x01, Y3, Y10
 	VPSRLD       $0x01, Y2, Y5
 	VMOVUPS      64(CX), Y2
 	VMOVUPS      96(CX), Y3
@@ -169,18 +169,18 @@ loop3:
 	VPSRLD       $0x04, Y3, Y3
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y3, Y3
-	VPOR         Y8, Y2, Y2
+	VPOR         Y10, Y2, Y2
 	VPOR         Y5, Y3, Y5
 	VBROADCASTSS 20(R11), Y3
 	VPMADDUBSW   Y3, Y2, Y2
-	VPADDW       Y2, Y7, Y7
+	VPADDW       Y2, Y9, Y9
 	VPMADDUBSW   Y3, Y5, Y2
 	VPADDW       Y2, Y6, Y6
 	VMOVUPS      512(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+256(SB), Y2, Y3
 	VMOVUPS      544(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+256(SB), Y2, Y2
-	VPSRLD       $0x02, Y3, Y8
+	VPSRLD       $0x02, Y3, Y10
 	VPSRLD       $0x02, Y2, Y5
 	VMOVUPS      128(CX), Y2
 	VMOVUPS      160(CX), Y3
@@ -188,13 +188,13 @@ loop3:
 	VPSRLD       $0x04, Y3, Y3
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y3, Y3
-	VPOR         Y8, Y2, Y2
+	VPOR         Y10, Y2, Y2
 	VPOR         Y5, Y3, Y5
 	VBROADCASTSS 24(R11), Y3
 	VPMADDUBSW   Y3, Y2, Y2
-	VPADDW       Y2, Y7, Y8
+	VPADDW       Y2, Y9, Y10
 	VPMADDUBSW   Y3, Y5, Y2
-	VPADDW       Y2, Y6, Y7
+	VPADDW       Y2, Y6, Y9
 	VMOVUPS      512(CX), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+288(SB), Y2, Y3
 	VMOVUPS      544(CX), Y2
@@ -211,22 +211,22 @@ loop3:
 	VPOR         Y5, Y3, Y6
 	VBROADCASTSS 28(R11), Y5
 	VPMADDUBSW   Y5, Y2, Y2
-	VPADDW       Y2, Y8, Y3
+	VPADDW       Y2, Y10, Y3
 	VPMADDUBSW   Y5, Y6, Y2
-	VPADDW       Y2, Y7, Y5
-	VCVTPH2PS    640(CX), Y8
-	VCVTPH2PS    656(CX), Y7
+	VPADDW       Y2, Y9, Y5
 	VPMADDWD     Y4, Y3, Y2
-	VPADDD       Y10, Y2, Y3
+	VPADDD       Y8, Y2, Y3
 	VPMADDWD     Y4, Y5, Y2
-	VPADDD       Y9, Y2, Y2
-	VCVTDQ2PS    Y3, Y6
-	VCVTDQ2PS    Y2, Y5
+	VPADDD       Y7, Y2, Y2
+	VCVTDQ2PS    Y3, Y7
+	VCVTDQ2PS    Y2, Y6
+	VCVTPH2PS    640(CX), Y3
+	VCVTPH2PS    656(CX), Y5
 	VBROADCASTSS 128(R11), Y2
-	VMULPS       Y8, Y2, Y3
-	VMULPS       Y7, Y2, Y2
-	VMULPS       Y3, Y6, Y3
-	VMULPS       Y2, Y5, Y2
+	VMULPS       Y3, Y2, Y3
+	VMULPS       Y5, Y2, Y2
+	VMULPS       Y3, Y7, Y3
+	VMULPS       Y2, Y6, Y2
 	VADDPS       Y3, Y1, Y7
 	VADDPS       Y2, Y0, Y6
 	VBROADCASTSS 352(R11), Y0
@@ -279,24 +279,24 @@ loop3:
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y10, Y10
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y8, Y9
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y9
+	VPSLLD       $0x01, Y1, Y8
 	VPSLLD       $0x01, Y0, Y3
 	VMOVUPS      448(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y2
 	VMOVUPS      480(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y9, Y2, Y0
+	VPOR         Y8, Y2, Y0
 	VPOR         Y3, Y1, Y2
 	VBROADCASTSS 204(R11), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y10, Y9
+	VPADDW       Y0, Y10, Y8
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
@@ -312,17 +312,17 @@ loop3:
 	VPOR         Y3, Y1, Y3
 	VPOR         Y2, Y0, Y2
 	VBROADCASTSS 208(R11), Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y5, Y0, Y10
 	VPMADDWD     Y4, Y8, Y0
-	VPADDD       Y5, Y0, Y9
-	VPMADDUBSW   Y1, Y3, Y5
+	VPADDD       Y5, Y0, Y8
+	VPMADDWD     Y4, Y9, Y0
+	VPADDD       Y5, Y0, Y5
+	VPMADDUBSW   Y1, Y3, Y9
 	VPMADDUBSW   Y1, Y2, Y3
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+224(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y8
+	VPSRLD       $0x01, Y1, Y10
 	VPSRLD       $0x01, Y0, Y2
 	VMOVUPS      320(CX), Y0
 	VMOVUPS      352(CX), Y1
@@ -330,18 +330,18 @@ loop3:
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y1, Y1
-	VPOR         Y8, Y0, Y0
+	VPOR         Y10, Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VBROADCASTSS 212(R11), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y5, Y5
+	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y2, Y0
 	VPADDW       Y0, Y3, Y3
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+256(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y8
+	VPSRLD       $0x02, Y1, Y10
 	VPSRLD       $0x02, Y0, Y2
 	VMOVUPS      384(CX), Y0
 	VMOVUPS      416(CX), Y1
@@ -349,13 +349,13 @@ loop3:
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y1, Y1
-	VPOR         Y8, Y0, Y0
+	VPOR         Y10, Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VBROADCASTSS 216(R11), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y5, Y8
+	VPADDW       Y0, Y9, Y10
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y5
+	VPADDW       Y0, Y3, Y9
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
@@ -372,22 +372,22 @@ loop3:
 	VPOR         Y2, Y1, Y3
 	VBROADCASTSS 220(R11), Y2
 	VPMADDUBSW   Y2, Y0, Y0
-	VPADDW       Y0, Y8, Y1
+	VPADDW       Y0, Y10, Y1
 	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y5, Y2
-	VCVTPH2PS    672(CX), Y8
-	VCVTPH2PS    688(CX), Y5
+	VPADDW       Y0, Y9, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y10, Y0, Y1
+	VPADDD       Y8, Y0, Y1
 	VPMADDWD     Y4, Y2, Y0
-	VPADDD       Y9, Y0, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
+	VPADDD       Y5, Y0, Y0
+	VCVTDQ2PS    Y1, Y5
+	VCVTDQ2PS    Y0, Y3
+	VCVTPH2PS    672(CX), Y1
+	VCVTPH2PS    688(CX), Y2
 	VBROADCASTSS 320(R11), Y0
-	VMULPS       Y8, Y0, Y1
-	VMULPS       Y5, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y1, Y0, Y1
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y1, Y5, Y1
+	VMULPS       Y0, Y3, Y0
 	VADDPS       Y1, Y7, Y1
 	VADDPS       Y0, Y6, Y0
 	ADDQ         $+384, R11

@@ -75,22 +75,22 @@ loop3:
 	VBROADCASTSS 160(R11), Y0
 	VPSLLD       $0x04, Y0, Y8
 	VBROADCASTSS 164(R11), Y0
-	VPSLLD       $0x04, Y0, Y12
+	VPSLLD       $0x04, Y0, Y7
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+0(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y6
-	VPSLLD       $0x04, Y0, Y7
+	VPSLLD       $0x04, Y0, Y9
 	VMOVUPS      (CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      32(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y7, Y0, Y1
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS (R11), Y0
 	VPMADDUBSW   Y0, Y6, Y13
-	VPMADDUBSW   Y0, Y1, Y11
+	VPMADDUBSW   Y0, Y1, Y10
 	VBROADCASTSS 32(R11), Y0
 	VPMADDUBSW   Y0, Y6, Y9
 	VPMADDUBSW   Y0, Y1, Y6
@@ -98,73 +98,73 @@ loop3:
 	VPAND        gemm_q5_0__m2__avx2_data<>+64(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y10
-	VPSLLD       $0x03, Y0, Y7
+	VPSLLD       $0x03, Y1, Y12
+	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      64(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      96(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
-	VPOR         Y7, Y0, Y7
+	VPOR         Y12, Y1, Y12
+	VPOR         Y11, Y0, Y11
 	VBROADCASTSS 4(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
+	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
-	VPMADDUBSW   Y1, Y7, Y0
-	VPADDW       Y0, Y11, Y11
+	VPMADDUBSW   Y1, Y11, Y0
+	VPADDW       Y0, Y10, Y10
 	VBROADCASTSS 36(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
+	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
-	VPMADDUBSW   Y1, Y7, Y0
+	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y6, Y6
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y10
-	VPSLLD       $0x02, Y0, Y7
+	VPSLLD       $0x02, Y1, Y12
+	VPSLLD       $0x02, Y0, Y11
 	VMOVUPS      128(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      160(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
-	VPOR         Y7, Y0, Y7
+	VPOR         Y12, Y1, Y12
+	VPOR         Y11, Y0, Y11
 	VBROADCASTSS 8(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
+	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
-	VPMADDUBSW   Y1, Y7, Y0
-	VPADDW       Y0, Y11, Y11
+	VPMADDUBSW   Y1, Y11, Y0
+	VPADDW       Y0, Y10, Y10
 	VBROADCASTSS 40(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
+	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
-	VPMADDUBSW   Y1, Y7, Y0
+	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y6, Y6
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y10
-	VPSLLD       $0x01, Y0, Y7
+	VPSLLD       $0x01, Y1, Y12
+	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      192(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      224(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
-	VPOR         Y7, Y0, Y7
+	VPOR         Y12, Y1, Y12
+	VPOR         Y11, Y0, Y11
 	VBROADCASTSS 12(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
-	VPADDW       Y0, Y13, Y15
-	VPMADDUBSW   Y1, Y7, Y0
-	VPADDW       Y0, Y11, Y13
+	VPMADDUBSW   Y1, Y12, Y0
+	VPADDW       Y0, Y13, Y13
+	VPMADDUBSW   Y1, Y11, Y0
+	VPADDW       Y0, Y10, Y10
 	VBROADCASTSS 44(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
-	VPADDW       Y0, Y9, Y11
-	VPMADDUBSW   Y1, Y7, Y0
-	VPADDW       Y0, Y6, Y14
+	VPMADDUBSW   Y1, Y12, Y0
+	VPADDW       Y0, Y9, Y9
+	VPMADDUBSW   Y1, Y11, Y0
+	VPADDW       Y0, Y6, Y15
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y7
+	VPSRLD       $0x00, Y1, Y11
 	VPSRLD       $0x00, Y0, Y6
 	VMOVUPS      (CX), Y1
 	VMOVUPS      32(CX), Y0
@@ -172,145 +172,145 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y10
-	VPOR         Y6, Y0, Y9
-	VBROADCASTSS 16(R11), Y7
-	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y6
-	VPMADDWD     Y6, Y15, Y0
-	VPADDD       Y8, Y0, Y1
-	VPMADDWD     Y6, Y13, Y0
+	VPOR         Y11, Y1, Y12
+	VPOR         Y6, Y0, Y11
+	VBROADCASTSS 16(R11), Y6
+	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y1
+	VPMADDWD     Y1, Y13, Y0
 	VPADDD       Y8, Y0, Y13
-	VPMADDUBSW   Y7, Y10, Y15
-	VPMADDUBSW   Y7, Y9, Y6
+	VPMADDWD     Y1, Y10, Y0
+	VPADDD       Y8, Y0, Y10
+	VPMADDUBSW   Y6, Y12, Y14
+	VPMADDUBSW   Y6, Y11, Y1
 	VBROADCASTSS 48(R11), Y8
-	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y7
-	VPMADDWD     Y7, Y11, Y0
-	VPADDD       Y12, Y0, Y11
-	VPMADDWD     Y7, Y14, Y0
-	VPADDD       Y12, Y0, Y7
-	VPMADDUBSW   Y8, Y10, Y10
-	VPMADDUBSW   Y8, Y9, Y9
+	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y6
+	VPMADDWD     Y6, Y9, Y0
+	VPADDD       Y7, Y0, Y9
+	VPMADDWD     Y6, Y15, Y0
+	VPADDD       Y7, Y0, Y7
+	VPMADDUBSW   Y8, Y12, Y12
+	VPMADDUBSW   Y8, Y11, Y8
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y8
+	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y6
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x01, Y8, Y14
-	VPSRLD       $0x01, Y0, Y12
-	VMOVUPS      64(CX), Y8
+	VPSRLD       $0x01, Y6, Y15
+	VPSRLD       $0x01, Y0, Y11
+	VMOVUPS      64(CX), Y6
 	VMOVUPS      96(CX), Y0
-	VPSRLD       $0x04, Y8, Y8
+	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y8, Y8
+	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y6, Y6
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y8, Y14
-	VPOR         Y12, Y0, Y12
-	VBROADCASTSS 20(R11), Y8
-	VPMADDUBSW   Y8, Y14, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y8, Y12, Y0
-	VPADDW       Y0, Y6, Y6
-	VBROADCASTSS 52(R11), Y8
-	VPMADDUBSW   Y8, Y14, Y0
-	VPADDW       Y0, Y10, Y10
-	VPMADDUBSW   Y8, Y12, Y0
-	VPADDW       Y0, Y9, Y9
+	VPOR         Y15, Y6, Y15
+	VPOR         Y11, Y0, Y11
+	VBROADCASTSS 20(R11), Y6
+	VPMADDUBSW   Y6, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y6, Y11, Y0
+	VPADDW       Y0, Y1, Y1
+	VBROADCASTSS 52(R11), Y6
+	VPMADDUBSW   Y6, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y6, Y11, Y0
+	VPADDW       Y0, Y8, Y8
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y8
+	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y6
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x02, Y8, Y14
-	VPSRLD       $0x02, Y0, Y12
-	VMOVUPS      128(CX), Y8
+	VPSRLD       $0x02, Y6, Y15
+	VPSRLD       $0x02, Y0, Y11
+	VMOVUPS      128(CX), Y6
 	VMOVUPS      160(CX), Y0
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y0, Y0
+	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
+	VPOR         Y15, Y6, Y15
+	VPOR         Y11, Y0, Y11
+	VBROADCASTSS 24(R11), Y6
+	VPMADDUBSW   Y6, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y6, Y11, Y0
+	VPADDW       Y0, Y1, Y1
+	VBROADCASTSS 56(R11), Y6
+	VPMADDUBSW   Y6, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y6, Y11, Y0
+	VPADDW       Y0, Y8, Y6
+	VMOVUPS      512(CX), Y0
+	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y8
+	VMOVUPS      544(CX), Y0
+	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y0
+	VPSRLD       $0x03, Y8, Y15
+	VPSRLD       $0x03, Y0, Y11
+	VMOVUPS      192(CX), Y8
+	VMOVUPS      224(CX), Y0
 	VPSRLD       $0x04, Y8, Y8
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y8, Y8
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y8, Y14
-	VPOR         Y12, Y0, Y12
-	VBROADCASTSS 24(R11), Y8
-	VPMADDUBSW   Y8, Y14, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y8, Y12, Y0
-	VPADDW       Y0, Y6, Y6
-	VBROADCASTSS 56(R11), Y8
-	VPMADDUBSW   Y8, Y14, Y0
-	VPADDW       Y0, Y10, Y10
-	VPMADDUBSW   Y8, Y12, Y0
-	VPADDW       Y0, Y9, Y8
-	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y9
-	VMOVUPS      544(CX), Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y0
-	VPSRLD       $0x03, Y9, Y12
-	VPSRLD       $0x03, Y0, Y14
-	VMOVUPS      192(CX), Y9
-	VMOVUPS      224(CX), Y0
-	VPSRLD       $0x04, Y9, Y9
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y9, Y9
-	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y9, Y12
-	VPOR         Y14, Y0, Y9
-	VBROADCASTSS 28(R11), Y14
-	VPMADDUBSW   Y14, Y12, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y14, Y9, Y0
-	VPADDW       Y0, Y6, Y14
-	VBROADCASTSS 60(R11), Y6
-	VPMADDUBSW   Y6, Y12, Y0
-	VPADDW       Y0, Y10, Y12
-	VPMADDUBSW   Y6, Y9, Y0
-	VPADDW       Y0, Y8, Y10
-	VCVTPH2PS    640(CX), Y9
-	VCVTPH2PS    656(CX), Y8
+	VPOR         Y15, Y8, Y15
+	VPOR         Y11, Y0, Y8
+	VBROADCASTSS 28(R11), Y11
+	VPMADDUBSW   Y11, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y11, Y8, Y0
+	VPADDW       Y0, Y1, Y11
+	VBROADCASTSS 60(R11), Y1
+	VPMADDUBSW   Y1, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y6, Y8
 	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y6
-	VPMADDWD     Y6, Y15, Y0
-	VPADDD       Y1, Y0, Y1
 	VPMADDWD     Y6, Y14, Y0
-	VPADDD       Y13, Y0, Y0
-	VCVTDQ2PS    Y1, Y13
-	VCVTDQ2PS    Y0, Y6
-	VBROADCASTSS 128(R11), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y13, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
+	VPADDD       Y13, Y0, Y1
+	VPMADDWD     Y6, Y11, Y0
+	VPADDD       Y10, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y10
 	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y6
 	VPMADDWD     Y6, Y12, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y6, Y10, Y0
+	VPADDD       Y9, Y0, Y1
+	VPMADDWD     Y6, Y8, Y0
 	VPADDD       Y7, Y0, Y0
 	VCVTDQ2PS    Y1, Y7
 	VCVTDQ2PS    Y0, Y6
+	VCVTPH2PS    640(CX), Y9
+	VCVTPH2PS    656(CX), Y8
+	VBROADCASTSS 128(R11), Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 132(R11), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y1, Y7, Y1
 	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y3, Y7
+	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y2, Y6
 	VBROADCASTSS 352(R11), Y0
 	VPSLLD       $0x04, Y0, Y8
 	VBROADCASTSS 356(R11), Y0
-	VPSLLD       $0x04, Y0, Y11
+	VPSLLD       $0x04, Y0, Y7
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+0(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y2
-	VPSLLD       $0x04, Y0, Y3
+	VPSLLD       $0x04, Y0, Y9
 	VMOVUPS      256(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      288(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS 192(R11), Y0
 	VPMADDUBSW   Y0, Y2, Y13
-	VPMADDUBSW   Y0, Y1, Y12
+	VPMADDUBSW   Y0, Y1, Y10
 	VBROADCASTSS 224(R11), Y0
 	VPMADDUBSW   Y0, Y2, Y9
 	VPMADDUBSW   Y0, Y1, Y2
@@ -318,73 +318,73 @@ loop3:
 	VPAND        gemm_q5_0__m2__avx2_data<>+64(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y10
-	VPSLLD       $0x03, Y0, Y3
+	VPSLLD       $0x03, Y1, Y12
+	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      320(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      352(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
-	VPOR         Y3, Y0, Y3
+	VPOR         Y12, Y1, Y12
+	VPOR         Y11, Y0, Y11
 	VBROADCASTSS 196(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
+	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y1, Y11, Y0
+	VPADDW       Y0, Y10, Y10
 	VBROADCASTSS 228(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
+	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
-	VPMADDUBSW   Y1, Y3, Y0
+	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y2, Y2
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y10
-	VPSLLD       $0x02, Y0, Y3
+	VPSLLD       $0x02, Y1, Y12
+	VPSLLD       $0x02, Y0, Y11
 	VMOVUPS      384(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      416(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
-	VPOR         Y3, Y0, Y3
+	VPOR         Y12, Y1, Y12
+	VPOR         Y11, Y0, Y11
 	VBROADCASTSS 200(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
+	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y1, Y11, Y0
+	VPADDW       Y0, Y10, Y10
 	VBROADCASTSS 232(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
+	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
-	VPMADDUBSW   Y1, Y3, Y0
+	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y2, Y2
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y10
-	VPSLLD       $0x01, Y0, Y3
+	VPSLLD       $0x01, Y1, Y12
+	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      448(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      480(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
-	VPOR         Y3, Y0, Y3
+	VPOR         Y12, Y1, Y12
+	VPOR         Y11, Y0, Y11
 	VBROADCASTSS 204(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
-	VPADDW       Y0, Y13, Y15
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y12, Y13
+	VPMADDUBSW   Y1, Y12, Y0
+	VPADDW       Y0, Y13, Y13
+	VPMADDUBSW   Y1, Y11, Y0
+	VPADDW       Y0, Y10, Y10
 	VBROADCASTSS 236(R11), Y1
-	VPMADDUBSW   Y1, Y10, Y0
-	VPADDW       Y0, Y9, Y12
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y2, Y14
+	VPMADDUBSW   Y1, Y12, Y0
+	VPADDW       Y0, Y9, Y9
+	VPMADDUBSW   Y1, Y11, Y0
+	VPADDW       Y0, Y2, Y15
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y1, Y11
 	VPSRLD       $0x00, Y0, Y2
 	VMOVUPS      256(CX), Y1
 	VMOVUPS      288(CX), Y0
@@ -392,125 +392,125 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y9
-	VPOR         Y2, Y0, Y10
-	VBROADCASTSS 208(R11), Y3
-	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y2
-	VPMADDWD     Y2, Y15, Y0
-	VPADDD       Y8, Y0, Y1
-	VPMADDWD     Y2, Y13, Y0
+	VPOR         Y11, Y1, Y12
+	VPOR         Y2, Y0, Y11
+	VBROADCASTSS 208(R11), Y2
+	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y1
+	VPMADDWD     Y1, Y13, Y0
 	VPADDD       Y8, Y0, Y13
-	VPMADDUBSW   Y3, Y9, Y15
-	VPMADDUBSW   Y3, Y10, Y2
+	VPMADDWD     Y1, Y10, Y0
+	VPADDD       Y8, Y0, Y10
+	VPMADDUBSW   Y2, Y12, Y14
+	VPMADDUBSW   Y2, Y11, Y1
 	VBROADCASTSS 240(R11), Y8
-	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y3
-	VPMADDWD     Y3, Y12, Y0
-	VPADDD       Y11, Y0, Y12
-	VPMADDWD     Y3, Y14, Y0
-	VPADDD       Y11, Y0, Y11
-	VPMADDUBSW   Y8, Y9, Y9
-	VPMADDUBSW   Y8, Y10, Y8
+	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y2
+	VPMADDWD     Y2, Y9, Y0
+	VPADDD       Y7, Y0, Y9
+	VPMADDWD     Y2, Y15, Y0
+	VPADDD       Y7, Y0, Y7
+	VPMADDUBSW   Y8, Y12, Y12
+	VPMADDUBSW   Y8, Y11, Y8
 	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y3
+	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y2
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x01, Y3, Y14
-	VPSRLD       $0x01, Y0, Y10
-	VMOVUPS      320(CX), Y3
+	VPSRLD       $0x01, Y2, Y15
+	VPSRLD       $0x01, Y0, Y11
+	VMOVUPS      320(CX), Y2
 	VMOVUPS      352(CX), Y0
-	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y3, Y14
-	VPOR         Y10, Y0, Y10
-	VBROADCASTSS 212(R11), Y3
-	VPMADDUBSW   Y3, Y14, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y3, Y10, Y0
-	VPADDW       Y0, Y2, Y2
-	VBROADCASTSS 244(R11), Y3
-	VPMADDUBSW   Y3, Y14, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMADDUBSW   Y3, Y10, Y0
+	VPOR         Y15, Y2, Y15
+	VPOR         Y11, Y0, Y11
+	VBROADCASTSS 212(R11), Y2
+	VPMADDUBSW   Y2, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y1, Y1
+	VBROADCASTSS 244(R11), Y2
+	VPMADDUBSW   Y2, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y2, Y11, Y0
 	VPADDW       Y0, Y8, Y8
 	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y3
+	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y2
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x02, Y3, Y14
-	VPSRLD       $0x02, Y0, Y10
-	VMOVUPS      384(CX), Y3
+	VPSRLD       $0x02, Y2, Y15
+	VPSRLD       $0x02, Y0, Y11
+	VMOVUPS      384(CX), Y2
 	VMOVUPS      416(CX), Y0
-	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y3, Y14
-	VPOR         Y10, Y0, Y10
-	VBROADCASTSS 216(R11), Y3
-	VPMADDUBSW   Y3, Y14, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y3, Y10, Y0
-	VPADDW       Y0, Y2, Y2
-	VBROADCASTSS 248(R11), Y3
-	VPMADDUBSW   Y3, Y14, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMADDUBSW   Y3, Y10, Y0
-	VPADDW       Y0, Y8, Y3
+	VPOR         Y15, Y2, Y15
+	VPOR         Y11, Y0, Y11
+	VBROADCASTSS 216(R11), Y2
+	VPMADDUBSW   Y2, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y1, Y1
+	VBROADCASTSS 248(R11), Y2
+	VPMADDUBSW   Y2, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y8, Y2
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y8
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y0
-	VPSRLD       $0x03, Y8, Y10
-	VPSRLD       $0x03, Y0, Y14
+	VPSRLD       $0x03, Y8, Y15
+	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      448(CX), Y8
 	VMOVUPS      480(CX), Y0
 	VPSRLD       $0x04, Y8, Y8
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y8, Y8
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y8, Y10
-	VPOR         Y14, Y0, Y8
-	VBROADCASTSS 220(R11), Y14
-	VPMADDUBSW   Y14, Y10, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y14, Y8, Y0
-	VPADDW       Y0, Y2, Y14
-	VBROADCASTSS 252(R11), Y2
-	VPMADDUBSW   Y2, Y10, Y0
-	VPADDW       Y0, Y9, Y10
-	VPMADDUBSW   Y2, Y8, Y0
-	VPADDW       Y0, Y3, Y3
-	VCVTPH2PS    672(CX), Y9
-	VCVTPH2PS    688(CX), Y8
+	VPOR         Y15, Y8, Y15
+	VPOR         Y11, Y0, Y8
+	VBROADCASTSS 220(R11), Y11
+	VPMADDUBSW   Y11, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y11, Y8, Y0
+	VPADDW       Y0, Y1, Y11
+	VBROADCASTSS 252(R11), Y1
+	VPMADDUBSW   Y1, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y2, Y8
 	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y2
-	VPMADDWD     Y2, Y15, Y0
-	VPADDD       Y1, Y0, Y1
 	VPMADDWD     Y2, Y14, Y0
-	VPADDD       Y13, Y0, Y0
-	VCVTDQ2PS    Y1, Y13
-	VCVTDQ2PS    Y0, Y2
+	VPADDD       Y13, Y0, Y1
+	VPMADDWD     Y2, Y11, Y0
+	VPADDD       Y10, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y10
+	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y2
+	VPMADDWD     Y2, Y12, Y0
+	VPADDD       Y9, Y0, Y1
+	VPMADDWD     Y2, Y8, Y0
+	VPADDD       Y7, Y0, Y0
+	VCVTDQ2PS    Y1, Y9
+	VCVTDQ2PS    Y0, Y8
+	VCVTPH2PS    672(CX), Y7
+	VCVTPH2PS    688(CX), Y2
 	VBROADCASTSS 320(R11), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y13, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y7, Y0, Y1
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y2
-	VPMADDWD     Y2, Y10, Y0
-	VPADDD       Y12, Y0, Y1
-	VPMADDWD     Y2, Y3, Y0
-	VPADDD       Y11, Y0, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
 	VBROADCASTSS 324(R11), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y3
+	VMULPS       Y7, Y0, Y1
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y1, Y9, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y6, Y2
 	ADDQ         $+384, R11
 	ADDQ         $+704, CX

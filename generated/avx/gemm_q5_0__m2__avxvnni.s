@@ -73,9 +73,9 @@ loop1:
 
 loop3:
 	VBROADCASTSS 160(R11), Y0
-	VPSLLD       $0x04, Y0, Y12
+	VPSLLD       $0x04, Y0, Y9
 	VBROADCASTSS 164(R11), Y0
-	VPSLLD       $0x04, Y0, Y10
+	VPSLLD       $0x04, Y0, Y8
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
@@ -89,121 +89,121 @@ loop3:
 	VPOR         Y6, Y1, Y6
 	VPOR         Y7, Y0, Y1
 	VBROADCASTSS (R11), Y0
-	VMOVDQA      Y12, Y11
+	VMOVDQA      Y9, Y10
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 32(R11), Y0
-	VMOVDQA      Y10, Y7
+	VMOVDQA      Y8, Y7
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y6
-	VPSLLD       $0x03, Y0, Y8
+	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      64(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      96(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 4(R11), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 36(R11), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y6
-	VPSLLD       $0x02, Y0, Y8
+	VPSLLD       $0x02, Y0, Y11
 	VMOVUPS      128(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      160(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 8(R11), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 40(R11), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y6
-	VPSLLD       $0x01, Y0, Y8
+	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      192(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      224(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 12(R11), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 44(R11), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y6
-	VPSRLD       $0x00, Y0, Y8
+	VPSRLD       $0x00, Y0, Y11
 	VMOVUPS      (CX), Y1
 	VMOVUPS      32(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -211,31 +211,31 @@ loop3:
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 16(R11), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 48(R11), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y6
-	VPSRLD       $0x01, Y0, Y8
+	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      64(CX), Y1
 	VMOVUPS      96(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -243,31 +243,31 @@ loop3:
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 20(R11), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 52(R11), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y6
-	VPSRLD       $0x02, Y0, Y8
+	VPSRLD       $0x02, Y0, Y11
 	VMOVUPS      128(CX), Y1
 	VMOVUPS      160(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -275,31 +275,31 @@ loop3:
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 24(R11), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 56(R11), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y6
-	VPSRLD       $0x03, Y0, Y8
+	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      192(CX), Y1
 	VMOVUPS      224(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -307,177 +307,177 @@ loop3:
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 28(R11), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 60(R11), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
+	VCVTDQ2PS    Y10, Y11
+	VCVTDQ2PS    Y9, Y10
+	VCVTDQ2PS    Y7, Y7
+	VCVTDQ2PS    Y8, Y6
 	VCVTPH2PS    640(CX), Y9
 	VCVTPH2PS    656(CX), Y8
-	VCVTDQ2PS    Y11, Y11
-	VCVTDQ2PS    Y12, Y6
 	VBROADCASTSS 128(R11), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y1, Y11, Y1
-	VMULPS       Y0, Y6, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y10, Y6
 	VBROADCASTSS 132(R11), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y1, Y7, Y1
 	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y3, Y7
+	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y2, Y6
 	VBROADCASTSS 352(R11), Y0
-	VPSLLD       $0x04, Y0, Y12
+	VPSLLD       $0x04, Y0, Y9
 	VBROADCASTSS 356(R11), Y0
-	VPSLLD       $0x04, Y0, Y10
+	VPSLLD       $0x04, Y0, Y7
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y2
-	VPSLLD       $0x04, Y0, Y3
+	VPSLLD       $0x04, Y0, Y8
 	VMOVUPS      256(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      288(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 192(R11), Y0
-	VMOVDQA      Y12, Y11
+	VMOVDQA      Y9, Y10
 
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 224(R11), Y0
-	VMOVDQA      Y10, Y3
+	VMOVDQA      Y7, Y8
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y2
-	VPSLLD       $0x03, Y0, Y8
+	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      320(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      352(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 196(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 228(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y2
-	VPSLLD       $0x02, Y0, Y8
+	VPSLLD       $0x02, Y0, Y11
 	VMOVUPS      384(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      416(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 200(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 232(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y2
-	VPSLLD       $0x01, Y0, Y8
+	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      448(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      480(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 204(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 236(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y2
-	VPSRLD       $0x00, Y0, Y8
+	VPSRLD       $0x00, Y0, Y11
 	VMOVUPS      256(CX), Y1
 	VMOVUPS      288(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -485,31 +485,31 @@ loop3:
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 208(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 240(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y2
-	VPSRLD       $0x01, Y0, Y8
+	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      320(CX), Y1
 	VMOVUPS      352(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -517,31 +517,31 @@ loop3:
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 212(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 244(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y2
-	VPSRLD       $0x02, Y0, Y8
+	VPSRLD       $0x02, Y0, Y11
 	VMOVUPS      384(CX), Y1
 	VMOVUPS      416(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -549,31 +549,31 @@ loop3:
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 216(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 248(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      608(CX), Y0
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y2
-	VPSRLD       $0x03, Y0, Y8
+	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      448(CX), Y1
 	VMOVUPS      480(CX), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -581,44 +581,44 @@ loop3:
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 220(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 252(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTPH2PS    672(CX), Y9
-	VCVTPH2PS    688(CX), Y8
-	VCVTDQ2PS    Y11, Y11
-	VCVTDQ2PS    Y12, Y2
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VCVTDQ2PS    Y10, Y11
+	VCVTDQ2PS    Y9, Y10
+	VCVTDQ2PS    Y8, Y9
+	VCVTDQ2PS    Y7, Y8
+	VCVTPH2PS    672(CX), Y7
+	VCVTPH2PS    688(CX), Y2
 	VBROADCASTSS 320(R11), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
+	VMULPS       Y7, Y0, Y1
+	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y11, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y10, Y2
 	VBROADCASTSS 324(R11), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y3
+	VMULPS       Y7, Y0, Y1
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y1, Y9, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y6, Y2
 	ADDQ         $+384, R11
 	ADDQ         $+704, CX

@@ -75,720 +75,720 @@ loop1:
 
 loop3:
 	VBROADCASTSS 160(R11), Y0
-	VPSLLD       $0x04, Y0, Y1
+	VPSLLD       $0x04, Y0, Y13
 	VBROADCASTSS 164(R11), Y0
-	VPSLLD       $0x04, Y0, Y12
+	VPSLLD       $0x04, Y0, Y11
 	VBROADCASTSS 168(R11), Y0
-	VPSLLD       $0x04, Y0, Y8
+	VPSLLD       $0x04, Y0, Y10
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y9, Y11
-	VPSLLD       $0x04, Y0, Y10
+	VPSLLD       $0x04, Y1, Y8
+	VPSLLD       $0x04, Y0, Y9
 	VMOVUPS      (CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y9
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      32(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y9, Y11
-	VPOR         Y10, Y0, Y10
+	VPOR         Y8, Y1, Y8
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS (R11), Y0
-	VMOVDQA      Y1, Y14
+	VMOVDQA      Y13, Y14
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y10, Y1
-	LONG         $0x502de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y13
+	LONG         $0x507562c4
+	BYTE         $0xe8
 	VBROADCASTSS 32(R11), Y0
-	VMOVDQA      Y12, Y13
+	VMOVDQA      Y11, Y12
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VBROADCASTSS 64(R11), Y0
-	VMOVDQA      Y8, Y9
+	VMOVDQA      Y10, Y9
 
-	// VPDPBUSD Y0, Y11, Y9
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
 	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y10, Y8
-	LONG         $0x502d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y10, Y11
+	VPSLLD       $0x03, Y1, Y8
 	VPSLLD       $0x03, Y0, Y15
 	VMOVUPS      64(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      96(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
+	VPOR         Y8, Y1, Y8
+	VPOR         Y15, Y0, Y1
 	VBROADCASTSS 4(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y10, Y1
-	LONG         $0x502de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y13
+	LONG         $0x507562c4
+	BYTE         $0xe8
 	VBROADCASTSS 36(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VBROADCASTSS 68(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y9
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
 	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y10, Y8
-	LONG         $0x502d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y10, Y11
+	VPSLLD       $0x02, Y1, Y8
 	VPSLLD       $0x02, Y0, Y15
 	VMOVUPS      128(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      160(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
+	VPOR         Y8, Y1, Y8
+	VPOR         Y15, Y0, Y1
 	VBROADCASTSS 8(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y10, Y1
-	LONG         $0x502de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y13
+	LONG         $0x507562c4
+	BYTE         $0xe8
 	VBROADCASTSS 40(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VBROADCASTSS 72(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y9
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
 	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y10, Y8
-	LONG         $0x502d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y10, Y11
+	VPSLLD       $0x01, Y1, Y8
 	VPSLLD       $0x01, Y0, Y15
 	VMOVUPS      192(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      224(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
+	VPOR         Y8, Y1, Y8
+	VPOR         Y15, Y0, Y1
 	VBROADCASTSS 12(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y10, Y1
-	LONG         $0x502de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y13
+	LONG         $0x507562c4
+	BYTE         $0xe8
 	VBROADCASTSS 44(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VBROADCASTSS 76(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y9
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
 	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y10, Y8
-	LONG         $0x502d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y10, Y11
+	VPSRLD       $0x00, Y1, Y8
 	VPSRLD       $0x00, Y0, Y15
-	VMOVUPS      (CX), Y10
+	VMOVUPS      (CX), Y1
 	VMOVUPS      32(CX), Y0
-	VPSRLD       $0x04, Y10, Y10
+	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y10, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
+	VPOR         Y8, Y1, Y8
+	VPOR         Y15, Y0, Y1
 	VBROADCASTSS 16(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y10, Y1
-	LONG         $0x502de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y13
+	LONG         $0x507562c4
+	BYTE         $0xe8
 	VBROADCASTSS 48(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VBROADCASTSS 80(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y9
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
 	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y10, Y8
-	LONG         $0x502d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y10, Y11
+	VPSRLD       $0x01, Y1, Y8
 	VPSRLD       $0x01, Y0, Y15
-	VMOVUPS      64(CX), Y10
+	VMOVUPS      64(CX), Y1
 	VMOVUPS      96(CX), Y0
-	VPSRLD       $0x04, Y10, Y10
+	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y10, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
+	VPOR         Y8, Y1, Y8
+	VPOR         Y15, Y0, Y1
 	VBROADCASTSS 20(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y10, Y1
-	LONG         $0x502de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y13
+	LONG         $0x507562c4
+	BYTE         $0xe8
 	VBROADCASTSS 52(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VBROADCASTSS 84(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y9
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
 	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y10, Y8
-	LONG         $0x502d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y10, Y11
+	VPSRLD       $0x02, Y1, Y8
 	VPSRLD       $0x02, Y0, Y15
-	VMOVUPS      128(CX), Y10
+	VMOVUPS      128(CX), Y1
 	VMOVUPS      160(CX), Y0
-	VPSRLD       $0x04, Y10, Y10
+	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y10, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
+	VPOR         Y8, Y1, Y8
+	VPOR         Y15, Y0, Y1
 	VBROADCASTSS 24(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y10, Y1
-	LONG         $0x502de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y13
+	LONG         $0x507562c4
+	BYTE         $0xe8
 	VBROADCASTSS 56(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VBROADCASTSS 88(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y9
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
 	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y10, Y8
-	LONG         $0x502d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
 	VMOVUPS      512(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y0, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      544(CX), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y10, Y11
+	VPSRLD       $0x03, Y1, Y8
 	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      192(CX), Y10
+	VMOVUPS      192(CX), Y1
 	VMOVUPS      224(CX), Y0
-	VPSRLD       $0x04, Y10, Y10
+	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y10, Y10
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
+	VPOR         Y8, Y1, Y8
+	VPOR         Y15, Y0, Y1
 	VBROADCASTSS 28(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y14
+	LONG $0x503d62c4
 	BYTE $0xf0
 
-	// VPDPBUSD Y0, Y10, Y1
-	LONG         $0x502de2c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y13
+	LONG         $0x507562c4
+	BYTE         $0xe8
 	VBROADCASTSS 60(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG $0x503d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VBROADCASTSS 92(R11), Y0
 
-	// VPDPBUSD Y0, Y11, Y9
-	LONG $0x502562c4
+	// VPDPBUSD Y0, Y8, Y9
+	LONG $0x503d62c4
 	BYTE $0xc8
 
-	// VPDPBUSD Y0, Y10, Y8
-	LONG         $0x502d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VCVTDQ2PS    Y14, Y15
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y12, Y13
+	VCVTDQ2PS    Y11, Y12
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y10, Y8
 	VCVTPH2PS    640(CX), Y11
 	VCVTPH2PS    656(CX), Y10
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y1, Y14
 	VBROADCASTSS 128(R11), Y0
 	VMULPS       Y11, Y0, Y1
 	VMULPS       Y10, Y0, Y0
 	VMULPS       Y1, Y15, Y1
 	VMULPS       Y0, Y14, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y6, Y1
-	VCVTDQ2PS    Y13, Y13
-	VCVTDQ2PS    Y12, Y12
-	VBROADCASTSS 132(R11), Y0
-	VMULPS       Y11, Y0, Y6
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y6, Y13, Y6
-	VMULPS       Y0, Y12, Y0
-	VADDPS       Y6, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y9
-	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 136(R11), Y0
-	VMULPS       Y11, Y0, Y6
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y6, Y9, Y6
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y6, Y3, Y9
-	VADDPS       Y0, Y2, Y8
-	VBROADCASTSS 352(R11), Y0
-	VPSLLD       $0x04, Y0, Y6
-	VBROADCASTSS 356(R11), Y0
-	VPSLLD       $0x04, Y0, Y12
-	VBROADCASTSS 360(R11), Y0
-	VPSLLD       $0x04, Y0, Y2
-	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      608(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y3, Y11
-	VPSLLD       $0x04, Y0, Y10
-	VMOVUPS      256(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y3
-	VMOVUPS      288(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y3, Y11
-	VPOR         Y10, Y0, Y10
-	VBROADCASTSS 192(R11), Y0
-	VMOVDQA      Y6, Y14
+	VADDPS       Y1, Y7, Y1
+	VADDPS       Y0, Y6, Y0
+	VBROADCASTSS 132(R11), Y6
+	VMULPS       Y11, Y6, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y7, Y13, Y7
+	VMULPS       Y6, Y12, Y6
+	VADDPS       Y7, Y5, Y5
+	VADDPS       Y6, Y4, Y4
+	VBROADCASTSS 136(R11), Y6
+	VMULPS       Y11, Y6, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y7, Y9, Y7
+	VMULPS       Y6, Y8, Y6
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y6, Y2, Y8
+	VBROADCASTSS 352(R11), Y2
+	VPSLLD       $0x04, Y2, Y13
+	VBROADCASTSS 356(R11), Y2
+	VPSLLD       $0x04, Y2, Y11
+	VBROADCASTSS 360(R11), Y2
+	VPSLLD       $0x04, Y2, Y9
+	VMOVUPS      576(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y2, Y6
+	VMOVUPS      608(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y2, Y2
+	VPSLLD       $0x04, Y6, Y7
+	VPSLLD       $0x04, Y2, Y10
+	VMOVUPS      256(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y6
+	VMOVUPS      288(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y6, Y7
+	VPOR         Y10, Y2, Y6
+	VBROADCASTSS 192(R11), Y2
+	VMOVDQA      Y13, Y14
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
-	BYTE $0xf0
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y10, Y6
-	LONG         $0x502de2c4
-	BYTE         $0xf0
-	VBROADCASTSS 224(R11), Y0
-	VMOVDQA      Y12, Y13
+	// VPDPBUSD Y2, Y6, Y13
+	LONG         $0x504d62c4
+	BYTE         $0xea
+	VBROADCASTSS 224(R11), Y2
+	VMOVDQA      Y11, Y12
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y12
+	LONG $0x504562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
-	VBROADCASTSS 256(R11), Y0
-	VMOVDQA      Y2, Y3
+	// VPDPBUSD Y2, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xda
+	VBROADCASTSS 256(R11), Y2
+	VMOVDQA      Y9, Y10
 
-	// VPDPBUSD Y0, Y11, Y3
-	LONG $0x5025e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y10, Y2
-	LONG         $0x502de2c4
-	BYTE         $0xd0
-	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y0, Y10
-	VMOVUPS      608(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y10, Y11
-	VPSLLD       $0x03, Y0, Y15
-	VMOVUPS      320(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y10
-	VMOVUPS      352(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
-	VBROADCASTSS 196(R11), Y0
+	// VPDPBUSD Y2, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xca
+	VMOVUPS      576(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y2, Y6
+	VMOVUPS      608(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y6, Y7
+	VPSLLD       $0x03, Y2, Y15
+	VMOVUPS      320(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y6
+	VMOVUPS      352(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y2, Y6
+	VBROADCASTSS 196(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
-	BYTE $0xf0
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y10, Y6
-	LONG         $0x502de2c4
-	BYTE         $0xf0
-	VBROADCASTSS 228(R11), Y0
+	// VPDPBUSD Y2, Y6, Y13
+	LONG         $0x504d62c4
+	BYTE         $0xea
+	VBROADCASTSS 228(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y12
+	LONG $0x504562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
-	VBROADCASTSS 260(R11), Y0
+	// VPDPBUSD Y2, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xda
+	VBROADCASTSS 260(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y3
-	LONG $0x5025e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y10, Y2
-	LONG         $0x502de2c4
-	BYTE         $0xd0
-	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y0, Y10
-	VMOVUPS      608(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y10, Y11
-	VPSLLD       $0x02, Y0, Y15
-	VMOVUPS      384(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y10
-	VMOVUPS      416(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
-	VBROADCASTSS 200(R11), Y0
+	// VPDPBUSD Y2, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xca
+	VMOVUPS      576(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y2, Y6
+	VMOVUPS      608(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y6, Y7
+	VPSLLD       $0x02, Y2, Y15
+	VMOVUPS      384(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y6
+	VMOVUPS      416(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y2, Y6
+	VBROADCASTSS 200(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
-	BYTE $0xf0
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y10, Y6
-	LONG         $0x502de2c4
-	BYTE         $0xf0
-	VBROADCASTSS 232(R11), Y0
+	// VPDPBUSD Y2, Y6, Y13
+	LONG         $0x504d62c4
+	BYTE         $0xea
+	VBROADCASTSS 232(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y12
+	LONG $0x504562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
-	VBROADCASTSS 264(R11), Y0
+	// VPDPBUSD Y2, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xda
+	VBROADCASTSS 264(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y3
-	LONG $0x5025e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y10, Y2
-	LONG         $0x502de2c4
-	BYTE         $0xd0
-	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y0, Y10
-	VMOVUPS      608(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y10, Y11
-	VPSLLD       $0x01, Y0, Y15
-	VMOVUPS      448(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y10
-	VMOVUPS      480(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
-	VBROADCASTSS 204(R11), Y0
+	// VPDPBUSD Y2, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xca
+	VMOVUPS      576(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y2, Y6
+	VMOVUPS      608(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y6, Y7
+	VPSLLD       $0x01, Y2, Y15
+	VMOVUPS      448(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y6
+	VMOVUPS      480(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y2, Y6
+	VBROADCASTSS 204(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
-	BYTE $0xf0
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y10, Y6
-	LONG         $0x502de2c4
-	BYTE         $0xf0
-	VBROADCASTSS 236(R11), Y0
+	// VPDPBUSD Y2, Y6, Y13
+	LONG         $0x504d62c4
+	BYTE         $0xea
+	VBROADCASTSS 236(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y12
+	LONG $0x504562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
-	VBROADCASTSS 268(R11), Y0
+	// VPDPBUSD Y2, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xda
+	VBROADCASTSS 268(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y3
-	LONG $0x5025e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y10, Y2
-	LONG         $0x502de2c4
-	BYTE         $0xd0
-	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y0, Y10
-	VMOVUPS      608(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y10, Y11
-	VPSRLD       $0x00, Y0, Y15
-	VMOVUPS      256(CX), Y10
-	VMOVUPS      288(CX), Y0
-	VPSRLD       $0x04, Y10, Y10
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y10, Y10
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
-	VBROADCASTSS 208(R11), Y0
+	// VPDPBUSD Y2, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xca
+	VMOVUPS      576(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y2, Y6
+	VMOVUPS      608(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y6, Y7
+	VPSRLD       $0x00, Y2, Y15
+	VMOVUPS      256(CX), Y6
+	VMOVUPS      288(CX), Y2
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y2, Y6
+	VBROADCASTSS 208(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
-	BYTE $0xf0
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y10, Y6
-	LONG         $0x502de2c4
-	BYTE         $0xf0
-	VBROADCASTSS 240(R11), Y0
+	// VPDPBUSD Y2, Y6, Y13
+	LONG         $0x504d62c4
+	BYTE         $0xea
+	VBROADCASTSS 240(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y12
+	LONG $0x504562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
-	VBROADCASTSS 272(R11), Y0
+	// VPDPBUSD Y2, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xda
+	VBROADCASTSS 272(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y3
-	LONG $0x5025e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y10, Y2
-	LONG         $0x502de2c4
-	BYTE         $0xd0
-	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y0, Y10
-	VMOVUPS      608(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y10, Y11
-	VPSRLD       $0x01, Y0, Y15
-	VMOVUPS      320(CX), Y10
-	VMOVUPS      352(CX), Y0
-	VPSRLD       $0x04, Y10, Y10
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y10, Y10
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
-	VBROADCASTSS 212(R11), Y0
+	// VPDPBUSD Y2, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xca
+	VMOVUPS      576(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y2, Y6
+	VMOVUPS      608(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y6, Y7
+	VPSRLD       $0x01, Y2, Y15
+	VMOVUPS      320(CX), Y6
+	VMOVUPS      352(CX), Y2
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y2, Y6
+	VBROADCASTSS 212(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
-	BYTE $0xf0
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y10, Y6
-	LONG         $0x502de2c4
-	BYTE         $0xf0
-	VBROADCASTSS 244(R11), Y0
+	// VPDPBUSD Y2, Y6, Y13
+	LONG         $0x504d62c4
+	BYTE         $0xea
+	VBROADCASTSS 244(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y12
+	LONG $0x504562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
-	VBROADCASTSS 276(R11), Y0
+	// VPDPBUSD Y2, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xda
+	VBROADCASTSS 276(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y3
-	LONG $0x5025e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y10, Y2
-	LONG         $0x502de2c4
-	BYTE         $0xd0
-	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y0, Y10
-	VMOVUPS      608(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y10, Y11
-	VPSRLD       $0x02, Y0, Y15
-	VMOVUPS      384(CX), Y10
-	VMOVUPS      416(CX), Y0
-	VPSRLD       $0x04, Y10, Y10
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y10, Y10
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
-	VBROADCASTSS 216(R11), Y0
+	// VPDPBUSD Y2, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xca
+	VMOVUPS      576(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y2, Y6
+	VMOVUPS      608(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y6, Y7
+	VPSRLD       $0x02, Y2, Y15
+	VMOVUPS      384(CX), Y6
+	VMOVUPS      416(CX), Y2
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y2, Y6
+	VBROADCASTSS 216(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
-	BYTE $0xf0
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y10, Y6
-	LONG         $0x502de2c4
-	BYTE         $0xf0
-	VBROADCASTSS 248(R11), Y0
+	// VPDPBUSD Y2, Y6, Y13
+	LONG         $0x504d62c4
+	BYTE         $0xea
+	VBROADCASTSS 248(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y12
+	LONG $0x504562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
-	VBROADCASTSS 280(R11), Y0
+	// VPDPBUSD Y2, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xda
+	VBROADCASTSS 280(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y3
-	LONG $0x5025e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y10, Y2
-	LONG         $0x502de2c4
-	BYTE         $0xd0
-	VMOVUPS      576(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y0, Y10
-	VMOVUPS      608(CX), Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y10, Y11
-	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      448(CX), Y10
-	VMOVUPS      480(CX), Y0
-	VPSRLD       $0x04, Y10, Y10
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y10, Y10
-	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y11, Y10, Y11
-	VPOR         Y15, Y0, Y10
-	VBROADCASTSS 220(R11), Y0
+	// VPDPBUSD Y2, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xca
+	VMOVUPS      576(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y2, Y6
+	VMOVUPS      608(CX), Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y2, Y2
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y2, Y15
+	VMOVUPS      448(CX), Y6
+	VMOVUPS      480(CX), Y2
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y2, Y6
+	VBROADCASTSS 220(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y14
-	LONG $0x502562c4
-	BYTE $0xf0
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y10, Y6
-	LONG         $0x502de2c4
-	BYTE         $0xf0
-	VBROADCASTSS 252(R11), Y0
+	// VPDPBUSD Y2, Y6, Y13
+	LONG         $0x504d62c4
+	BYTE         $0xea
+	VBROADCASTSS 252(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y13
-	LONG $0x502562c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y12
+	LONG $0x504562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y0, Y10, Y12
-	LONG         $0x502d62c4
-	BYTE         $0xe0
-	VBROADCASTSS 284(R11), Y0
+	// VPDPBUSD Y2, Y6, Y11
+	LONG         $0x504d62c4
+	BYTE         $0xda
+	VBROADCASTSS 284(R11), Y2
 
-	// VPDPBUSD Y0, Y11, Y3
-	LONG $0x5025e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y10, Y2
-	LONG         $0x502de2c4
-	BYTE         $0xd0
-	VCVTPH2PS    672(CX), Y11
-	VCVTPH2PS    688(CX), Y10
+	// VPDPBUSD Y2, Y6, Y9
+	LONG         $0x504d62c4
+	BYTE         $0xca
 	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y6, Y14
-	VBROADCASTSS 320(R11), Y0
-	VMULPS       Y11, Y0, Y6
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y6, Y15, Y6
-	VMULPS       Y0, Y14, Y0
-	VADDPS       Y6, Y7, Y7
-	VADDPS       Y0, Y1, Y6
-	VCVTDQ2PS    Y13, Y13
-	VCVTDQ2PS    Y12, Y12
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y12, Y13
+	VCVTDQ2PS    Y11, Y12
+	VCVTDQ2PS    Y10, Y11
+	VCVTDQ2PS    Y9, Y10
+	VCVTPH2PS    672(CX), Y9
+	VCVTPH2PS    688(CX), Y2
+	VBROADCASTSS 320(R11), Y6
+	VMULPS       Y9, Y6, Y7
+	VMULPS       Y2, Y6, Y6
+	VMULPS       Y7, Y15, Y7
+	VMULPS       Y6, Y14, Y6
+	VADDPS       Y7, Y1, Y7
+	VADDPS       Y6, Y0, Y6
 	VBROADCASTSS 324(R11), Y0
-	VMULPS       Y11, Y0, Y1
-	VMULPS       Y10, Y0, Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y13, Y1
 	VMULPS       Y0, Y12, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
 	VBROADCASTSS 328(R11), Y0
-	VMULPS       Y11, Y0, Y1
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y9, Y3
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y8, Y2
 	ADDQ         $+384, R11
 	ADDQ         $+704, CX

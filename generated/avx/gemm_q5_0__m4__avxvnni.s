@@ -108,13 +108,13 @@ loop1:
 
 loop3:
 	VBROADCASTSS 160(DI), Y0
-	VPSLLD       $0x04, Y0, Y10
-	VBROADCASTSS 164(DI), Y0
 	VPSLLD       $0x04, Y0, Y9
-	VBROADCASTSS 168(DI), Y0
+	VBROADCASTSS 164(DI), Y0
 	VPSLLD       $0x04, Y0, Y8
-	VBROADCASTSS 172(DI), Y0
+	VBROADCASTSS 168(DI), Y0
 	VPSLLD       $0x04, Y0, Y7
+	VBROADCASTSS 172(DI), Y0
+	VPSLLD       $0x04, Y0, Y6
 	VMOVUPS      512(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y5
@@ -123,24 +123,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS (DI), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 32(DI), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 64(DI), Y0
+	VBROADCASTSS 32(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 96(DI), Y0
+	VBROADCASTSS 64(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 96(DI), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      512(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y5
@@ -149,24 +149,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 4(DI), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 36(DI), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 68(DI), Y0
+	VBROADCASTSS 36(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 100(DI), Y0
+	VBROADCASTSS 68(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 100(DI), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      512(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y5
@@ -175,24 +175,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 8(DI), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 40(DI), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 72(DI), Y0
+	VBROADCASTSS 40(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 104(DI), Y0
+	VBROADCASTSS 72(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 104(DI), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      512(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y5
@@ -201,24 +201,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 12(DI), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 44(DI), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 76(DI), Y0
+	VBROADCASTSS 44(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 108(DI), Y0
+	VBROADCASTSS 76(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 108(DI), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      512(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y5
@@ -228,24 +228,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 16(DI), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 48(DI), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 80(DI), Y0
+	VBROADCASTSS 48(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 112(DI), Y0
+	VBROADCASTSS 80(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 112(DI), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      512(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y5
@@ -255,24 +255,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 20(DI), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 52(DI), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 84(DI), Y0
+	VBROADCASTSS 52(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 116(DI), Y0
+	VBROADCASTSS 84(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 116(DI), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      512(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y5
@@ -282,24 +282,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 24(DI), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 56(DI), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 88(DI), Y0
+	VBROADCASTSS 56(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 120(DI), Y0
+	VBROADCASTSS 88(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 120(DI), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      512(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y5
@@ -309,286 +309,286 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 28(DI), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 60(DI), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 92(DI), Y0
+	VBROADCASTSS 60(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 124(DI), Y0
+	VBROADCASTSS 92(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 124(DI), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y8, Y8
+	VCVTDQ2PS    Y7, Y7
+	VCVTDQ2PS    Y6, Y5
 	VCVTPH2PS    640(CX), Y6
-	VCVTDQ2PS    Y10, Y5
 	VBROADCASTSS 128(DI), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y5
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y0, Y4, Y9
 	VBROADCASTSS 132(DI), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y5
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y3, Y8
 	VBROADCASTSS 136(DI), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y5, Y0
+	VMULPS       Y0, Y7, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y5
 	VBROADCASTSS 140(DI), Y0
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y1, Y5
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 352(DI), Y0
-	VPSLLD       $0x04, Y0, Y10
+	VPSLLD       $0x04, Y0, Y4
 	VBROADCASTSS 356(DI), Y0
-	VPSLLD       $0x04, Y0, Y9
-	VBROADCASTSS 360(DI), Y0
-	VPSLLD       $0x04, Y0, Y8
-	VBROADCASTSS 364(DI), Y0
 	VPSLLD       $0x04, Y0, Y7
+	VBROADCASTSS 360(DI), Y0
+	VPSLLD       $0x04, Y0, Y6
+	VBROADCASTSS 364(DI), Y0
+	VPSLLD       $0x04, Y0, Y5
 	VMOVUPS      576(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y1
+	VPSLLD       $0x04, Y0, Y3
 	VMOVUPS      256(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
+	VPOR         Y3, Y0, Y3
 	VBROADCASTSS 192(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 224(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 256(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf0
 	VBROADCASTSS 288(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      576(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
+	VPSLLD       $0x03, Y0, Y3
 	VMOVUPS      320(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
+	VPOR         Y3, Y0, Y3
 	VBROADCASTSS 196(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 228(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 260(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf0
 	VBROADCASTSS 292(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      576(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
+	VPSLLD       $0x02, Y0, Y3
 	VMOVUPS      384(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
+	VPOR         Y3, Y0, Y3
 	VBROADCASTSS 200(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 232(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 264(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf0
 	VBROADCASTSS 296(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      576(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
+	VPSLLD       $0x01, Y0, Y3
 	VMOVUPS      448(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
+	VPOR         Y3, Y0, Y3
 	VBROADCASTSS 204(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 236(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 268(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf0
 	VBROADCASTSS 300(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      576(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
+	VPSRLD       $0x00, Y0, Y3
 	VMOVUPS      256(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
+	VPOR         Y3, Y0, Y3
 	VBROADCASTSS 208(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 240(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 272(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf0
 	VBROADCASTSS 304(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      576(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
+	VPSRLD       $0x01, Y0, Y3
 	VMOVUPS      320(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
+	VPOR         Y3, Y0, Y3
 	VBROADCASTSS 212(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 244(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 276(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf0
 	VBROADCASTSS 308(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      576(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
+	VPSRLD       $0x02, Y0, Y3
 	VMOVUPS      384(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
+	VPOR         Y3, Y0, Y3
 	VBROADCASTSS 216(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 248(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 280(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf0
 	VBROADCASTSS 312(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      576(DX), Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
+	VPSRLD       $0x03, Y0, Y3
 	VMOVUPS      448(DX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
+	VPOR         Y3, Y0, Y3
 	VBROADCASTSS 220(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 252(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 284(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y6
+	LONG         $0x5065e2c4
+	BYTE         $0xf0
 	VBROADCASTSS 316(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y7, Y3
+	VCVTDQ2PS    Y6, Y7
+	VCVTDQ2PS    Y5, Y5
 	VCVTPH2PS    672(CX), Y6
-	VCVTDQ2PS    Y10, Y1
 	VBROADCASTSS 320(DI), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y9, Y4
 	VBROADCASTSS 324(DI), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y8, Y3
 	VBROADCASTSS 328(DI), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y7, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 332(DI), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y1
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y0, Y1, Y1
 	ADDQ         $+384, DI
 	ADDQ         $+704, DX
 	ADDQ         $+704, CX

@@ -149,15 +149,15 @@ loop3:
 	VPOR         Y5, Y3, Y5
 	VPOR         Y6, Y2, Y3
 	VBROADCASTSS 16(CX), Y2
-	VPMADDWD     Y4, Y8, Y10
-	VPMADDWD     Y4, Y7, Y9
-	VPMADDUBSW   Y2, Y5, Y7
+	VPMADDWD     Y4, Y8, Y8
+	VPMADDWD     Y4, Y7, Y7
+	VPMADDUBSW   Y2, Y5, Y9
 	VPMADDUBSW   Y2, Y3, Y6
 	VMOVUPS      256(R11), Y2
 	VPAND        gemm_q5_1__m1__avx2_data<>+224(SB), Y2, Y3
 	VMOVUPS      288(R11), Y2
 	VPAND        gemm_q5_1__m1__avx2_data<>+224(SB), Y2, Y2
-	VPSRLD       $0x01, Y3, Y8
+	VPSRLD       $0x01, Y3, Y10
 	VPSRLD       $0x01, Y2, Y5
 	VMOVUPS      64(R11), Y2
 	VMOVUPS      96(R11), Y3
@@ -165,18 +165,18 @@ loop3:
 	VPSRLD       $0x04, Y3, Y3
 	VPAND        gemm_q5_1__m1__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_1__m1__avx2_data<>+32(SB), Y3, Y3
-	VPOR         Y8, Y2, Y2
+	VPOR         Y10, Y2, Y2
 	VPOR         Y5, Y3, Y5
 	VBROADCASTSS 20(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
-	VPADDW       Y2, Y7, Y7
+	VPADDW       Y2, Y9, Y9
 	VPMADDUBSW   Y3, Y5, Y2
 	VPADDW       Y2, Y6, Y6
 	VMOVUPS      256(R11), Y2
 	VPAND        gemm_q5_1__m1__avx2_data<>+256(SB), Y2, Y3
 	VMOVUPS      288(R11), Y2
 	VPAND        gemm_q5_1__m1__avx2_data<>+256(SB), Y2, Y2
-	VPSRLD       $0x02, Y3, Y8
+	VPSRLD       $0x02, Y3, Y10
 	VPSRLD       $0x02, Y2, Y5
 	VMOVUPS      128(R11), Y2
 	VMOVUPS      160(R11), Y3
@@ -184,13 +184,13 @@ loop3:
 	VPSRLD       $0x04, Y3, Y3
 	VPAND        gemm_q5_1__m1__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_1__m1__avx2_data<>+32(SB), Y3, Y3
-	VPOR         Y8, Y2, Y2
+	VPOR         Y10, Y2, Y2
 	VPOR         Y5, Y3, Y5
 	VBROADCASTSS 24(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
-	VPADDW       Y2, Y7, Y8
+	VPADDW       Y2, Y9, Y10
 	VPMADDUBSW   Y3, Y5, Y2
-	VPADDW       Y2, Y6, Y7
+	VPADDW       Y2, Y6, Y9
 	VMOVUPS      256(R11), Y2
 	VPAND        gemm_q5_1__m1__avx2_data<>+288(SB), Y2, Y3
 	VMOVUPS      288(R11), Y2
@@ -207,22 +207,22 @@ loop3:
 	VPOR         Y5, Y3, Y6
 	VBROADCASTSS 28(CX), Y5
 	VPMADDUBSW   Y5, Y2, Y2
-	VPADDW       Y2, Y8, Y3
+	VPADDW       Y2, Y10, Y3
 	VPMADDUBSW   Y5, Y6, Y2
-	VPADDW       Y2, Y7, Y5
-	VCVTPH2PS    320(R11), Y8
-	VCVTPH2PS    336(R11), Y7
+	VPADDW       Y2, Y9, Y5
 	VPMADDWD     Y4, Y3, Y2
-	VPADDD       Y10, Y2, Y3
+	VPADDD       Y8, Y2, Y3
 	VPMADDWD     Y4, Y5, Y2
-	VPADDD       Y9, Y2, Y2
-	VCVTDQ2PS    Y3, Y6
-	VCVTDQ2PS    Y2, Y5
+	VPADDD       Y7, Y2, Y2
+	VCVTDQ2PS    Y3, Y7
+	VCVTDQ2PS    Y2, Y6
+	VCVTPH2PS    320(R11), Y3
+	VCVTPH2PS    336(R11), Y5
 	VBROADCASTSS 128(CX), Y2
-	VMULPS       Y8, Y2, Y3
-	VMULPS       Y7, Y2, Y2
-	VMULPS       Y3, Y6, Y3
-	VMULPS       Y2, Y5, Y2
+	VMULPS       Y3, Y2, Y3
+	VMULPS       Y5, Y2, Y2
+	VMULPS       Y3, Y7, Y3
+	VMULPS       Y2, Y6, Y2
 	VADDPS       Y3, Y1, Y5
 	VADDPS       Y2, Y0, Y3
 	VCVTPH2PS    352(R11), Y1

@@ -80,11 +80,11 @@ loop3:
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
 	VBROADCASTSS (CX), Y2
-	VPXOR        Y8, Y8, Y8
+	VPXOR        Y6, Y6, Y6
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG  $0x505d62c4
-	BYTE  $0xc2
+	// VPDPBUSD Y2, Y4, Y6
+	LONG  $0x505de2c4
+	BYTE  $0xf2
 	VPXOR Y7, Y7, Y7
 
 	// VPDPBUSD Y2, Y3, Y7
@@ -104,9 +104,9 @@ loop3:
 	VPOR         Y5, Y2, Y3
 	VBROADCASTSS 4(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y6
+	LONG $0x505de2c4
+	BYTE $0xf2
 
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
@@ -125,9 +125,9 @@ loop3:
 	VPOR         Y5, Y2, Y3
 	VBROADCASTSS 8(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y6
+	LONG $0x505de2c4
+	BYTE $0xf2
 
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
@@ -146,9 +146,9 @@ loop3:
 	VPOR         Y5, Y2, Y3
 	VBROADCASTSS 12(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y6
+	LONG $0x505de2c4
+	BYTE $0xf2
 
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
@@ -169,9 +169,9 @@ loop3:
 	VPOR         Y5, Y2, Y3
 	VBROADCASTSS 16(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y6
+	LONG $0x505de2c4
+	BYTE $0xf2
 
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
@@ -192,9 +192,9 @@ loop3:
 	VPOR         Y5, Y2, Y3
 	VBROADCASTSS 20(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y6
+	LONG $0x505de2c4
+	BYTE $0xf2
 
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
@@ -215,9 +215,9 @@ loop3:
 	VPOR         Y5, Y2, Y3
 	VBROADCASTSS 24(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y6
+	LONG $0x505de2c4
+	BYTE $0xf2
 
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
@@ -238,22 +238,22 @@ loop3:
 	VPOR         Y5, Y2, Y3
 	VBROADCASTSS 28(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y6
+	LONG $0x505de2c4
+	BYTE $0xf2
 
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
 	BYTE         $0xfa
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y7, Y5
 	VCVTPH2PS    320(R11), Y3
-	VCVTPH2PS    336(R11), Y6
-	VCVTDQ2PS    Y8, Y5
-	VCVTDQ2PS    Y7, Y4
+	VCVTPH2PS    336(R11), Y4
 	VBROADCASTSS 128(CX), Y2
 	VMULPS       Y3, Y2, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y3, Y5, Y3
-	VMULPS       Y2, Y4, Y2
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y3, Y6, Y3
+	VMULPS       Y2, Y5, Y2
 	VADDPS       Y3, Y1, Y4
 	VADDPS       Y2, Y0, Y3
 	VCVTPH2PS    352(R11), Y1

@@ -76,207 +76,207 @@ loop3:
 	VPAND        gemm_q5_1__m2__avx2_data<>+0(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y6
-	VPSLLD       $0x04, Y0, Y7
+	VPSLLD       $0x04, Y1, Y7
+	VPSLLD       $0x04, Y0, Y6
 	VMOVUPS      (R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      32(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y7, Y0, Y1
+	VPOR         Y7, Y1, Y7
+	VPOR         Y6, Y0, Y1
 	VBROADCASTSS (CX), Y0
-	VPMADDUBSW   Y0, Y6, Y11
-	VPMADDUBSW   Y0, Y1, Y8
+	VPMADDUBSW   Y0, Y7, Y10
+	VPMADDUBSW   Y0, Y1, Y6
 	VBROADCASTSS 32(CX), Y0
-	VPMADDUBSW   Y0, Y6, Y10
-	VPMADDUBSW   Y0, Y1, Y9
+	VPMADDUBSW   Y0, Y7, Y9
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+64(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y7
-	VPSLLD       $0x03, Y0, Y6
+	VPSLLD       $0x03, Y1, Y8
+	VPSLLD       $0x03, Y0, Y7
 	VMOVUPS      64(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      96(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y6, Y0, Y6
+	VPOR         Y8, Y1, Y8
+	VPOR         Y7, Y0, Y7
 	VBROADCASTSS 4(CX), Y1
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y10, Y10
+	VPMADDUBSW   Y1, Y7, Y0
+	VPADDW       Y0, Y6, Y6
+	VBROADCASTSS 36(CX), Y1
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y7, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y6, Y0
-	VPADDW       Y0, Y8, Y8
-	VBROADCASTSS 36(CX), Y1
-	VPMADDUBSW   Y1, Y7, Y0
-	VPADDW       Y0, Y10, Y10
-	VPMADDUBSW   Y1, Y6, Y0
-	VPADDW       Y0, Y9, Y9
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y7
-	VPSLLD       $0x02, Y0, Y6
+	VPSLLD       $0x02, Y1, Y8
+	VPSLLD       $0x02, Y0, Y7
 	VMOVUPS      128(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      160(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y6, Y0, Y6
+	VPOR         Y8, Y1, Y8
+	VPOR         Y7, Y0, Y7
 	VBROADCASTSS 8(CX), Y1
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y10, Y10
+	VPMADDUBSW   Y1, Y7, Y0
+	VPADDW       Y0, Y6, Y6
+	VBROADCASTSS 40(CX), Y1
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y7, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y6, Y0
-	VPADDW       Y0, Y8, Y8
-	VBROADCASTSS 40(CX), Y1
-	VPMADDUBSW   Y1, Y7, Y0
-	VPADDW       Y0, Y10, Y10
-	VPMADDUBSW   Y1, Y6, Y0
-	VPADDW       Y0, Y9, Y9
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y7
-	VPSLLD       $0x01, Y0, Y6
+	VPSLLD       $0x01, Y1, Y8
+	VPSLLD       $0x01, Y0, Y7
 	VMOVUPS      192(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      224(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y6, Y0, Y6
+	VPOR         Y8, Y1, Y8
+	VPOR         Y7, Y0, Y7
 	VBROADCASTSS 12(CX), Y1
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y10, Y10
 	VPMADDUBSW   Y1, Y7, Y0
-	VPADDW       Y0, Y11, Y12
-	VPMADDUBSW   Y1, Y6, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y6, Y6
 	VBROADCASTSS 44(CX), Y1
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y7, Y0
-	VPADDW       Y0, Y10, Y11
-	VPMADDUBSW   Y1, Y6, Y0
-	VPADDW       Y0, Y9, Y7
+	VPADDW       Y0, Y11, Y7
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y9
-	VPSRLD       $0x00, Y0, Y6
+	VPSRLD       $0x00, Y1, Y11
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      (R11), Y1
 	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y9, Y1, Y10
-	VPOR         Y6, Y0, Y9
-	VBROADCASTSS 16(CX), Y6
+	VPOR         Y11, Y1, Y11
+	VPOR         Y8, Y0, Y8
+	VBROADCASTSS 16(CX), Y1
 	VMOVUPS      gemm_q5_1__m2__avx2_data<>+192(SB), Y0
-	VPMADDWD     Y0, Y12, Y1
-	VPMADDWD     Y0, Y8, Y13
-	VPMADDUBSW   Y6, Y10, Y15
-	VPMADDUBSW   Y6, Y9, Y6
-	VBROADCASTSS 48(CX), Y8
+	VPMADDWD     Y0, Y10, Y13
+	VPMADDWD     Y0, Y6, Y10
+	VPMADDUBSW   Y1, Y11, Y14
+	VPMADDUBSW   Y1, Y8, Y1
+	VBROADCASTSS 48(CX), Y6
 	VMOVUPS      gemm_q5_1__m2__avx2_data<>+192(SB), Y0
-	VPMADDWD     Y0, Y11, Y11
+	VPMADDWD     Y0, Y9, Y9
 	VPMADDWD     Y0, Y7, Y7
-	VPMADDUBSW   Y8, Y10, Y10
-	VPMADDUBSW   Y8, Y9, Y9
+	VPMADDUBSW   Y6, Y11, Y12
+	VPMADDUBSW   Y6, Y8, Y8
 	VMOVUPS      256(R11), Y0
-	VPAND        gemm_q5_1__m2__avx2_data<>+224(SB), Y0, Y8
+	VPAND        gemm_q5_1__m2__avx2_data<>+224(SB), Y0, Y6
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x01, Y8, Y14
-	VPSRLD       $0x01, Y0, Y12
-	VMOVUPS      64(R11), Y8
+	VPSRLD       $0x01, Y6, Y15
+	VPSRLD       $0x01, Y0, Y11
+	VMOVUPS      64(R11), Y6
 	VMOVUPS      96(R11), Y0
-	VPSRLD       $0x04, Y8, Y8
+	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y8, Y8
+	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y6, Y6
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y8, Y14
-	VPOR         Y12, Y0, Y12
-	VBROADCASTSS 20(CX), Y8
-	VPMADDUBSW   Y8, Y14, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y8, Y12, Y0
-	VPADDW       Y0, Y6, Y6
-	VBROADCASTSS 52(CX), Y8
-	VPMADDUBSW   Y8, Y14, Y0
-	VPADDW       Y0, Y10, Y10
-	VPMADDUBSW   Y8, Y12, Y0
-	VPADDW       Y0, Y9, Y9
+	VPOR         Y15, Y6, Y15
+	VPOR         Y11, Y0, Y11
+	VBROADCASTSS 20(CX), Y6
+	VPMADDUBSW   Y6, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y6, Y11, Y0
+	VPADDW       Y0, Y1, Y1
+	VBROADCASTSS 52(CX), Y6
+	VPMADDUBSW   Y6, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y6, Y11, Y0
+	VPADDW       Y0, Y8, Y8
 	VMOVUPS      256(R11), Y0
-	VPAND        gemm_q5_1__m2__avx2_data<>+256(SB), Y0, Y8
+	VPAND        gemm_q5_1__m2__avx2_data<>+256(SB), Y0, Y6
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x02, Y8, Y14
-	VPSRLD       $0x02, Y0, Y12
-	VMOVUPS      128(R11), Y8
+	VPSRLD       $0x02, Y6, Y15
+	VPSRLD       $0x02, Y0, Y11
+	VMOVUPS      128(R11), Y6
 	VMOVUPS      160(R11), Y0
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y0, Y0
+	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
+	VPOR         Y15, Y6, Y15
+	VPOR         Y11, Y0, Y11
+	VBROADCASTSS 24(CX), Y6
+	VPMADDUBSW   Y6, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y6, Y11, Y0
+	VPADDW       Y0, Y1, Y1
+	VBROADCASTSS 56(CX), Y6
+	VPMADDUBSW   Y6, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y6, Y11, Y0
+	VPADDW       Y0, Y8, Y6
+	VMOVUPS      256(R11), Y0
+	VPAND        gemm_q5_1__m2__avx2_data<>+288(SB), Y0, Y8
+	VMOVUPS      288(R11), Y0
+	VPAND        gemm_q5_1__m2__avx2_data<>+288(SB), Y0, Y0
+	VPSRLD       $0x03, Y8, Y15
+	VPSRLD       $0x03, Y0, Y11
+	VMOVUPS      192(R11), Y8
+	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y8, Y8
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y8, Y8
 	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y8, Y14
-	VPOR         Y12, Y0, Y12
-	VBROADCASTSS 24(CX), Y8
-	VPMADDUBSW   Y8, Y14, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y8, Y12, Y0
-	VPADDW       Y0, Y6, Y6
-	VBROADCASTSS 56(CX), Y8
-	VPMADDUBSW   Y8, Y14, Y0
-	VPADDW       Y0, Y10, Y10
-	VPMADDUBSW   Y8, Y12, Y0
-	VPADDW       Y0, Y9, Y8
-	VMOVUPS      256(R11), Y0
-	VPAND        gemm_q5_1__m2__avx2_data<>+288(SB), Y0, Y9
-	VMOVUPS      288(R11), Y0
-	VPAND        gemm_q5_1__m2__avx2_data<>+288(SB), Y0, Y0
-	VPSRLD       $0x03, Y9, Y12
-	VPSRLD       $0x03, Y0, Y14
-	VMOVUPS      192(R11), Y9
-	VMOVUPS      224(R11), Y0
-	VPSRLD       $0x04, Y9, Y9
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y9, Y9
-	VPAND        gemm_q5_1__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y9, Y12
-	VPOR         Y14, Y0, Y9
-	VBROADCASTSS 28(CX), Y14
-	VPMADDUBSW   Y14, Y12, Y0
-	VPADDW       Y0, Y15, Y15
-	VPMADDUBSW   Y14, Y9, Y0
-	VPADDW       Y0, Y6, Y14
-	VBROADCASTSS 60(CX), Y6
-	VPMADDUBSW   Y6, Y12, Y0
-	VPADDW       Y0, Y10, Y12
-	VPMADDUBSW   Y6, Y9, Y0
-	VPADDW       Y0, Y8, Y10
-	VCVTPH2PS    320(R11), Y9
-	VCVTPH2PS    336(R11), Y8
+	VPOR         Y15, Y8, Y15
+	VPOR         Y11, Y0, Y8
+	VBROADCASTSS 28(CX), Y11
+	VPMADDUBSW   Y11, Y15, Y0
+	VPADDW       Y0, Y14, Y14
+	VPMADDUBSW   Y11, Y8, Y0
+	VPADDW       Y0, Y1, Y11
+	VBROADCASTSS 60(CX), Y1
+	VPMADDUBSW   Y1, Y15, Y0
+	VPADDW       Y0, Y12, Y12
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y6, Y8
 	VMOVUPS      gemm_q5_1__m2__avx2_data<>+192(SB), Y6
-	VPMADDWD     Y6, Y15, Y0
-	VPADDD       Y1, Y0, Y1
 	VPMADDWD     Y6, Y14, Y0
-	VPADDD       Y13, Y0, Y0
-	VCVTDQ2PS    Y1, Y13
-	VCVTDQ2PS    Y0, Y6
-	VBROADCASTSS 128(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y13, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
+	VPADDD       Y13, Y0, Y1
+	VPMADDWD     Y6, Y11, Y0
+	VPADDD       Y10, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y10
 	VMOVUPS      gemm_q5_1__m2__avx2_data<>+192(SB), Y6
 	VPMADDWD     Y6, Y12, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y6, Y10, Y0
+	VPADDD       Y9, Y0, Y1
+	VPMADDWD     Y6, Y8, Y0
 	VPADDD       Y7, Y0, Y0
 	VCVTDQ2PS    Y1, Y7
 	VCVTDQ2PS    Y0, Y6
+	VCVTPH2PS    320(R11), Y9
+	VCVTPH2PS    336(R11), Y8
+	VBROADCASTSS 128(CX), Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y1, Y5, Y5
+	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 132(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y8, Y0, Y0

@@ -85,123 +85,123 @@ loop3:
 	VPOR         Y6, Y1, Y6
 	VPOR         Y7, Y0, Y1
 	VBROADCASTSS (CX), Y0
-	VPXOR        Y11, Y11, Y11
+	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG  $0x504d62c4
-	BYTE  $0xd8
-	VPXOR Y12, Y12, Y12
+	BYTE  $0xd0
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 32(CX), Y0
 	VPXOR        Y7, Y7, Y7
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG  $0x504de2c4
 	BYTE  $0xf8
-	VPXOR Y10, Y10, Y10
+	VPXOR Y8, Y8, Y8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y6
-	VPSLLD       $0x03, Y0, Y8
+	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      64(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      96(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 4(CX), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 36(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y6
-	VPSLLD       $0x02, Y0, Y8
+	VPSLLD       $0x02, Y0, Y11
 	VMOVUPS      128(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      160(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 8(CX), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 40(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y6
-	VPSLLD       $0x01, Y0, Y8
+	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      192(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      224(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 12(CX), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 44(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y6
-	VPSRLD       $0x00, Y0, Y8
+	VPSRLD       $0x00, Y0, Y11
 	VMOVUPS      (R11), Y1
 	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -209,31 +209,31 @@ loop3:
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 16(CX), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 48(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y6
-	VPSRLD       $0x01, Y0, Y8
+	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      64(R11), Y1
 	VMOVUPS      96(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -241,31 +241,31 @@ loop3:
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 20(CX), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 52(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y6
-	VPSRLD       $0x02, Y0, Y8
+	VPSRLD       $0x02, Y0, Y11
 	VMOVUPS      128(R11), Y1
 	VMOVUPS      160(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -273,31 +273,31 @@ loop3:
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 24(CX), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 56(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y6
-	VPSRLD       $0x03, Y0, Y8
+	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      192(R11), Y1
 	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -305,38 +305,38 @@ loop3:
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
-	VPOR         Y8, Y0, Y1
+	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 28(CX), Y0
 
-	// VPDPBUSD Y0, Y6, Y11
+	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
-	BYTE $0xd8
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y12
+	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
-	BYTE         $0xe0
+	BYTE         $0xc8
 	VBROADCASTSS 60(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y10
+	// VPDPBUSD Y0, Y1, Y8
 	LONG         $0x507562c4
-	BYTE         $0xd0
+	BYTE         $0xc0
+	VCVTDQ2PS    Y10, Y11
+	VCVTDQ2PS    Y9, Y10
+	VCVTDQ2PS    Y7, Y7
+	VCVTDQ2PS    Y8, Y6
 	VCVTPH2PS    320(R11), Y9
 	VCVTPH2PS    336(R11), Y8
-	VCVTDQ2PS    Y11, Y11
-	VCVTDQ2PS    Y12, Y6
 	VBROADCASTSS 128(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y1, Y11, Y1
-	VMULPS       Y0, Y6, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y10, Y6
 	VBROADCASTSS 132(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y8, Y0, Y0

@@ -114,29 +114,29 @@ loop3:
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS (DX), Y0
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 32(DX), Y0
 	VPXOR        Y9, Y9, Y9
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 64(DX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 96(DX), Y0
+	VBROADCASTSS 32(DX), Y0
 	VPXOR        Y8, Y8, Y8
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
+	VBROADCASTSS 64(DX), Y0
+	VPXOR        Y7, Y7, Y7
+
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 96(DX), Y0
+	VPXOR        Y6, Y6, Y6
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      256(DI), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y5
@@ -145,24 +145,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 4(DX), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 36(DX), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 68(DX), Y0
-
-	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 100(DX), Y0
+	VBROADCASTSS 36(DX), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
+	VBROADCASTSS 68(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 100(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      256(DI), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y5
@@ -171,24 +171,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 8(DX), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 40(DX), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 72(DX), Y0
-
-	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 104(DX), Y0
+	VBROADCASTSS 40(DX), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
+	VBROADCASTSS 72(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 104(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      256(DI), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y5
@@ -197,24 +197,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 12(DX), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 44(DX), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 76(DX), Y0
-
-	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 108(DX), Y0
+	VBROADCASTSS 44(DX), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
+	VBROADCASTSS 76(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 108(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      256(DI), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y5
@@ -224,24 +224,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 16(DX), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 48(DX), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 80(DX), Y0
-
-	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 112(DX), Y0
+	VBROADCASTSS 48(DX), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
+	VBROADCASTSS 80(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 112(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      256(DI), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y5
@@ -251,24 +251,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 20(DX), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 52(DX), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 84(DX), Y0
-
-	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 116(DX), Y0
+	VBROADCASTSS 52(DX), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
+	VBROADCASTSS 84(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 116(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      256(DI), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y5
@@ -278,24 +278,24 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 24(DX), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 56(DX), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 88(DX), Y0
-
-	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 120(DX), Y0
+	VBROADCASTSS 56(DX), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
+	VBROADCASTSS 88(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 120(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
 	VMOVUPS      256(DI), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y5
@@ -305,44 +305,44 @@ loop3:
 	VPOR         Y5, Y0, Y5
 	VBROADCASTSS 28(DX), Y0
 
-	// VPDPBUSD Y0, Y5, Y10
-	LONG         $0x505562c4
-	BYTE         $0xd0
-	VBROADCASTSS 60(DX), Y0
-
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 92(DX), Y0
-
-	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 124(DX), Y0
+	VBROADCASTSS 60(DX), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VCVTPH2PS    320(CX), Y7
-	VCVTDQ2PS    Y10, Y5
-	VBROADCASTSS 128(DX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y5
-	VBROADCASTSS 132(DX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y3, Y3
+	VBROADCASTSS 92(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y7
+	LONG         $0x5055e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 124(DX), Y0
+
+	// VPDPBUSD Y0, Y5, Y6
+	LONG         $0x5055e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y9, Y9
+	VCVTDQ2PS    Y8, Y8
+	VCVTDQ2PS    Y7, Y7
 	VCVTDQ2PS    Y6, Y5
+	VCVTPH2PS    320(CX), Y6
+	VBROADCASTSS 128(DX), Y0
+	VMULPS       Y6, Y0, Y0
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y0, Y4, Y4
+	VBROADCASTSS 132(DX), Y0
+	VMULPS       Y6, Y0, Y0
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y3, Y3
 	VBROADCASTSS 136(DX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y2, Y6
-	VCVTDQ2PS    Y8, Y2
+	VMULPS       Y6, Y0, Y0
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 140(DX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y6, Y0, Y0
+	VMULPS       Y0, Y5, Y0
 	VADDPS       Y0, Y1, Y5
 	VCVTPH2PS    352(CX), Y1
 	VBROADCASTSS 144(DX), Y0
@@ -353,7 +353,7 @@ loop3:
 	VADDPS       Y0, Y3, Y3
 	VBROADCASTSS 152(DX), Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       Y0, Y6, Y2
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 156(DX), Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       Y0, Y5, Y1

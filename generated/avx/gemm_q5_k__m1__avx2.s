@@ -69,196 +69,196 @@ loop1:
 
 loop3:
 	VCVTPH2PS    2816(R11), Y10
-	VCVTPH2PS    2832(R11), Y9
+	VCVTPH2PS    2832(R11), Y3
 	VCVTPH2PS    2848(R11), Y6
 	VCVTPH2PS    2864(R11), Y2
-	VMOVUPS      2048(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y5
-	VMOVUPS      2080(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y5, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      (R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y5
-	VMOVUPS      32(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y5, Y7
-	VPOR         Y8, Y3, Y5
-	VBROADCASTSS (CX), Y3
-	VPMADDUBSW   Y3, Y7, Y11
-	VPMADDUBSW   Y3, Y5, Y8
-	VMOVUPS      2112(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y5
-	VMOVUPS      2144(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y5, Y13
-	VPSLLD       $0x04, Y3, Y12
-	VMOVUPS      64(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y7
-	VMOVUPS      96(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y5
-	VPOR         Y13, Y7, Y3
+	VMOVUPS      2048(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y7
+	VMOVUPS      2080(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y5
+	VPSLLD       $0x04, Y7, Y8
+	VPSLLD       $0x04, Y5, Y9
+	VMOVUPS      (R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y7
+	VMOVUPS      32(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y5
+	VPOR         Y8, Y7, Y8
+	VPOR         Y9, Y5, Y7
+	VBROADCASTSS (CX), Y5
+	VPMADDUBSW   Y5, Y8, Y11
+	VPMADDUBSW   Y5, Y7, Y9
+	VMOVUPS      2112(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y7
+	VMOVUPS      2144(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y5
+	VPSLLD       $0x04, Y7, Y13
+	VPSLLD       $0x04, Y5, Y12
+	VMOVUPS      64(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y8
+	VMOVUPS      96(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y7
+	VPOR         Y13, Y8, Y5
+	VPOR         Y12, Y7, Y8
+	VBROADCASTSS 4(CX), Y7
+	VPMADDUBSW   Y7, Y5, Y5
+	VPADDW       Y5, Y11, Y11
+	VPMADDUBSW   Y7, Y8, Y5
+	VPADDW       Y5, Y9, Y9
+	VMOVUPS      2176(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y7
+	VMOVUPS      2208(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y5
+	VPSLLD       $0x04, Y7, Y13
+	VPSLLD       $0x04, Y5, Y12
+	VMOVUPS      128(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y8
+	VMOVUPS      160(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y7
+	VPOR         Y13, Y8, Y5
+	VPOR         Y12, Y7, Y8
+	VBROADCASTSS 8(CX), Y7
+	VPMADDUBSW   Y7, Y5, Y5
+	VPADDW       Y5, Y11, Y11
+	VPMADDUBSW   Y7, Y8, Y5
+	VPADDW       Y5, Y9, Y9
+	VMOVUPS      2240(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y7
+	VMOVUPS      2272(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y5
+	VPSLLD       $0x04, Y7, Y13
+	VPSLLD       $0x04, Y5, Y12
+	VMOVUPS      192(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y8
+	VMOVUPS      224(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y7
+	VPOR         Y13, Y8, Y5
+	VPOR         Y12, Y7, Y8
+	VBROADCASTSS 12(CX), Y7
+	VPMADDUBSW   Y7, Y5, Y5
+	VPADDW       Y5, Y11, Y11
+	VPMADDUBSW   Y7, Y8, Y5
+	VPADDW       Y5, Y9, Y9
+	VMOVUPS      2304(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y7
+	VMOVUPS      2336(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y5
+	VPSLLD       $0x04, Y7, Y8
+	VPSLLD       $0x04, Y5, Y12
+	VMOVUPS      256(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y7
+	VMOVUPS      288(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y5
+	VPOR         Y8, Y7, Y8
 	VPOR         Y12, Y5, Y7
-	VBROADCASTSS 4(CX), Y5
-	VPMADDUBSW   Y5, Y3, Y3
-	VPADDW       Y3, Y11, Y11
-	VPMADDUBSW   Y5, Y7, Y3
-	VPADDW       Y3, Y8, Y8
-	VMOVUPS      2176(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y5
-	VMOVUPS      2208(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y5, Y13
-	VPSLLD       $0x04, Y3, Y12
-	VMOVUPS      128(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y7
-	VMOVUPS      160(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y5
-	VPOR         Y13, Y7, Y3
-	VPOR         Y12, Y5, Y7
-	VBROADCASTSS 8(CX), Y5
-	VPMADDUBSW   Y5, Y3, Y3
-	VPADDW       Y3, Y11, Y11
-	VPMADDUBSW   Y5, Y7, Y3
-	VPADDW       Y3, Y8, Y8
-	VMOVUPS      2240(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y5
-	VMOVUPS      2272(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y5, Y13
-	VPSLLD       $0x04, Y3, Y12
-	VMOVUPS      192(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y7
-	VMOVUPS      224(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y5
-	VPOR         Y13, Y7, Y3
-	VPOR         Y12, Y5, Y7
-	VBROADCASTSS 12(CX), Y5
-	VPMADDUBSW   Y5, Y3, Y3
-	VPADDW       Y3, Y11, Y11
-	VPMADDUBSW   Y5, Y7, Y3
-	VPADDW       Y3, Y8, Y7
-	VMOVUPS      2304(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y5
-	VMOVUPS      2336(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y5, Y8
-	VPSLLD       $0x04, Y3, Y12
-	VMOVUPS      256(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y5
-	VMOVUPS      288(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y3
-	VPOR         Y8, Y5, Y8
-	VPOR         Y12, Y3, Y5
-	VBROADCASTSS 16(CX), Y3
-	VPMADDWD     Y4, Y11, Y13
-	VPMADDWD     Y4, Y7, Y7
-	VPMADDUBSW   Y3, Y8, Y12
-	VPMADDUBSW   Y3, Y5, Y11
-	VMOVUPS      2368(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y5
-	VMOVUPS      2400(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y5, Y15
-	VPSLLD       $0x04, Y3, Y14
-	VMOVUPS      320(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y8
-	VMOVUPS      352(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y5
-	VPOR         Y15, Y8, Y3
-	VPOR         Y14, Y5, Y8
-	VBROADCASTSS 20(CX), Y5
-	VPMADDUBSW   Y5, Y3, Y3
-	VPADDW       Y3, Y12, Y12
-	VPMADDUBSW   Y5, Y8, Y3
-	VPADDW       Y3, Y11, Y11
-	VMOVUPS      2432(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y5
-	VMOVUPS      2464(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y5, Y15
-	VPSLLD       $0x04, Y3, Y14
-	VMOVUPS      384(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y8
-	VMOVUPS      416(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y5
-	VPOR         Y15, Y8, Y3
-	VPOR         Y14, Y5, Y8
-	VBROADCASTSS 24(CX), Y5
-	VPMADDUBSW   Y5, Y3, Y3
-	VPADDW       Y3, Y12, Y12
-	VPMADDUBSW   Y5, Y8, Y3
-	VPADDW       Y3, Y11, Y11
-	VMOVUPS      2496(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y5
-	VMOVUPS      2528(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y5, Y15
-	VPSLLD       $0x04, Y3, Y14
-	VMOVUPS      448(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y8
-	VMOVUPS      480(R11), Y3
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y3, Y5
-	VPOR         Y15, Y8, Y3
-	VPOR         Y14, Y5, Y8
-	VBROADCASTSS 28(CX), Y5
-	VPMADDUBSW   Y5, Y3, Y3
-	VPADDW       Y3, Y12, Y14
-	VPMADDUBSW   Y5, Y8, Y3
-	VPADDW       Y3, Y11, Y8
-	VPMOVZXBD    2560(R11), Y5
-	VPMOVZXBD    2568(R11), Y3
+	VBROADCASTSS 16(CX), Y5
+	VPMADDWD     Y4, Y11, Y12
+	VPMADDWD     Y4, Y9, Y9
+	VPMADDUBSW   Y5, Y8, Y13
+	VPMADDUBSW   Y5, Y7, Y11
+	VMOVUPS      2368(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y7
+	VMOVUPS      2400(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y5
+	VPSLLD       $0x04, Y7, Y15
+	VPSLLD       $0x04, Y5, Y14
+	VMOVUPS      320(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y8
+	VMOVUPS      352(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y7
+	VPOR         Y15, Y8, Y5
+	VPOR         Y14, Y7, Y8
+	VBROADCASTSS 20(CX), Y7
+	VPMADDUBSW   Y7, Y5, Y5
+	VPADDW       Y5, Y13, Y13
+	VPMADDUBSW   Y7, Y8, Y5
+	VPADDW       Y5, Y11, Y11
+	VMOVUPS      2432(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y7
+	VMOVUPS      2464(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y5
+	VPSLLD       $0x04, Y7, Y15
+	VPSLLD       $0x04, Y5, Y14
+	VMOVUPS      384(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y8
+	VMOVUPS      416(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y7
+	VPOR         Y15, Y8, Y5
+	VPOR         Y14, Y7, Y8
+	VBROADCASTSS 24(CX), Y7
+	VPMADDUBSW   Y7, Y5, Y5
+	VPADDW       Y5, Y13, Y14
+	VPMADDUBSW   Y7, Y8, Y5
+	VPADDW       Y5, Y11, Y13
+	VMOVUPS      2496(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y7
+	VMOVUPS      2528(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+0(SB), Y5, Y5
+	VPSLLD       $0x04, Y7, Y15
+	VPSLLD       $0x04, Y5, Y11
+	VMOVUPS      448(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y8
+	VMOVUPS      480(R11), Y5
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y5, Y7
+	VPOR         Y15, Y8, Y5
+	VPOR         Y11, Y7, Y11
+	VBROADCASTSS 28(CX), Y8
+	VPMADDUBSW   Y8, Y5, Y5
+	VPADDW       Y5, Y14, Y7
+	VPMADDUBSW   Y8, Y11, Y5
+	VPADDW       Y5, Y13, Y8
+	VPMADDWD     Y4, Y7, Y5
+	VPADDD       Y12, Y5, Y7
+	VPMADDWD     Y4, Y8, Y5
+	VPADDD       Y9, Y5, Y5
+	VCVTDQ2PS    Y7, Y11
+	VCVTDQ2PS    Y5, Y9
+	VPMOVZXBD    2560(R11), Y7
+	VPMOVZXBD    2568(R11), Y5
+	VCVTDQ2PS    Y7, Y7
 	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y5, Y10, Y12
-	VMULPS       Y3, Y9, Y11
-	VPMADDWD     Y4, Y14, Y3
-	VPADDD       Y13, Y3, Y5
-	VPMADDWD     Y4, Y8, Y3
-	VPADDD       Y7, Y3, Y3
-	VCVTDQ2PS    Y5, Y8
-	VCVTDQ2PS    Y3, Y7
-	VBROADCASTSS 128(CX), Y3
-	VMULPS       Y12, Y3, Y5
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y5, Y8, Y5
-	VMULPS       Y3, Y7, Y3
-	VADDPS       Y5, Y1, Y7
-	VADDPS       Y3, Y0, Y5
+	VMULPS       Y7, Y10, Y7
+	VMULPS       Y5, Y3, Y8
+	VBROADCASTSS 128(CX), Y5
+	VMULPS       Y7, Y5, Y7
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y7, Y11, Y7
+	VMULPS       Y5, Y9, Y5
+	VADDPS       Y7, Y1, Y8
+	VADDPS       Y5, Y0, Y7
 	VPMOVZXBD    2688(R11), Y1
 	VPMOVZXBD    2696(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 144(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y5, Y8
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y5
+	VPSLLD       $0x03, Y1, Y5
+	VPSLLD       $0x03, Y0, Y9
 	VMOVUPS      (R11), Y1
 	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y5, Y0, Y1
+	VPOR         Y5, Y1, Y5
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS 192(CX), Y0
-	VPMADDUBSW   Y0, Y3, Y11
-	VPMADDUBSW   Y0, Y1, Y5
+	VPMADDUBSW   Y0, Y5, Y11
+	VPMADDUBSW   Y0, Y1, Y9
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y3
+	VPSLLD       $0x03, Y0, Y5
 	VMOVUPS      64(R11), Y0
 	VMOVUPS      96(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -266,18 +266,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 196(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y3
+	VPSLLD       $0x03, Y0, Y5
 	VMOVUPS      128(R11), Y0
 	VMOVUPS      160(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -285,18 +285,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 200(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y3
+	VPSLLD       $0x03, Y0, Y5
 	VMOVUPS      192(R11), Y0
 	VMOVUPS      224(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -304,12 +304,12 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 204(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y3
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -325,9 +325,9 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VPOR         Y12, Y0, Y1
 	VBROADCASTSS 208(CX), Y0
-	VPMADDWD     Y4, Y11, Y13
-	VPMADDWD     Y4, Y3, Y3
-	VPMADDUBSW   Y0, Y5, Y12
+	VPMADDWD     Y4, Y11, Y12
+	VPMADDWD     Y4, Y9, Y9
+	VPMADDUBSW   Y0, Y5, Y13
 	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y1
@@ -345,7 +345,7 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 212(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y5, Y0
 	VPADDW       Y0, Y11, Y11
 	VMOVUPS      2432(R11), Y0
@@ -364,14 +364,14 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 216(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y14
 	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y11
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y14
+	VPSLLD       $0x03, Y1, Y11
 	VPSLLD       $0x03, Y0, Y5
 	VMOVUPS      448(R11), Y0
 	VMOVUPS      480(R11), Y1
@@ -379,58 +379,58 @@ loop3:
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
-	VPOR         Y14, Y0, Y0
-	VPOR         Y5, Y1, Y5
-	VBROADCASTSS 220(CX), Y1
-	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y14
-	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y5
+	VPOR         Y11, Y0, Y0
+	VPOR         Y5, Y1, Y11
+	VBROADCASTSS 220(CX), Y5
+	VPMADDUBSW   Y5, Y0, Y0
+	VPADDW       Y0, Y14, Y1
+	VPMADDUBSW   Y5, Y11, Y0
+	VPADDW       Y0, Y13, Y5
+	VPMADDWD     Y4, Y1, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y5, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y9
 	VPMOVZXBD    2576(R11), Y1
 	VPMOVZXBD    2584(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y10, Y12
-	VMULPS       Y0, Y9, Y11
-	VPMADDWD     Y4, Y14, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y5, Y0
-	VPADDD       Y3, Y0, Y0
-	VCVTDQ2PS    Y1, Y5
-	VCVTDQ2PS    Y0, Y3
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 320(CX), Y0
-	VMULPS       Y12, Y0, Y1
-	VMULPS       Y11, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y5
+	VMULPS       Y1, Y0, Y1
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2704(R11), Y1
 	VPMOVZXBD    2712(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 336(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y5, Y8
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y5
+	VPSLLD       $0x02, Y1, Y5
+	VPSLLD       $0x02, Y0, Y9
 	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y5, Y0, Y1
+	VPOR         Y5, Y1, Y5
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS 384(CX), Y0
-	VPMADDUBSW   Y0, Y3, Y11
-	VPMADDUBSW   Y0, Y1, Y5
+	VPMADDUBSW   Y0, Y5, Y11
+	VPMADDUBSW   Y0, Y1, Y9
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
@@ -438,16 +438,16 @@ loop3:
 	VPSLLD       $0x02, Y1, Y13
 	VPSLLD       $0x02, Y0, Y12
 	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 388(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
@@ -455,16 +455,16 @@ loop3:
 	VPSLLD       $0x02, Y1, Y13
 	VPSLLD       $0x02, Y0, Y12
 	VMOVUPS      640(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      672(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 392(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
@@ -472,16 +472,16 @@ loop3:
 	VPSLLD       $0x02, Y1, Y13
 	VPSLLD       $0x02, Y0, Y12
 	VMOVUPS      704(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      736(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 396(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y3
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -495,9 +495,9 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VPOR         Y12, Y0, Y1
 	VBROADCASTSS 400(CX), Y0
-	VPMADDWD     Y4, Y11, Y13
-	VPMADDWD     Y4, Y3, Y3
-	VPMADDUBSW   Y0, Y5, Y12
+	VPMADDWD     Y4, Y11, Y12
+	VPMADDWD     Y4, Y9, Y9
+	VPMADDUBSW   Y0, Y5, Y13
 	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y1
@@ -513,7 +513,7 @@ loop3:
 	VPOR         Y14, Y1, Y5
 	VBROADCASTSS 404(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y5, Y0
 	VPADDW       Y0, Y11, Y11
 	VMOVUPS      2432(R11), Y0
@@ -530,79 +530,79 @@ loop3:
 	VPOR         Y14, Y1, Y5
 	VBROADCASTSS 408(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y14
 	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y11
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y15
-	VPSLLD       $0x02, Y0, Y14
+	VPSLLD       $0x02, Y0, Y11
 	VMOVUPS      960(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      992(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
 	VPOR         Y15, Y5, Y0
-	VPOR         Y14, Y1, Y5
-	VBROADCASTSS 412(CX), Y1
-	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y14
-	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y5
+	VPOR         Y11, Y1, Y11
+	VBROADCASTSS 412(CX), Y5
+	VPMADDUBSW   Y5, Y0, Y0
+	VPADDW       Y0, Y14, Y1
+	VPMADDUBSW   Y5, Y11, Y0
+	VPADDW       Y0, Y13, Y5
+	VPMADDWD     Y4, Y1, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y5, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y9
 	VPMOVZXBD    2592(R11), Y1
 	VPMOVZXBD    2600(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y10, Y12
-	VMULPS       Y0, Y9, Y11
-	VPMADDWD     Y4, Y14, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y5, Y0
-	VPADDD       Y3, Y0, Y0
-	VCVTDQ2PS    Y1, Y5
-	VCVTDQ2PS    Y0, Y3
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 512(CX), Y0
-	VMULPS       Y12, Y0, Y1
-	VMULPS       Y11, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y5
+	VMULPS       Y1, Y0, Y1
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2720(R11), Y1
 	VPMOVZXBD    2728(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 528(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y5, Y8
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y5
+	VPSLLD       $0x01, Y1, Y5
+	VPSLLD       $0x01, Y0, Y9
 	VMOVUPS      512(R11), Y1
 	VMOVUPS      544(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y5, Y0, Y1
+	VPOR         Y5, Y1, Y5
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS 576(CX), Y0
-	VPMADDUBSW   Y0, Y3, Y11
-	VPMADDUBSW   Y0, Y1, Y5
+	VPMADDUBSW   Y0, Y5, Y11
+	VPMADDUBSW   Y0, Y1, Y9
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y3
+	VPSLLD       $0x01, Y0, Y5
 	VMOVUPS      576(R11), Y0
 	VMOVUPS      608(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -610,18 +610,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 580(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y3
+	VPSLLD       $0x01, Y0, Y5
 	VMOVUPS      640(R11), Y0
 	VMOVUPS      672(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -629,18 +629,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 584(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y3
+	VPSLLD       $0x01, Y0, Y5
 	VMOVUPS      704(R11), Y0
 	VMOVUPS      736(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -648,12 +648,12 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 588(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y3
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -669,9 +669,9 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VPOR         Y12, Y0, Y1
 	VBROADCASTSS 592(CX), Y0
-	VPMADDWD     Y4, Y11, Y13
-	VPMADDWD     Y4, Y3, Y3
-	VPMADDUBSW   Y0, Y5, Y12
+	VPMADDWD     Y4, Y11, Y12
+	VPMADDWD     Y4, Y9, Y9
+	VPMADDUBSW   Y0, Y5, Y13
 	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y1
@@ -689,7 +689,7 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 596(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y5, Y0
 	VPADDW       Y0, Y11, Y11
 	VMOVUPS      2432(R11), Y0
@@ -708,14 +708,14 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 600(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y14
 	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y11
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+160(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y14
+	VPSLLD       $0x01, Y1, Y11
 	VPSLLD       $0x01, Y0, Y5
 	VMOVUPS      960(R11), Y0
 	VMOVUPS      992(R11), Y1
@@ -723,58 +723,58 @@ loop3:
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
-	VPOR         Y14, Y0, Y0
-	VPOR         Y5, Y1, Y5
-	VBROADCASTSS 604(CX), Y1
-	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y14
-	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y5
+	VPOR         Y11, Y0, Y0
+	VPOR         Y5, Y1, Y11
+	VBROADCASTSS 604(CX), Y5
+	VPMADDUBSW   Y5, Y0, Y0
+	VPADDW       Y0, Y14, Y1
+	VPMADDUBSW   Y5, Y11, Y0
+	VPADDW       Y0, Y13, Y5
+	VPMADDWD     Y4, Y1, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y5, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y9
 	VPMOVZXBD    2608(R11), Y1
 	VPMOVZXBD    2616(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y10, Y12
-	VMULPS       Y0, Y9, Y11
-	VPMADDWD     Y4, Y14, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y5, Y0
-	VPADDD       Y3, Y0, Y0
-	VCVTDQ2PS    Y1, Y5
-	VCVTDQ2PS    Y0, Y3
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 704(CX), Y0
-	VMULPS       Y12, Y0, Y1
-	VMULPS       Y11, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y5
+	VMULPS       Y1, Y0, Y1
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2736(R11), Y1
 	VPMOVZXBD    2744(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 720(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y5, Y8
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y5
+	VPSRLD       $0x00, Y1, Y5
+	VPSRLD       $0x00, Y0, Y9
 	VMOVUPS      1024(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      1056(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y5, Y0, Y1
+	VPOR         Y5, Y1, Y5
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS 768(CX), Y0
-	VPMADDUBSW   Y0, Y3, Y11
-	VPMADDUBSW   Y0, Y1, Y5
+	VPMADDUBSW   Y0, Y5, Y11
+	VPMADDUBSW   Y0, Y1, Y9
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
@@ -782,16 +782,16 @@ loop3:
 	VPSRLD       $0x00, Y1, Y13
 	VPSRLD       $0x00, Y0, Y12
 	VMOVUPS      1088(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      1120(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 772(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
@@ -799,16 +799,16 @@ loop3:
 	VPSRLD       $0x00, Y1, Y13
 	VPSRLD       $0x00, Y0, Y12
 	VMOVUPS      1152(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      1184(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 776(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
@@ -816,16 +816,16 @@ loop3:
 	VPSRLD       $0x00, Y1, Y13
 	VPSRLD       $0x00, Y0, Y12
 	VMOVUPS      1216(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      1248(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 780(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y3
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -839,9 +839,9 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VPOR         Y12, Y0, Y1
 	VBROADCASTSS 784(CX), Y0
-	VPMADDWD     Y4, Y11, Y13
-	VPMADDWD     Y4, Y3, Y3
-	VPMADDUBSW   Y0, Y5, Y12
+	VPMADDWD     Y4, Y11, Y12
+	VPMADDWD     Y4, Y9, Y9
+	VPMADDUBSW   Y0, Y5, Y13
 	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y1
@@ -857,7 +857,7 @@ loop3:
 	VPOR         Y14, Y1, Y5
 	VBROADCASTSS 788(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y5, Y0
 	VPADDW       Y0, Y11, Y11
 	VMOVUPS      2432(R11), Y0
@@ -874,79 +874,79 @@ loop3:
 	VPOR         Y14, Y1, Y5
 	VBROADCASTSS 792(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y14
 	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y11
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y15
-	VPSRLD       $0x00, Y0, Y14
+	VPSRLD       $0x00, Y0, Y11
 	VMOVUPS      1472(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      1504(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
 	VPOR         Y15, Y5, Y0
-	VPOR         Y14, Y1, Y5
-	VBROADCASTSS 796(CX), Y1
-	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y14
-	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y5
+	VPOR         Y11, Y1, Y11
+	VBROADCASTSS 796(CX), Y5
+	VPMADDUBSW   Y5, Y0, Y0
+	VPADDW       Y0, Y14, Y1
+	VPMADDUBSW   Y5, Y11, Y0
+	VPADDW       Y0, Y13, Y5
+	VPMADDWD     Y4, Y1, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y5, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y9
 	VPMOVZXBD    2624(R11), Y1
 	VPMOVZXBD    2632(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y10, Y12
-	VMULPS       Y0, Y9, Y11
-	VPMADDWD     Y4, Y14, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y5, Y0
-	VPADDD       Y3, Y0, Y0
-	VCVTDQ2PS    Y1, Y5
-	VCVTDQ2PS    Y0, Y3
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 896(CX), Y0
-	VMULPS       Y12, Y0, Y1
-	VMULPS       Y11, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y5
+	VMULPS       Y1, Y0, Y1
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2752(R11), Y1
 	VPMOVZXBD    2760(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 912(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y5, Y8
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y5
+	VPSRLD       $0x01, Y1, Y5
+	VPSRLD       $0x01, Y0, Y9
 	VMOVUPS      1024(R11), Y1
 	VMOVUPS      1056(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y5, Y0, Y1
+	VPOR         Y5, Y1, Y5
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS 960(CX), Y0
-	VPMADDUBSW   Y0, Y3, Y11
-	VPMADDUBSW   Y0, Y1, Y5
+	VPMADDUBSW   Y0, Y5, Y11
+	VPMADDUBSW   Y0, Y1, Y9
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y3
+	VPSRLD       $0x01, Y0, Y5
 	VMOVUPS      1088(R11), Y0
 	VMOVUPS      1120(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -954,18 +954,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 964(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y3
+	VPSRLD       $0x01, Y0, Y5
 	VMOVUPS      1152(R11), Y0
 	VMOVUPS      1184(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -973,18 +973,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 968(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y3
+	VPSRLD       $0x01, Y0, Y5
 	VMOVUPS      1216(R11), Y0
 	VMOVUPS      1248(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -992,12 +992,12 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 972(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y3
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -1013,9 +1013,9 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VPOR         Y12, Y0, Y1
 	VBROADCASTSS 976(CX), Y0
-	VPMADDWD     Y4, Y11, Y13
-	VPMADDWD     Y4, Y3, Y3
-	VPMADDUBSW   Y0, Y5, Y12
+	VPMADDWD     Y4, Y11, Y12
+	VPMADDWD     Y4, Y9, Y9
+	VPMADDUBSW   Y0, Y5, Y13
 	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y1
@@ -1033,7 +1033,7 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 980(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y5, Y0
 	VPADDW       Y0, Y11, Y11
 	VMOVUPS      2432(R11), Y0
@@ -1052,14 +1052,14 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VBROADCASTSS 984(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y14
 	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y11
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y14
+	VPSRLD       $0x01, Y1, Y11
 	VPSRLD       $0x01, Y0, Y5
 	VMOVUPS      1472(R11), Y0
 	VMOVUPS      1504(R11), Y1
@@ -1067,58 +1067,58 @@ loop3:
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
-	VPOR         Y14, Y0, Y0
-	VPOR         Y5, Y1, Y5
-	VBROADCASTSS 988(CX), Y1
-	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y14
-	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y5
+	VPOR         Y11, Y0, Y0
+	VPOR         Y5, Y1, Y11
+	VBROADCASTSS 988(CX), Y5
+	VPMADDUBSW   Y5, Y0, Y0
+	VPADDW       Y0, Y14, Y1
+	VPMADDUBSW   Y5, Y11, Y0
+	VPADDW       Y0, Y13, Y5
+	VPMADDWD     Y4, Y1, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y5, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y9
 	VPMOVZXBD    2640(R11), Y1
 	VPMOVZXBD    2648(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y10, Y12
-	VMULPS       Y0, Y9, Y11
-	VPMADDWD     Y4, Y14, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y5, Y0
-	VPADDD       Y3, Y0, Y0
-	VCVTDQ2PS    Y1, Y5
-	VCVTDQ2PS    Y0, Y3
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 1088(CX), Y0
-	VMULPS       Y12, Y0, Y1
-	VMULPS       Y11, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y5
+	VMULPS       Y1, Y0, Y1
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2768(R11), Y1
 	VPMOVZXBD    2776(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 1104(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y5, Y8
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y8
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y5
+	VPSRLD       $0x02, Y1, Y5
+	VPSRLD       $0x02, Y0, Y9
 	VMOVUPS      1536(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      1568(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y5, Y0, Y1
+	VPOR         Y5, Y1, Y5
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS 1152(CX), Y0
-	VPMADDUBSW   Y0, Y3, Y11
-	VPMADDUBSW   Y0, Y1, Y5
+	VPMADDUBSW   Y0, Y5, Y11
+	VPMADDUBSW   Y0, Y1, Y9
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
@@ -1126,16 +1126,16 @@ loop3:
 	VPSRLD       $0x02, Y1, Y13
 	VPSRLD       $0x02, Y0, Y12
 	VMOVUPS      1600(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      1632(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 1156(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
@@ -1143,16 +1143,16 @@ loop3:
 	VPSRLD       $0x02, Y1, Y13
 	VPSRLD       $0x02, Y0, Y12
 	VMOVUPS      1664(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      1696(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 1160(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
@@ -1160,16 +1160,16 @@ loop3:
 	VPSRLD       $0x02, Y1, Y13
 	VPSRLD       $0x02, Y0, Y12
 	VMOVUPS      1728(R11), Y0
-	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y3
+	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      1760(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
-	VPOR         Y13, Y3, Y0
-	VPOR         Y12, Y1, Y3
+	VPOR         Y13, Y5, Y0
+	VPOR         Y12, Y1, Y5
 	VBROADCASTSS 1164(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y3
+	VPMADDUBSW   Y1, Y5, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -1183,9 +1183,9 @@ loop3:
 	VPOR         Y5, Y1, Y5
 	VPOR         Y12, Y0, Y1
 	VBROADCASTSS 1168(CX), Y0
-	VPMADDWD     Y4, Y11, Y13
-	VPMADDWD     Y4, Y3, Y3
-	VPMADDUBSW   Y0, Y5, Y12
+	VPMADDWD     Y4, Y11, Y12
+	VPMADDWD     Y4, Y9, Y9
+	VPMADDUBSW   Y0, Y5, Y13
 	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y1
@@ -1201,7 +1201,7 @@ loop3:
 	VPOR         Y14, Y1, Y5
 	VBROADCASTSS 1172(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y5, Y0
 	VPADDW       Y0, Y11, Y11
 	VMOVUPS      2432(R11), Y0
@@ -1218,79 +1218,79 @@ loop3:
 	VPOR         Y14, Y1, Y5
 	VBROADCASTSS 1176(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y12
+	VPADDW       Y0, Y13, Y14
 	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y11
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y15
-	VPSRLD       $0x02, Y0, Y14
+	VPSRLD       $0x02, Y0, Y11
 	VMOVUPS      1984(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y5
 	VMOVUPS      2016(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y1
 	VPOR         Y15, Y5, Y0
-	VPOR         Y14, Y1, Y5
-	VBROADCASTSS 1180(CX), Y1
-	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y14
-	VPMADDUBSW   Y1, Y5, Y0
-	VPADDW       Y0, Y11, Y5
+	VPOR         Y11, Y1, Y11
+	VBROADCASTSS 1180(CX), Y5
+	VPMADDUBSW   Y5, Y0, Y0
+	VPADDW       Y0, Y14, Y1
+	VPMADDUBSW   Y5, Y11, Y0
+	VPADDW       Y0, Y13, Y5
+	VPMADDWD     Y4, Y1, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y5, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y1, Y11
+	VCVTDQ2PS    Y0, Y9
 	VPMOVZXBD    2656(R11), Y1
 	VPMOVZXBD    2664(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y10, Y12
-	VMULPS       Y0, Y9, Y11
-	VPMADDWD     Y4, Y14, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y5, Y0
-	VPADDD       Y3, Y0, Y0
-	VCVTDQ2PS    Y1, Y5
-	VCVTDQ2PS    Y0, Y3
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y3, Y5
 	VBROADCASTSS 1280(CX), Y0
-	VMULPS       Y12, Y0, Y1
-	VMULPS       Y11, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y5
+	VMULPS       Y1, Y0, Y1
+	VMULPS       Y5, Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y1, Y8, Y8
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2784(R11), Y1
 	VPMOVZXBD    2792(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y2, Y3
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 1296(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y7, Y8
-	VSUBPS       Y0, Y5, Y7
+	VMULPS       Y5, Y0, Y0
+	VSUBPS       Y1, Y8, Y5
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y5
+	VPSRLD       $0x03, Y1, Y8
+	VPSRLD       $0x03, Y0, Y9
 	VMOVUPS      1536(R11), Y1
 	VMOVUPS      1568(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y5, Y0, Y1
+	VPOR         Y8, Y1, Y8
+	VPOR         Y9, Y0, Y1
 	VBROADCASTSS 1344(CX), Y0
-	VPMADDUBSW   Y0, Y3, Y11
-	VPMADDUBSW   Y0, Y1, Y5
+	VPMADDUBSW   Y0, Y8, Y11
+	VPMADDUBSW   Y0, Y1, Y9
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y12
-	VPSRLD       $0x03, Y0, Y3
+	VPSRLD       $0x03, Y0, Y8
 	VMOVUPS      1600(R11), Y0
 	VMOVUPS      1632(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -1298,18 +1298,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y1, Y8
 	VBROADCASTSS 1348(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y12
-	VPSRLD       $0x03, Y0, Y3
+	VPSRLD       $0x03, Y0, Y8
 	VMOVUPS      1664(R11), Y0
 	VMOVUPS      1696(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -1317,18 +1317,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y1, Y8
 	VBROADCASTSS 1352(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y12
-	VPSRLD       $0x03, Y0, Y3
+	VPSRLD       $0x03, Y0, Y8
 	VMOVUPS      1728(R11), Y0
 	VMOVUPS      1760(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -1336,17 +1336,17 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y12, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y1, Y8
 	VBROADCASTSS 1356(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y11, Y11
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y5, Y5
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y9, Y9
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
+	VPSRLD       $0x03, Y1, Y8
 	VPSRLD       $0x03, Y0, Y12
 	VMOVUPS      1792(R11), Y1
 	VMOVUPS      1824(R11), Y0
@@ -1354,19 +1354,19 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y1, Y8
 	VPOR         Y12, Y0, Y1
 	VBROADCASTSS 1360(CX), Y0
 	VPMADDWD     Y4, Y11, Y12
-	VPMADDWD     Y4, Y5, Y11
-	VPMADDUBSW   Y0, Y3, Y5
-	VPMADDUBSW   Y0, Y1, Y13
+	VPMADDWD     Y4, Y9, Y9
+	VPMADDUBSW   Y0, Y8, Y13
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y3
+	VPSRLD       $0x03, Y0, Y8
 	VMOVUPS      1856(R11), Y0
 	VMOVUPS      1888(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -1374,18 +1374,18 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y14, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y1, Y8
 	VBROADCASTSS 1364(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y5, Y5
-	VPMADDUBSW   Y1, Y3, Y0
 	VPADDW       Y0, Y13, Y13
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y11, Y11
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y3
+	VPSRLD       $0x03, Y0, Y8
 	VMOVUPS      1920(R11), Y0
 	VMOVUPS      1952(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
@@ -1393,49 +1393,49 @@ loop3:
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y14, Y0, Y0
-	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y1, Y8
 	VBROADCASTSS 1368(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y5, Y5
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y13, Y13
+	VPADDW       Y0, Y13, Y14
+	VPMADDUBSW   Y1, Y8, Y0
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+288(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y3
+	VPSRLD       $0x03, Y1, Y11
+	VPSRLD       $0x03, Y0, Y8
 	VMOVUPS      1984(R11), Y0
 	VMOVUPS      2016(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_k__m1__avx2_data<>+32(SB), Y1, Y1
-	VPOR         Y14, Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VBROADCASTSS 1372(CX), Y1
-	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y5, Y5
-	VPMADDUBSW   Y1, Y3, Y0
-	VPADDW       Y0, Y13, Y3
+	VPOR         Y11, Y0, Y0
+	VPOR         Y8, Y1, Y11
+	VBROADCASTSS 1372(CX), Y8
+	VPMADDUBSW   Y8, Y0, Y0
+	VPADDW       Y0, Y14, Y1
+	VPMADDUBSW   Y8, Y11, Y0
+	VPADDW       Y0, Y13, Y8
+	VPMADDWD     Y4, Y1, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y8, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y1, Y9
+	VCVTDQ2PS    Y0, Y8
 	VPMOVZXBD    2672(R11), Y1
 	VPMOVZXBD    2680(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y10, Y10
-	VMULPS       Y0, Y9, Y9
-	VPMADDWD     Y4, Y5, Y0
-	VPADDD       Y12, Y0, Y1
-	VPMADDWD     Y4, Y3, Y0
-	VPADDD       Y11, Y0, Y0
-	VCVTDQ2PS    Y1, Y5
-	VCVTDQ2PS    Y0, Y3
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y3, Y3
 	VBROADCASTSS 1472(CX), Y0
-	VMULPS       Y10, Y0, Y1
-	VMULPS       Y9, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y8, Y5
+	VMULPS       Y1, Y0, Y1
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y9, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y7, Y3
 	VPMOVZXBD    2800(R11), Y1
 	VPMOVZXBD    2808(R11), Y0

@@ -68,235 +68,235 @@ loop1:
 
 loop3:
 	VCVTPH2PS    2816(R11), Y9
-	VCVTPH2PS    2832(R11), Y4
+	VCVTPH2PS    2832(R11), Y2
 	VCVTPH2PS    2848(R11), Y6
 	VCVTPH2PS    2864(R11), Y5
-	VMOVUPS      2048(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      2080(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y7
-	VPSLLD       $0x04, Y2, Y8
-	VMOVUPS      (R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      32(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPOR         Y7, Y3, Y7
-	VPOR         Y8, Y2, Y3
-	VBROADCASTSS (CX), Y2
-	VPXOR        Y8, Y8, Y8
+	VMOVUPS      2048(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
+	VMOVUPS      2080(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y4, Y7
+	VPSLLD       $0x04, Y3, Y8
+	VMOVUPS      (R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
+	VMOVUPS      32(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
+	VPOR         Y7, Y4, Y7
+	VPOR         Y8, Y3, Y4
+	VBROADCASTSS (CX), Y3
+	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y2, Y7, Y8
+	// VPDPBUSD Y3, Y7, Y10
 	LONG  $0x504562c4
-	BYTE  $0xc2
-	VPXOR Y7, Y7, Y7
+	BYTE  $0xd3
+	VPXOR Y11, Y11, Y11
 
-	// VPDPBUSD Y2, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VMOVUPS      2112(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      2144(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y10
-	VPSLLD       $0x04, Y2, Y11
-	VMOVUPS      64(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      96(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPOR         Y10, Y3, Y10
-	VPOR         Y11, Y2, Y3
-	VBROADCASTSS 4(CX), Y2
+	// VPDPBUSD Y3, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xdb
+	VMOVUPS      2112(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
+	VMOVUPS      2144(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y4, Y7
+	VPSLLD       $0x04, Y3, Y8
+	VMOVUPS      64(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
+	VMOVUPS      96(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
+	VPOR         Y7, Y4, Y7
+	VPOR         Y8, Y3, Y4
+	VBROADCASTSS 4(CX), Y3
 
-	// VPDPBUSD Y2, Y10, Y8
-	LONG $0x502d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y3, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd3
 
-	// VPDPBUSD Y2, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VMOVUPS      2176(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      2208(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y10
-	VPSLLD       $0x04, Y2, Y11
-	VMOVUPS      128(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      160(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPOR         Y10, Y3, Y10
-	VPOR         Y11, Y2, Y3
-	VBROADCASTSS 8(CX), Y2
+	// VPDPBUSD Y3, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xdb
+	VMOVUPS      2176(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
+	VMOVUPS      2208(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y4, Y7
+	VPSLLD       $0x04, Y3, Y8
+	VMOVUPS      128(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
+	VMOVUPS      160(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
+	VPOR         Y7, Y4, Y7
+	VPOR         Y8, Y3, Y4
+	VBROADCASTSS 8(CX), Y3
 
-	// VPDPBUSD Y2, Y10, Y8
-	LONG $0x502d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y3, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd3
 
-	// VPDPBUSD Y2, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VMOVUPS      2240(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      2272(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y10
-	VPSLLD       $0x04, Y2, Y11
-	VMOVUPS      192(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      224(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPOR         Y10, Y3, Y10
-	VPOR         Y11, Y2, Y3
-	VBROADCASTSS 12(CX), Y2
+	// VPDPBUSD Y3, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xdb
+	VMOVUPS      2240(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
+	VMOVUPS      2272(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y4, Y7
+	VPSLLD       $0x04, Y3, Y8
+	VMOVUPS      192(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
+	VMOVUPS      224(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
+	VPOR         Y7, Y4, Y7
+	VPOR         Y8, Y3, Y4
+	VBROADCASTSS 12(CX), Y3
 
-	// VPDPBUSD Y2, Y10, Y8
-	LONG $0x502d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y3, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd3
 
-	// VPDPBUSD Y2, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VMOVUPS      2304(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      2336(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y10
-	VPSLLD       $0x04, Y2, Y11
-	VMOVUPS      256(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      288(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPOR         Y10, Y3, Y10
-	VPOR         Y11, Y2, Y3
-	VBROADCASTSS 16(CX), Y2
+	// VPDPBUSD Y3, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xdb
+	VMOVUPS      2304(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
+	VMOVUPS      2336(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y4, Y7
+	VPSLLD       $0x04, Y3, Y8
+	VMOVUPS      256(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
+	VMOVUPS      288(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
+	VPOR         Y7, Y4, Y7
+	VPOR         Y8, Y3, Y4
+	VBROADCASTSS 16(CX), Y3
 
-	// VPDPBUSD Y2, Y10, Y8
-	LONG $0x502d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y3, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd3
 
-	// VPDPBUSD Y2, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VMOVUPS      2368(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      2400(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y10
-	VPSLLD       $0x04, Y2, Y11
-	VMOVUPS      320(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      352(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPOR         Y10, Y3, Y10
-	VPOR         Y11, Y2, Y3
-	VBROADCASTSS 20(CX), Y2
+	// VPDPBUSD Y3, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xdb
+	VMOVUPS      2368(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
+	VMOVUPS      2400(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y4, Y7
+	VPSLLD       $0x04, Y3, Y8
+	VMOVUPS      320(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
+	VMOVUPS      352(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
+	VPOR         Y7, Y4, Y7
+	VPOR         Y8, Y3, Y4
+	VBROADCASTSS 20(CX), Y3
 
-	// VPDPBUSD Y2, Y10, Y8
-	LONG $0x502d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y3, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd3
 
-	// VPDPBUSD Y2, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VMOVUPS      2432(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      2464(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y10
-	VPSLLD       $0x04, Y2, Y11
-	VMOVUPS      384(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      416(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPOR         Y10, Y3, Y10
-	VPOR         Y11, Y2, Y3
-	VBROADCASTSS 24(CX), Y2
+	// VPDPBUSD Y3, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xdb
+	VMOVUPS      2432(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
+	VMOVUPS      2464(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y4, Y7
+	VPSLLD       $0x04, Y3, Y8
+	VMOVUPS      384(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
+	VMOVUPS      416(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
+	VPOR         Y7, Y4, Y7
+	VPOR         Y8, Y3, Y4
+	VBROADCASTSS 24(CX), Y3
 
-	// VPDPBUSD Y2, Y10, Y8
-	LONG $0x502d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y3, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd3
 
-	// VPDPBUSD Y2, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VMOVUPS      2496(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      2528(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y10
-	VPSLLD       $0x04, Y2, Y11
-	VMOVUPS      448(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      480(R11), Y2
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPOR         Y10, Y3, Y10
-	VPOR         Y11, Y2, Y3
-	VBROADCASTSS 28(CX), Y2
+	// VPDPBUSD Y3, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xdb
+	VMOVUPS      2496(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
+	VMOVUPS      2528(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
+	VPSLLD       $0x04, Y4, Y7
+	VPSLLD       $0x04, Y3, Y8
+	VMOVUPS      448(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
+	VMOVUPS      480(R11), Y3
+	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
+	VPOR         Y7, Y4, Y7
+	VPOR         Y8, Y3, Y4
+	VBROADCASTSS 28(CX), Y3
 
-	// VPDPBUSD Y2, Y10, Y8
-	LONG $0x502d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y3, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd3
 
-	// VPDPBUSD Y2, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VPMOVZXBD    2560(R11), Y3
-	VPMOVZXBD    2568(R11), Y2
+	// VPDPBUSD Y3, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xdb
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y11, Y8
+	VPMOVZXBD    2560(R11), Y4
+	VPMOVZXBD    2568(R11), Y3
+	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y9, Y3
-	VMULPS       Y2, Y4, Y10
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y7, Y7
-	VBROADCASTSS 128(CX), Y2
-	VMULPS       Y3, Y2, Y3
-	VMULPS       Y10, Y2, Y2
+	VMULPS       Y4, Y9, Y4
+	VMULPS       Y3, Y2, Y7
+	VBROADCASTSS 128(CX), Y3
+	VMULPS       Y4, Y3, Y4
+	VMULPS       Y7, Y3, Y3
+	VMULPS       Y4, Y10, Y4
 	VMULPS       Y3, Y8, Y3
-	VMULPS       Y2, Y7, Y2
-	VADDPS       Y3, Y1, Y7
-	VADDPS       Y2, Y0, Y3
+	VADDPS       Y4, Y1, Y4
+	VADDPS       Y3, Y0, Y7
 	VPMOVZXBD    2688(R11), Y1
 	VPMOVZXBD    2696(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y2
+	VMULPS       Y0, Y5, Y3
 	VBROADCASTSS 144(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y10
-	VSUBPS       Y0, Y3, Y8
+	VMULPS       Y3, Y0, Y0
+	VSUBPS       Y1, Y4, Y4
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y2
-	VPSLLD       $0x03, Y0, Y3
+	VPSLLD       $0x03, Y1, Y3
+	VPSLLD       $0x03, Y0, Y8
 	VMOVUPS      (R11), Y1
 	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 192(CX), Y0
-	VPXOR        Y3, Y3, Y3
+	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
+	// VPDPBUSD Y0, Y3, Y10
+	LONG  $0x506562c4
+	BYTE  $0xd0
+	VPXOR Y8, Y8, Y8
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y7
+	VPSLLD       $0x03, Y1, Y3
 	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      64(R11), Y1
 	VMOVUPS      96(R11), Y0
@@ -304,22 +304,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 196(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y7
+	VPSLLD       $0x03, Y1, Y3
 	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      128(R11), Y1
 	VMOVUPS      160(R11), Y0
@@ -327,22 +327,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 200(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y7
+	VPSLLD       $0x03, Y1, Y3
 	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      192(R11), Y1
 	VMOVUPS      224(R11), Y0
@@ -350,22 +350,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 204(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y7
+	VPSLLD       $0x03, Y1, Y3
 	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      256(R11), Y1
 	VMOVUPS      288(R11), Y0
@@ -373,22 +373,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 208(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y7
+	VPSLLD       $0x03, Y1, Y3
 	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      320(R11), Y1
 	VMOVUPS      352(R11), Y0
@@ -396,22 +396,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 212(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y7
+	VPSLLD       $0x03, Y1, Y3
 	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      384(R11), Y1
 	VMOVUPS      416(R11), Y0
@@ -419,22 +419,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 216(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y7
+	VPSLLD       $0x03, Y1, Y3
 	VPSLLD       $0x03, Y0, Y11
 	VMOVUPS      448(R11), Y1
 	VMOVUPS      480(R11), Y0
@@ -442,269 +442,269 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 220(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
 	VPMOVZXBD    2576(R11), Y1
 	VPMOVZXBD    2584(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y4, Y7
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y2, Y3
 	VBROADCASTSS 320(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y10, Y7
-	VADDPS       Y0, Y8, Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y4, Y4
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2704(R11), Y1
 	VPMOVZXBD    2712(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y2
+	VMULPS       Y0, Y5, Y3
 	VBROADCASTSS 336(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y10
-	VSUBPS       Y0, Y3, Y8
+	VMULPS       Y3, Y0, Y0
+	VSUBPS       Y1, Y4, Y4
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y2
-	VPSLLD       $0x02, Y0, Y3
+	VPSLLD       $0x02, Y1, Y3
+	VPSLLD       $0x02, Y0, Y8
 	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 384(CX), Y0
-	VPXOR        Y3, Y3, Y3
+	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
+	// VPDPBUSD Y0, Y3, Y10
+	LONG  $0x506562c4
+	BYTE  $0xd0
+	VPXOR Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y7
-	VPSLLD       $0x02, Y0, Y11
+	VPSLLD       $0x02, Y1, Y3
+	VPSLLD       $0x02, Y0, Y8
 	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 388(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y7
-	VPSLLD       $0x02, Y0, Y11
+	VPSLLD       $0x02, Y1, Y3
+	VPSLLD       $0x02, Y0, Y8
 	VMOVUPS      640(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      672(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 392(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y7
-	VPSLLD       $0x02, Y0, Y11
+	VPSLLD       $0x02, Y1, Y3
+	VPSLLD       $0x02, Y0, Y8
 	VMOVUPS      704(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      736(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 396(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y7
-	VPSLLD       $0x02, Y0, Y11
+	VPSLLD       $0x02, Y1, Y3
+	VPSLLD       $0x02, Y0, Y8
 	VMOVUPS      768(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      800(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 400(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y7
-	VPSLLD       $0x02, Y0, Y11
+	VPSLLD       $0x02, Y1, Y3
+	VPSLLD       $0x02, Y0, Y8
 	VMOVUPS      832(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      864(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 404(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y7
-	VPSLLD       $0x02, Y0, Y11
+	VPSLLD       $0x02, Y1, Y3
+	VPSLLD       $0x02, Y0, Y8
 	VMOVUPS      896(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      928(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 408(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y7
-	VPSLLD       $0x02, Y0, Y11
+	VPSLLD       $0x02, Y1, Y3
+	VPSLLD       $0x02, Y0, Y8
 	VMOVUPS      960(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      992(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 412(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y11, Y8
 	VPMOVZXBD    2592(R11), Y1
 	VPMOVZXBD    2600(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y4, Y7
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y2, Y3
 	VBROADCASTSS 512(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y10, Y7
-	VADDPS       Y0, Y8, Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y4, Y4
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2720(R11), Y1
 	VPMOVZXBD    2728(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y2
+	VMULPS       Y0, Y5, Y3
 	VBROADCASTSS 528(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y10
-	VSUBPS       Y0, Y3, Y8
+	VMULPS       Y3, Y0, Y0
+	VSUBPS       Y1, Y4, Y4
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y2
-	VPSLLD       $0x01, Y0, Y3
+	VPSLLD       $0x01, Y1, Y3
+	VPSLLD       $0x01, Y0, Y8
 	VMOVUPS      512(R11), Y1
 	VMOVUPS      544(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 576(CX), Y0
-	VPXOR        Y3, Y3, Y3
+	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
+	// VPDPBUSD Y0, Y3, Y10
+	LONG  $0x506562c4
+	BYTE  $0xd0
+	VPXOR Y8, Y8, Y8
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y7
+	VPSLLD       $0x01, Y1, Y3
 	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      576(R11), Y1
 	VMOVUPS      608(R11), Y0
@@ -712,22 +712,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 580(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y7
+	VPSLLD       $0x01, Y1, Y3
 	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      640(R11), Y1
 	VMOVUPS      672(R11), Y0
@@ -735,22 +735,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 584(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y7
+	VPSLLD       $0x01, Y1, Y3
 	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      704(R11), Y1
 	VMOVUPS      736(R11), Y0
@@ -758,22 +758,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 588(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y7
+	VPSLLD       $0x01, Y1, Y3
 	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      768(R11), Y1
 	VMOVUPS      800(R11), Y0
@@ -781,22 +781,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 592(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y7
+	VPSLLD       $0x01, Y1, Y3
 	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      832(R11), Y1
 	VMOVUPS      864(R11), Y0
@@ -804,22 +804,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 596(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y7
+	VPSLLD       $0x01, Y1, Y3
 	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      896(R11), Y1
 	VMOVUPS      928(R11), Y0
@@ -827,22 +827,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 600(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y7
+	VPSLLD       $0x01, Y1, Y3
 	VPSLLD       $0x01, Y0, Y11
 	VMOVUPS      960(R11), Y1
 	VMOVUPS      992(R11), Y0
@@ -850,269 +850,269 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 604(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
 	VPMOVZXBD    2608(R11), Y1
 	VPMOVZXBD    2616(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y4, Y7
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y2, Y3
 	VBROADCASTSS 704(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y10, Y7
-	VADDPS       Y0, Y8, Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y4, Y4
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2736(R11), Y1
 	VPMOVZXBD    2744(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y2
+	VMULPS       Y0, Y5, Y3
 	VBROADCASTSS 720(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y10
-	VSUBPS       Y0, Y3, Y8
+	VMULPS       Y3, Y0, Y0
+	VSUBPS       Y1, Y4, Y4
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y2
-	VPSRLD       $0x00, Y0, Y3
+	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      1024(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1056(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 768(CX), Y0
-	VPXOR        Y3, Y3, Y3
+	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
+	// VPDPBUSD Y0, Y3, Y10
+	LONG  $0x506562c4
+	BYTE  $0xd0
+	VPXOR Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y7
-	VPSRLD       $0x00, Y0, Y11
+	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      1088(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1120(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 772(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y7
-	VPSRLD       $0x00, Y0, Y11
+	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      1152(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1184(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 776(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y7
-	VPSRLD       $0x00, Y0, Y11
+	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      1216(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1248(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 780(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y7
-	VPSRLD       $0x00, Y0, Y11
+	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      1280(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1312(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 784(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y7
-	VPSRLD       $0x00, Y0, Y11
+	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      1344(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1376(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 788(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y7
-	VPSRLD       $0x00, Y0, Y11
+	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      1408(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1440(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 792(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y7
-	VPSRLD       $0x00, Y0, Y11
+	VPSRLD       $0x00, Y1, Y3
+	VPSRLD       $0x00, Y0, Y8
 	VMOVUPS      1472(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1504(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 796(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y11, Y8
 	VPMOVZXBD    2624(R11), Y1
 	VPMOVZXBD    2632(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y4, Y7
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y2, Y3
 	VBROADCASTSS 896(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y10, Y7
-	VADDPS       Y0, Y8, Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y4, Y4
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2752(R11), Y1
 	VPMOVZXBD    2760(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y2
+	VMULPS       Y0, Y5, Y3
 	VBROADCASTSS 912(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y10
-	VSUBPS       Y0, Y3, Y8
+	VMULPS       Y3, Y0, Y0
+	VSUBPS       Y1, Y4, Y4
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y2
-	VPSRLD       $0x01, Y0, Y3
+	VPSRLD       $0x01, Y1, Y3
+	VPSRLD       $0x01, Y0, Y8
 	VMOVUPS      1024(R11), Y1
 	VMOVUPS      1056(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 960(CX), Y0
-	VPXOR        Y3, Y3, Y3
+	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
+	// VPDPBUSD Y0, Y3, Y10
+	LONG  $0x506562c4
+	BYTE  $0xd0
+	VPXOR Y8, Y8, Y8
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y7
+	VPSRLD       $0x01, Y1, Y3
 	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      1088(R11), Y1
 	VMOVUPS      1120(R11), Y0
@@ -1120,22 +1120,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 964(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y7
+	VPSRLD       $0x01, Y1, Y3
 	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      1152(R11), Y1
 	VMOVUPS      1184(R11), Y0
@@ -1143,22 +1143,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 968(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y7
+	VPSRLD       $0x01, Y1, Y3
 	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      1216(R11), Y1
 	VMOVUPS      1248(R11), Y0
@@ -1166,22 +1166,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 972(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y7
+	VPSRLD       $0x01, Y1, Y3
 	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      1280(R11), Y1
 	VMOVUPS      1312(R11), Y0
@@ -1189,22 +1189,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 976(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y7
+	VPSRLD       $0x01, Y1, Y3
 	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      1344(R11), Y1
 	VMOVUPS      1376(R11), Y0
@@ -1212,22 +1212,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 980(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y7
+	VPSRLD       $0x01, Y1, Y3
 	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      1408(R11), Y1
 	VMOVUPS      1440(R11), Y0
@@ -1235,22 +1235,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 984(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y7
+	VPSRLD       $0x01, Y1, Y3
 	VPSRLD       $0x01, Y0, Y11
 	VMOVUPS      1472(R11), Y1
 	VMOVUPS      1504(R11), Y0
@@ -1258,269 +1258,269 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 988(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y8
+	LONG         $0x507562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y8, Y8
 	VPMOVZXBD    2640(R11), Y1
 	VPMOVZXBD    2648(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y4, Y7
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y2, Y3
 	VBROADCASTSS 1088(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y10, Y7
-	VADDPS       Y0, Y8, Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y4, Y4
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2768(R11), Y1
 	VPMOVZXBD    2776(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y2
+	VMULPS       Y0, Y5, Y3
 	VBROADCASTSS 1104(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y10
-	VSUBPS       Y0, Y3, Y8
+	VMULPS       Y3, Y0, Y0
+	VSUBPS       Y1, Y4, Y4
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y2
-	VPSRLD       $0x02, Y0, Y3
+	VPSRLD       $0x02, Y1, Y3
+	VPSRLD       $0x02, Y0, Y8
 	VMOVUPS      1536(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1568(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1152(CX), Y0
-	VPXOR        Y3, Y3, Y3
+	VPXOR        Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
+	// VPDPBUSD Y0, Y3, Y10
+	LONG  $0x506562c4
+	BYTE  $0xd0
+	VPXOR Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y7
-	VPSRLD       $0x02, Y0, Y11
+	VPSRLD       $0x02, Y1, Y3
+	VPSRLD       $0x02, Y0, Y8
 	VMOVUPS      1600(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1632(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1156(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y7
-	VPSRLD       $0x02, Y0, Y11
+	VPSRLD       $0x02, Y1, Y3
+	VPSRLD       $0x02, Y0, Y8
 	VMOVUPS      1664(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1696(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1160(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y7
-	VPSRLD       $0x02, Y0, Y11
+	VPSRLD       $0x02, Y1, Y3
+	VPSRLD       $0x02, Y0, Y8
 	VMOVUPS      1728(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1760(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1164(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y7
-	VPSRLD       $0x02, Y0, Y11
+	VPSRLD       $0x02, Y1, Y3
+	VPSRLD       $0x02, Y0, Y8
 	VMOVUPS      1792(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1824(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1168(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y7
-	VPSRLD       $0x02, Y0, Y11
+	VPSRLD       $0x02, Y1, Y3
+	VPSRLD       $0x02, Y0, Y8
 	VMOVUPS      1856(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1888(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1172(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y7
-	VPSRLD       $0x02, Y0, Y11
+	VPSRLD       $0x02, Y1, Y3
+	VPSRLD       $0x02, Y0, Y8
 	VMOVUPS      1920(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      1952(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1176(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y7
-	VPSRLD       $0x02, Y0, Y11
+	VPSRLD       $0x02, Y1, Y3
+	VPSRLD       $0x02, Y0, Y8
 	VMOVUPS      1984(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      2016(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y7
-	VPOR         Y11, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1180(CX), Y0
 
-	// VPDPBUSD Y0, Y7, Y3
-	LONG $0x5045e2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y10
+	LONG $0x506562c4
+	BYTE $0xd0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y11
+	LONG         $0x507562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y11, Y8
 	VPMOVZXBD    2656(R11), Y1
 	VPMOVZXBD    2664(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y4, Y7
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y2, Y3
 	VBROADCASTSS 1280(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y10, Y7
-	VADDPS       Y0, Y8, Y3
+	VMULPS       Y3, Y0, Y0
+	VMULPS       Y1, Y10, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y1, Y4, Y4
+	VADDPS       Y0, Y7, Y7
 	VPMOVZXBD    2784(R11), Y1
 	VPMOVZXBD    2792(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y2
+	VMULPS       Y0, Y5, Y3
 	VBROADCASTSS 1296(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y8
-	VSUBPS       Y0, Y3, Y7
+	VMULPS       Y3, Y0, Y0
+	VSUBPS       Y1, Y4, Y4
+	VSUBPS       Y0, Y7, Y7
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y2
-	VPSRLD       $0x03, Y0, Y3
+	VPSRLD       $0x03, Y1, Y3
+	VPSRLD       $0x03, Y0, Y8
 	VMOVUPS      1536(R11), Y1
 	VMOVUPS      1568(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
+	VPOR         Y3, Y1, Y3
+	VPOR         Y8, Y0, Y1
 	VBROADCASTSS 1344(CX), Y0
-	VPXOR        Y3, Y3, Y3
+	VPXOR        Y8, Y8, Y8
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
+	// VPDPBUSD Y0, Y3, Y8
+	LONG  $0x506562c4
+	BYTE  $0xc0
+	VPXOR Y10, Y10, Y10
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
 	BYTE         $0xd0
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y10
+	VPSRLD       $0x03, Y1, Y3
 	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      1600(R11), Y1
 	VMOVUPS      1632(R11), Y0
@@ -1528,22 +1528,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 1348(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y3
-	LONG $0x502de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG $0x506562c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
 	BYTE         $0xd0
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y10
+	VPSRLD       $0x03, Y1, Y3
 	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      1664(R11), Y1
 	VMOVUPS      1696(R11), Y0
@@ -1551,22 +1551,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 1352(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y3
-	LONG $0x502de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG $0x506562c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
 	BYTE         $0xd0
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y10
+	VPSRLD       $0x03, Y1, Y3
 	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      1728(R11), Y1
 	VMOVUPS      1760(R11), Y0
@@ -1574,22 +1574,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 1356(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y3
-	LONG $0x502de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG $0x506562c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
 	BYTE         $0xd0
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y10
+	VPSRLD       $0x03, Y1, Y3
 	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      1792(R11), Y1
 	VMOVUPS      1824(R11), Y0
@@ -1597,22 +1597,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 1360(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y3
-	LONG $0x502de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG $0x506562c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
 	BYTE         $0xd0
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y10
+	VPSRLD       $0x03, Y1, Y3
 	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      1856(R11), Y1
 	VMOVUPS      1888(R11), Y0
@@ -1620,22 +1620,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 1364(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y3
-	LONG $0x502de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG $0x506562c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
 	BYTE         $0xd0
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y10
+	VPSRLD       $0x03, Y1, Y3
 	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      1920(R11), Y1
 	VMOVUPS      1952(R11), Y0
@@ -1643,22 +1643,22 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 1368(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y3
-	LONG $0x502de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG $0x506562c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
 	BYTE         $0xd0
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y10
+	VPSRLD       $0x03, Y1, Y3
 	VPSRLD       $0x03, Y0, Y11
 	VMOVUPS      1984(R11), Y1
 	VMOVUPS      2016(R11), Y0
@@ -1666,31 +1666,31 @@ loop3:
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y10, Y1, Y10
+	VPOR         Y3, Y1, Y3
 	VPOR         Y11, Y0, Y1
 	VBROADCASTSS 1372(CX), Y0
 
-	// VPDPBUSD Y0, Y10, Y3
-	LONG $0x502de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG $0x506562c4
+	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
 	BYTE         $0xd0
+	VCVTDQ2PS    Y8, Y8
+	VCVTDQ2PS    Y10, Y3
 	VPMOVZXBD    2672(R11), Y1
 	VPMOVZXBD    2680(R11), Y0
 	VCVTDQ2PS    Y1, Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y0, Y2, Y2
 	VBROADCASTSS 1472(CX), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y8, Y4
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y1, Y8, Y1
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y1, Y4, Y4
 	VADDPS       Y0, Y7, Y3
 	VPMOVZXBD    2800(R11), Y1
 	VPMOVZXBD    2808(R11), Y0

@@ -107,7 +107,7 @@ loop1:
 	JGE     end4
 
 loop3:
-	VCVTPH2PS    2816(R9), Y6
+	VCVTPH2PS    2816(R9), Y8
 	VCVTPH2PS    2848(R9), Y5
 	VMOVUPS      2048(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+0(SB), Y0, Y0
@@ -118,7 +118,7 @@ loop3:
 	VBROADCASTSS (BX), Y0
 	VPMADDUBSW   Y0, Y4, Y7
 	VBROADCASTSS 32(BX), Y0
-	VPMADDUBSW   Y0, Y4, Y8
+	VPMADDUBSW   Y0, Y4, Y6
 	VMOVUPS      2112(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -130,7 +130,7 @@ loop3:
 	VPADDW       Y0, Y7, Y7
 	VBROADCASTSS 36(BX), Y0
 	VPMADDUBSW   Y0, Y4, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y6, Y6
 	VMOVUPS      2176(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -142,7 +142,7 @@ loop3:
 	VPADDW       Y0, Y7, Y7
 	VBROADCASTSS 40(BX), Y0
 	VPMADDUBSW   Y0, Y4, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y6, Y6
 	VMOVUPS      2240(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -154,7 +154,7 @@ loop3:
 	VPADDW       Y0, Y7, Y7
 	VBROADCASTSS 44(BX), Y0
 	VPMADDUBSW   Y0, Y4, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y6, Y6
 	VMOVUPS      2304(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -162,11 +162,11 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS 16(BX), Y0
-	VPMADDWD     Y3, Y7, Y7
+	VPMADDWD     Y3, Y7, Y9
 	VPMADDUBSW   Y0, Y4, Y10
 	VBROADCASTSS 48(BX), Y0
-	VPMADDWD     Y3, Y8, Y9
-	VPMADDUBSW   Y0, Y4, Y8
+	VPMADDWD     Y3, Y6, Y7
+	VPMADDUBSW   Y0, Y4, Y6
 	VMOVUPS      2368(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -178,7 +178,7 @@ loop3:
 	VPADDW       Y0, Y10, Y10
 	VBROADCASTSS 52(BX), Y0
 	VPMADDUBSW   Y0, Y4, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y6, Y6
 	VMOVUPS      2432(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -190,45 +190,45 @@ loop3:
 	VPADDW       Y0, Y10, Y11
 	VBROADCASTSS 56(BX), Y0
 	VPMADDUBSW   Y0, Y4, Y0
-	VPADDW       Y0, Y8, Y10
+	VPADDW       Y0, Y6, Y10
 	VMOVUPS      2496(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
 	VMOVUPS      448(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y8
+	VPOR         Y4, Y0, Y6
 	VBROADCASTSS 28(BX), Y0
-	VPMADDUBSW   Y0, Y8, Y0
+	VPMADDUBSW   Y0, Y6, Y0
 	VPADDW       Y0, Y11, Y4
 	VBROADCASTSS 60(BX), Y0
-	VPMADDUBSW   Y0, Y8, Y0
-	VPADDW       Y0, Y10, Y10
+	VPMADDUBSW   Y0, Y6, Y0
+	VPADDW       Y0, Y10, Y6
+	VPMADDWD     Y3, Y4, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y0, Y4
+	VPMADDWD     Y3, Y6, Y0
+	VPADDD       Y7, Y0, Y0
+	VCVTDQ2PS    Y0, Y7
 	VPMOVZXBD    2560(CX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y8
-	VPMADDWD     Y3, Y4, Y0
-	VPADDD       Y7, Y0, Y0
-	VCVTDQ2PS    Y0, Y4
+	VMULPS       Y0, Y8, Y6
 	VBROADCASTSS 128(BX), Y0
-	VMULPS       Y8, Y0, Y0
+	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y2, Y7
-	VPMADDWD     Y3, Y10, Y0
-	VPADDD       Y9, Y0, Y0
-	VCVTDQ2PS    Y0, Y2
+	VADDPS       Y0, Y2, Y4
 	VBROADCASTSS 132(BX), Y0
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y0, Y1, Y4
+	VMULPS       Y6, Y0, Y0
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y1, Y2
 	VPMOVZXBD    2688(CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 144(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y7, Y2
+	VSUBPS       Y0, Y4, Y7
 	VBROADCASTSS 148(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y6
 	VMOVUPS      2048(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -237,9 +237,9 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 192(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y8
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 224(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDUBSW   Y0, Y1, Y4
 	VMOVUPS      2112(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -249,10 +249,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 196(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 228(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2176(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -262,10 +262,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 200(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 232(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2240(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -275,10 +275,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 204(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 236(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y9
 	VMOVUPS      2304(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -287,11 +287,11 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 208(BX), Y0
-	VPMADDWD     Y3, Y8, Y10
-	VPMADDUBSW   Y0, Y1, Y9
+	VPMADDWD     Y3, Y2, Y4
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 240(BX), Y0
-	VPMADDWD     Y3, Y7, Y8
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDWD     Y3, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y10
 	VMOVUPS      2368(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -301,10 +301,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 212(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y9
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 244(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2432(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -314,49 +314,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 216(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y11
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 248(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y9
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2496(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
 	VMOVUPS      448(SI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y7
+	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 220(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y11, Y1
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 252(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y10, Y1
+	VPMADDWD     Y3, Y2, Y0
+	VPADDD       Y4, Y0, Y0
+	VCVTDQ2PS    Y0, Y4
+	VPMADDWD     Y3, Y1, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y0, Y2
 	VPMOVZXBD    2576(CX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VPMADDWD     Y3, Y1, Y0
-	VPADDD       Y10, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y0, Y8, Y1
 	VBROADCASTSS 320(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMADDWD     Y3, Y9, Y0
-	VPADDD       Y8, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y7, Y4
 	VBROADCASTSS 324(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VADDPS       Y0, Y6, Y2
 	VPMOVZXBD    2704(CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 336(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y4, Y7
 	VBROADCASTSS 340(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y6
 	VMOVUPS      2048(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -364,9 +364,9 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 384(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y8
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 416(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDUBSW   Y0, Y1, Y4
 	VMOVUPS      2112(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -375,10 +375,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 388(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 420(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2176(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -387,10 +387,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 392(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 424(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2240(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -399,10 +399,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 396(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 428(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y9
 	VMOVUPS      2304(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -410,11 +410,11 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 400(BX), Y0
-	VPMADDWD     Y3, Y8, Y10
-	VPMADDUBSW   Y0, Y1, Y9
+	VPMADDWD     Y3, Y2, Y4
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 432(BX), Y0
-	VPMADDWD     Y3, Y7, Y8
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDWD     Y3, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y10
 	VMOVUPS      2368(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -423,10 +423,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 404(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y9
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 436(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2432(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -435,48 +435,48 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 408(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y11
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 440(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y9
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2496(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
 	VMOVUPS      960(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y7
+	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 412(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y11, Y1
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 444(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y10, Y1
+	VPMADDWD     Y3, Y2, Y0
+	VPADDD       Y4, Y0, Y0
+	VCVTDQ2PS    Y0, Y4
+	VPMADDWD     Y3, Y1, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y0, Y2
 	VPMOVZXBD    2592(CX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VPMADDWD     Y3, Y1, Y0
-	VPADDD       Y10, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y0, Y8, Y1
 	VBROADCASTSS 512(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMADDWD     Y3, Y9, Y0
-	VPADDD       Y8, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y7, Y4
 	VBROADCASTSS 516(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VADDPS       Y0, Y6, Y2
 	VPMOVZXBD    2720(CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 528(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y4, Y7
 	VBROADCASTSS 532(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y6
 	VMOVUPS      2048(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -485,9 +485,9 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 576(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y8
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 608(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDUBSW   Y0, Y1, Y4
 	VMOVUPS      2112(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -497,10 +497,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 580(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 612(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2176(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -510,10 +510,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 584(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 616(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2240(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -523,10 +523,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 588(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 620(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y9
 	VMOVUPS      2304(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -535,11 +535,11 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 592(BX), Y0
-	VPMADDWD     Y3, Y8, Y10
-	VPMADDUBSW   Y0, Y1, Y9
+	VPMADDWD     Y3, Y2, Y4
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 624(BX), Y0
-	VPMADDWD     Y3, Y7, Y8
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDWD     Y3, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y10
 	VMOVUPS      2368(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -549,10 +549,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 596(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y9
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 628(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2432(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -562,49 +562,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 600(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y11
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 632(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y9
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2496(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
 	VMOVUPS      960(SI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y7
+	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 604(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y11, Y1
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 636(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y10, Y1
+	VPMADDWD     Y3, Y2, Y0
+	VPADDD       Y4, Y0, Y0
+	VCVTDQ2PS    Y0, Y4
+	VPMADDWD     Y3, Y1, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y0, Y2
 	VPMOVZXBD    2608(CX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VPMADDWD     Y3, Y1, Y0
-	VPADDD       Y10, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y0, Y8, Y1
 	VBROADCASTSS 704(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMADDWD     Y3, Y9, Y0
-	VPADDD       Y8, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y7, Y4
 	VBROADCASTSS 708(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VADDPS       Y0, Y6, Y2
 	VPMOVZXBD    2736(CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 720(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y4, Y7
 	VBROADCASTSS 724(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y6
 	VMOVUPS      2048(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -612,9 +612,9 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 768(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y8
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 800(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDUBSW   Y0, Y1, Y4
 	VMOVUPS      2112(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -623,10 +623,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 772(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 804(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2176(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -635,10 +635,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 776(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 808(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2240(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -647,10 +647,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 780(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 812(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y9
 	VMOVUPS      2304(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -658,11 +658,11 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 784(BX), Y0
-	VPMADDWD     Y3, Y8, Y10
-	VPMADDUBSW   Y0, Y1, Y9
+	VPMADDWD     Y3, Y2, Y4
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 816(BX), Y0
-	VPMADDWD     Y3, Y7, Y8
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDWD     Y3, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y10
 	VMOVUPS      2368(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -671,10 +671,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 788(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y9
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 820(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2432(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -683,48 +683,48 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 792(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y11
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 824(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y9
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2496(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
 	VMOVUPS      1472(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y7
+	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 796(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y11, Y1
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 828(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y10, Y1
+	VPMADDWD     Y3, Y2, Y0
+	VPADDD       Y4, Y0, Y0
+	VCVTDQ2PS    Y0, Y4
+	VPMADDWD     Y3, Y1, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y0, Y2
 	VPMOVZXBD    2624(CX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VPMADDWD     Y3, Y1, Y0
-	VPADDD       Y10, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y0, Y8, Y1
 	VBROADCASTSS 896(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMADDWD     Y3, Y9, Y0
-	VPADDD       Y8, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y7, Y4
 	VBROADCASTSS 900(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VADDPS       Y0, Y6, Y2
 	VPMOVZXBD    2752(CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 912(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y4, Y7
 	VBROADCASTSS 916(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y6
 	VMOVUPS      2048(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -733,9 +733,9 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 960(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y8
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 992(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDUBSW   Y0, Y1, Y4
 	VMOVUPS      2112(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -745,10 +745,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 964(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 996(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2176(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -758,10 +758,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 968(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1000(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2240(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -771,10 +771,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 972(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1004(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y9
 	VMOVUPS      2304(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -783,11 +783,11 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 976(BX), Y0
-	VPMADDWD     Y3, Y8, Y10
-	VPMADDUBSW   Y0, Y1, Y9
+	VPMADDWD     Y3, Y2, Y4
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 1008(BX), Y0
-	VPMADDWD     Y3, Y7, Y8
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDWD     Y3, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y10
 	VMOVUPS      2368(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -797,10 +797,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 980(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y9
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1012(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2432(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -810,49 +810,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 984(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y11
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1016(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y9
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2496(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
 	VMOVUPS      1472(SI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y7
+	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 988(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y11, Y1
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1020(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y10, Y1
+	VPMADDWD     Y3, Y2, Y0
+	VPADDD       Y4, Y0, Y0
+	VCVTDQ2PS    Y0, Y4
+	VPMADDWD     Y3, Y1, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y0, Y2
 	VPMOVZXBD    2640(CX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VPMADDWD     Y3, Y1, Y0
-	VPADDD       Y10, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y0, Y8, Y1
 	VBROADCASTSS 1088(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMADDWD     Y3, Y9, Y0
-	VPADDD       Y8, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y7, Y4
 	VBROADCASTSS 1092(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VADDPS       Y0, Y6, Y2
 	VPMOVZXBD    2768(CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 1104(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y4, Y7
 	VBROADCASTSS 1108(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y6
 	VMOVUPS      2048(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -860,9 +860,9 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1152(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y8
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 1184(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDUBSW   Y0, Y1, Y4
 	VMOVUPS      2112(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -871,10 +871,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1156(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1188(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2176(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -883,10 +883,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1160(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1192(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2240(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -895,10 +895,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1164(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1196(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y9
 	VMOVUPS      2304(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -906,11 +906,11 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1168(BX), Y0
-	VPMADDWD     Y3, Y8, Y10
-	VPMADDUBSW   Y0, Y1, Y9
+	VPMADDWD     Y3, Y2, Y4
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 1200(BX), Y0
-	VPMADDWD     Y3, Y7, Y8
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDWD     Y3, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y10
 	VMOVUPS      2368(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -919,10 +919,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1172(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y9
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1204(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2432(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -931,48 +931,48 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1176(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y9, Y11
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1208(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y9
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2496(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
 	VMOVUPS      1984(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y7
+	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1180(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y11, Y1
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1212(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y9, Y9
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y10, Y1
+	VPMADDWD     Y3, Y2, Y0
+	VPADDD       Y4, Y0, Y0
+	VCVTDQ2PS    Y0, Y4
+	VPMADDWD     Y3, Y1, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y0, Y2
 	VPMOVZXBD    2656(CX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VPMADDWD     Y3, Y1, Y0
-	VPADDD       Y10, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y0, Y8, Y1
 	VBROADCASTSS 1280(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMADDWD     Y3, Y9, Y0
-	VPADDD       Y8, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y7, Y4
 	VBROADCASTSS 1284(BX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VADDPS       Y0, Y6, Y2
 	VPMOVZXBD    2784(CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 1296(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y4, Y7
 	VBROADCASTSS 1300(BX), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y6
 	VMOVUPS      2048(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -981,9 +981,9 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1344(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y8
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 1376(BX), Y0
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDUBSW   Y0, Y1, Y4
 	VMOVUPS      2112(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -993,10 +993,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1348(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1380(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2176(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1006,10 +1006,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1352(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1384(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2240(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1019,10 +1019,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1356(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y8, Y8
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1388(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y4, Y4
 	VMOVUPS      2304(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1031,11 +1031,11 @@ loop3:
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1360(BX), Y0
-	VPMADDWD     Y3, Y8, Y9
-	VPMADDUBSW   Y0, Y1, Y10
+	VPMADDWD     Y3, Y2, Y9
+	VPMADDUBSW   Y0, Y1, Y2
 	VBROADCASTSS 1392(BX), Y0
-	VPMADDWD     Y3, Y7, Y8
-	VPMADDUBSW   Y0, Y1, Y7
+	VPMADDWD     Y3, Y4, Y4
+	VPMADDUBSW   Y0, Y1, Y10
 	VMOVUPS      2368(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1045,10 +1045,10 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1364(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y10, Y10
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1396(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y7
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2432(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1058,40 +1058,40 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1368(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y10, Y11
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1400(BX), Y0
 	VPMADDUBSW   Y0, Y1, Y0
-	VPADDW       Y0, Y7, Y10
+	VPADDW       Y0, Y10, Y10
 	VMOVUPS      2496(SI), Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
 	VMOVUPS      1984(SI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m2__avx2_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y7
+	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1372(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y11, Y1
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y2, Y2
 	VBROADCASTSS 1404(BX), Y0
-	VPMADDUBSW   Y0, Y7, Y0
-	VPADDW       Y0, Y10, Y7
+	VPMADDUBSW   Y0, Y1, Y0
+	VPADDW       Y0, Y10, Y1
+	VPMADDWD     Y3, Y2, Y0
+	VPADDD       Y9, Y0, Y0
+	VCVTDQ2PS    Y0, Y2
+	VPMADDWD     Y3, Y1, Y0
+	VPADDD       Y4, Y0, Y0
+	VCVTDQ2PS    Y0, Y4
 	VPMOVZXBD    2672(CX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y6
-	VPMADDWD     Y3, Y1, Y0
-	VPADDD       Y9, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y0, Y8, Y1
 	VBROADCASTSS 1472(BX), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMADDWD     Y3, Y7, Y0
-	VPADDD       Y8, Y0, Y0
-	VCVTDQ2PS    Y0, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VADDPS       Y0, Y7, Y2
 	VBROADCASTSS 1476(BX), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y6, Y4
 	VPMOVZXBD    2800(CX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1

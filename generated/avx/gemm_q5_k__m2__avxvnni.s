@@ -72,2330 +72,2330 @@ loop1:
 	JGE     end4
 
 loop3:
-	VCVTPH2PS    2816(R11), Y11
-	VCVTPH2PS    2832(R11), Y10
+	VCVTPH2PS    2816(R11), Y1
+	VCVTPH2PS    2832(R11), Y0
 	VCVTPH2PS    2848(R11), Y9
 	VCVTPH2PS    2864(R11), Y8
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y7
-	VPSLLD       $0x04, Y0, Y6
-	VMOVUPS      (R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      32(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y7, Y1, Y12
-	VPOR         Y6, Y0, Y1
-	VBROADCASTSS (CX), Y0
+	VMOVUPS      2048(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y7
+	VMOVUPS      2080(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y6
+	VPSLLD       $0x04, Y7, Y10
+	VPSLLD       $0x04, Y6, Y11
+	VMOVUPS      (R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y7
+	VMOVUPS      32(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPOR         Y10, Y7, Y10
+	VPOR         Y11, Y6, Y7
+	VBROADCASTSS (CX), Y6
 	VPXOR        Y14, Y14, Y14
 
-	// VPDPBUSD Y0, Y12, Y14
-	LONG  $0x501d62c4
-	BYTE  $0xf0
-	VPXOR Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 32(CX), Y0
-	VPXOR        Y7, Y7, Y7
-
-	// VPDPBUSD Y0, Y12, Y7
-	LONG  $0x501de2c4
-	BYTE  $0xf8
+	// VPDPBUSD Y6, Y10, Y14
+	LONG  $0x502d62c4
+	BYTE  $0xf6
 	VPXOR Y13, Y13, Y13
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y12
-	VPSLLD       $0x04, Y0, Y15
-	VMOVUPS      64(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      96(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 4(CX), Y0
+	// VPDPBUSD Y6, Y7, Y13
+	LONG         $0x504562c4
+	BYTE         $0xee
+	VBROADCASTSS 32(CX), Y6
+	VPXOR        Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y12, Y14
-	LONG $0x501d62c4
-	BYTE $0xf0
+	// VPDPBUSD Y6, Y10, Y12
+	LONG  $0x502d62c4
+	BYTE  $0xe6
+	VPXOR Y11, Y11, Y11
 
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 36(CX), Y0
+	// VPDPBUSD Y6, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xde
+	VMOVUPS      2112(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y7
+	VMOVUPS      2144(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y6
+	VPSLLD       $0x04, Y7, Y10
+	VPSLLD       $0x04, Y6, Y15
+	VMOVUPS      64(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y7
+	VMOVUPS      96(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPOR         Y10, Y7, Y10
+	VPOR         Y15, Y6, Y7
+	VBROADCASTSS 4(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y7
-	LONG $0x501de2c4
-	BYTE $0xf8
+	// VPDPBUSD Y6, Y10, Y14
+	LONG $0x502d62c4
+	BYTE $0xf6
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y12
-	VPSLLD       $0x04, Y0, Y15
-	VMOVUPS      128(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      160(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 8(CX), Y0
+	// VPDPBUSD Y6, Y7, Y13
+	LONG         $0x504562c4
+	BYTE         $0xee
+	VBROADCASTSS 36(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y14
-	LONG $0x501d62c4
-	BYTE $0xf0
+	// VPDPBUSD Y6, Y10, Y12
+	LONG $0x502d62c4
+	BYTE $0xe6
 
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 40(CX), Y0
+	// VPDPBUSD Y6, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xde
+	VMOVUPS      2176(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y7
+	VMOVUPS      2208(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y6
+	VPSLLD       $0x04, Y7, Y10
+	VPSLLD       $0x04, Y6, Y15
+	VMOVUPS      128(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y7
+	VMOVUPS      160(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPOR         Y10, Y7, Y10
+	VPOR         Y15, Y6, Y7
+	VBROADCASTSS 8(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y7
-	LONG $0x501de2c4
-	BYTE $0xf8
+	// VPDPBUSD Y6, Y10, Y14
+	LONG $0x502d62c4
+	BYTE $0xf6
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y12
-	VPSLLD       $0x04, Y0, Y15
-	VMOVUPS      192(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      224(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 12(CX), Y0
+	// VPDPBUSD Y6, Y7, Y13
+	LONG         $0x504562c4
+	BYTE         $0xee
+	VBROADCASTSS 40(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y14
-	LONG $0x501d62c4
-	BYTE $0xf0
+	// VPDPBUSD Y6, Y10, Y12
+	LONG $0x502d62c4
+	BYTE $0xe6
 
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 44(CX), Y0
+	// VPDPBUSD Y6, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xde
+	VMOVUPS      2240(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y7
+	VMOVUPS      2272(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y6
+	VPSLLD       $0x04, Y7, Y10
+	VPSLLD       $0x04, Y6, Y15
+	VMOVUPS      192(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y7
+	VMOVUPS      224(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPOR         Y10, Y7, Y10
+	VPOR         Y15, Y6, Y7
+	VBROADCASTSS 12(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y7
-	LONG $0x501de2c4
-	BYTE $0xf8
+	// VPDPBUSD Y6, Y10, Y14
+	LONG $0x502d62c4
+	BYTE $0xf6
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y12
-	VPSLLD       $0x04, Y0, Y15
-	VMOVUPS      256(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      288(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 16(CX), Y0
+	// VPDPBUSD Y6, Y7, Y13
+	LONG         $0x504562c4
+	BYTE         $0xee
+	VBROADCASTSS 44(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y14
-	LONG $0x501d62c4
-	BYTE $0xf0
+	// VPDPBUSD Y6, Y10, Y12
+	LONG $0x502d62c4
+	BYTE $0xe6
 
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 48(CX), Y0
+	// VPDPBUSD Y6, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xde
+	VMOVUPS      2304(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y7
+	VMOVUPS      2336(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y6
+	VPSLLD       $0x04, Y7, Y10
+	VPSLLD       $0x04, Y6, Y15
+	VMOVUPS      256(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y7
+	VMOVUPS      288(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPOR         Y10, Y7, Y10
+	VPOR         Y15, Y6, Y7
+	VBROADCASTSS 16(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y7
-	LONG $0x501de2c4
-	BYTE $0xf8
+	// VPDPBUSD Y6, Y10, Y14
+	LONG $0x502d62c4
+	BYTE $0xf6
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y12
-	VPSLLD       $0x04, Y0, Y15
-	VMOVUPS      320(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      352(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 20(CX), Y0
+	// VPDPBUSD Y6, Y7, Y13
+	LONG         $0x504562c4
+	BYTE         $0xee
+	VBROADCASTSS 48(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y14
-	LONG $0x501d62c4
-	BYTE $0xf0
+	// VPDPBUSD Y6, Y10, Y12
+	LONG $0x502d62c4
+	BYTE $0xe6
 
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 52(CX), Y0
+	// VPDPBUSD Y6, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xde
+	VMOVUPS      2368(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y7
+	VMOVUPS      2400(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y6
+	VPSLLD       $0x04, Y7, Y10
+	VPSLLD       $0x04, Y6, Y15
+	VMOVUPS      320(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y7
+	VMOVUPS      352(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPOR         Y10, Y7, Y10
+	VPOR         Y15, Y6, Y7
+	VBROADCASTSS 20(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y7
-	LONG $0x501de2c4
-	BYTE $0xf8
+	// VPDPBUSD Y6, Y10, Y14
+	LONG $0x502d62c4
+	BYTE $0xf6
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y12
-	VPSLLD       $0x04, Y0, Y15
-	VMOVUPS      384(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      416(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 24(CX), Y0
+	// VPDPBUSD Y6, Y7, Y13
+	LONG         $0x504562c4
+	BYTE         $0xee
+	VBROADCASTSS 52(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y14
-	LONG $0x501d62c4
-	BYTE $0xf0
+	// VPDPBUSD Y6, Y10, Y12
+	LONG $0x502d62c4
+	BYTE $0xe6
 
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 56(CX), Y0
+	// VPDPBUSD Y6, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xde
+	VMOVUPS      2432(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y7
+	VMOVUPS      2464(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y6
+	VPSLLD       $0x04, Y7, Y10
+	VPSLLD       $0x04, Y6, Y15
+	VMOVUPS      384(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y7
+	VMOVUPS      416(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPOR         Y10, Y7, Y10
+	VPOR         Y15, Y6, Y7
+	VBROADCASTSS 24(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y7
-	LONG $0x501de2c4
-	BYTE $0xf8
+	// VPDPBUSD Y6, Y10, Y14
+	LONG $0x502d62c4
+	BYTE $0xf6
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y12
-	VPSLLD       $0x04, Y0, Y15
-	VMOVUPS      448(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      480(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 28(CX), Y0
+	// VPDPBUSD Y6, Y7, Y13
+	LONG         $0x504562c4
+	BYTE         $0xee
+	VBROADCASTSS 56(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y14
-	LONG $0x501d62c4
-	BYTE $0xf0
+	// VPDPBUSD Y6, Y10, Y12
+	LONG $0x502d62c4
+	BYTE $0xe6
 
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VBROADCASTSS 60(CX), Y0
+	// VPDPBUSD Y6, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xde
+	VMOVUPS      2496(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y7
+	VMOVUPS      2528(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+0(SB), Y6, Y6
+	VPSLLD       $0x04, Y7, Y10
+	VPSLLD       $0x04, Y6, Y15
+	VMOVUPS      448(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y7
+	VMOVUPS      480(R11), Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPOR         Y10, Y7, Y10
+	VPOR         Y15, Y6, Y7
+	VBROADCASTSS 28(CX), Y6
 
-	// VPDPBUSD Y0, Y12, Y7
-	LONG $0x501de2c4
-	BYTE $0xf8
+	// VPDPBUSD Y6, Y10, Y14
+	LONG $0x502d62c4
+	BYTE $0xf6
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
-	VPMOVZXBD    2560(R11), Y1
-	VPMOVZXBD    2568(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y11, Y1
-	VMULPS       Y0, Y10, Y12
+	// VPDPBUSD Y6, Y7, Y13
+	LONG         $0x504562c4
+	BYTE         $0xee
+	VBROADCASTSS 60(CX), Y6
+
+	// VPDPBUSD Y6, Y10, Y12
+	LONG $0x502d62c4
+	BYTE $0xe6
+
+	// VPDPBUSD Y6, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xde
 	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y6, Y14
-	VBROADCASTSS 128(CX), Y0
-	VMULPS       Y1, Y0, Y6
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y6, Y15, Y6
-	VMULPS       Y0, Y14, Y0
-	VADDPS       Y6, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y13, Y6
-	VBROADCASTSS 132(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y3, Y6
-	VADDPS       Y0, Y2, Y3
-	VPMOVZXBD    2688(R11), Y1
-	VPMOVZXBD    2696(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y7
-	VMULPS       Y0, Y8, Y2
-	VBROADCASTSS 144(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 148(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y6, Y7
-	VSUBPS       Y0, Y3, Y6
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y2
-	VPSLLD       $0x03, Y0, Y3
-	VMOVUPS      (R11), Y1
-	VMOVUPS      32(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 192(CX), Y0
-	VPXOR        Y15, Y15, Y15
-
-	// VPDPBUSD Y0, Y2, Y15
-	LONG  $0x506d62c4
-	BYTE  $0xf8
-	VPXOR Y14, Y14, Y14
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 224(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y13
-	VMOVUPS      64(R11), Y1
-	VMOVUPS      96(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 196(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 228(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y13
-	VMOVUPS      128(R11), Y1
-	VMOVUPS      160(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 200(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 232(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y13
-	VMOVUPS      192(R11), Y1
-	VMOVUPS      224(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 204(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 236(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y13
-	VMOVUPS      256(R11), Y1
-	VMOVUPS      288(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 208(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 240(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y13
-	VMOVUPS      320(R11), Y1
-	VMOVUPS      352(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 212(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 244(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y13
-	VMOVUPS      384(R11), Y1
-	VMOVUPS      416(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 216(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 248(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y12
-	VPSLLD       $0x03, Y0, Y13
-	VMOVUPS      448(R11), Y1
-	VMOVUPS      480(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 220(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 252(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VPMOVZXBD    2576(R11), Y1
-	VPMOVZXBD    2584(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y11, Y13
-	VMULPS       Y0, Y10, Y12
-	VCVTDQ2PS    Y15, Y15
-	VCVTDQ2PS    Y14, Y14
-	VBROADCASTSS 320(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y15, Y1
-	VMULPS       Y0, Y14, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y12, Y10
+	VCVTDQ2PS    Y11, Y7
+	VPMOVZXBD    2560(R11), Y11
+	VPMOVZXBD    2568(R11), Y6
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y11, Y1, Y13
+	VMULPS       Y6, Y0, Y12
+	VBROADCASTSS 128(CX), Y6
+	VMULPS       Y13, Y6, Y11
+	VMULPS       Y12, Y6, Y6
+	VMULPS       Y11, Y15, Y11
+	VMULPS       Y6, Y14, Y6
+	VADDPS       Y11, Y5, Y5
+	VADDPS       Y6, Y4, Y11
+	VBROADCASTSS 132(CX), Y4
+	VMULPS       Y13, Y4, Y6
+	VMULPS       Y12, Y4, Y4
+	VMULPS       Y6, Y10, Y6
+	VMULPS       Y4, Y7, Y4
+	VADDPS       Y6, Y3, Y6
+	VADDPS       Y4, Y2, Y7
+	VPMOVZXBD    2688(R11), Y3
+	VPMOVZXBD    2696(R11), Y2
 	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y2, Y2
-	VBROADCASTSS 324(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y6, Y6
-	VPMOVZXBD    2704(R11), Y1
-	VPMOVZXBD    2712(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VBROADCASTSS 336(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 340(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y6, Y6
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y2
-	VPSLLD       $0x02, Y0, Y3
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 384(CX), Y0
-	VPXOR        Y15, Y15, Y15
-
-	// VPDPBUSD Y0, Y2, Y15
-	LONG  $0x506d62c4
-	BYTE  $0xf8
-	VPXOR Y14, Y14, Y14
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 416(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y12
-	VPSLLD       $0x02, Y0, Y13
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 388(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 420(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y12
-	VPSLLD       $0x02, Y0, Y13
-	VMOVUPS      640(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      672(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 392(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 424(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y12
-	VPSLLD       $0x02, Y0, Y13
-	VMOVUPS      704(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      736(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 396(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 428(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y12
-	VPSLLD       $0x02, Y0, Y13
-	VMOVUPS      768(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      800(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 400(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 432(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y12
-	VPSLLD       $0x02, Y0, Y13
-	VMOVUPS      832(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      864(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 404(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 436(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y12
-	VPSLLD       $0x02, Y0, Y13
-	VMOVUPS      896(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      928(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 408(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 440(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y12
-	VPSLLD       $0x02, Y0, Y13
-	VMOVUPS      960(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      992(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 412(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 444(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VPMOVZXBD    2592(R11), Y1
-	VPMOVZXBD    2600(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y11, Y13
-	VMULPS       Y0, Y10, Y12
-	VCVTDQ2PS    Y15, Y15
-	VCVTDQ2PS    Y14, Y14
-	VBROADCASTSS 512(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y15, Y1
-	VMULPS       Y0, Y14, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VBROADCASTSS 516(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y6, Y6
-	VPMOVZXBD    2720(R11), Y1
-	VPMOVZXBD    2728(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VBROADCASTSS 528(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 532(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y6, Y6
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y2
-	VPSLLD       $0x01, Y0, Y3
-	VMOVUPS      512(R11), Y1
-	VMOVUPS      544(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 576(CX), Y0
-	VPXOR        Y15, Y15, Y15
-
-	// VPDPBUSD Y0, Y2, Y15
-	LONG  $0x506d62c4
-	BYTE  $0xf8
-	VPXOR Y14, Y14, Y14
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 608(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y13
-	VMOVUPS      576(R11), Y1
-	VMOVUPS      608(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 580(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 612(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y13
-	VMOVUPS      640(R11), Y1
-	VMOVUPS      672(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 584(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 616(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y13
-	VMOVUPS      704(R11), Y1
-	VMOVUPS      736(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 588(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 620(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y13
-	VMOVUPS      768(R11), Y1
-	VMOVUPS      800(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 592(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 624(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y13
-	VMOVUPS      832(R11), Y1
-	VMOVUPS      864(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 596(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 628(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y13
-	VMOVUPS      896(R11), Y1
-	VMOVUPS      928(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 600(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 632(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y12
-	VPSLLD       $0x01, Y0, Y13
-	VMOVUPS      960(R11), Y1
-	VMOVUPS      992(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 604(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 636(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VPMOVZXBD    2608(R11), Y1
-	VPMOVZXBD    2616(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y11, Y13
-	VMULPS       Y0, Y10, Y12
-	VCVTDQ2PS    Y15, Y15
-	VCVTDQ2PS    Y14, Y14
-	VBROADCASTSS 704(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y15, Y1
-	VMULPS       Y0, Y14, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VBROADCASTSS 708(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y6, Y6
-	VPMOVZXBD    2736(R11), Y1
-	VPMOVZXBD    2744(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VBROADCASTSS 720(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 724(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y6, Y6
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y2
-	VPSRLD       $0x00, Y0, Y3
-	VMOVUPS      1024(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1056(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 768(CX), Y0
-	VPXOR        Y15, Y15, Y15
-
-	// VPDPBUSD Y0, Y2, Y15
-	LONG  $0x506d62c4
-	BYTE  $0xf8
-	VPXOR Y14, Y14, Y14
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 800(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y12
-	VPSRLD       $0x00, Y0, Y13
-	VMOVUPS      1088(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1120(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 772(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 804(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y12
-	VPSRLD       $0x00, Y0, Y13
-	VMOVUPS      1152(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1184(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 776(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 808(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y12
-	VPSRLD       $0x00, Y0, Y13
-	VMOVUPS      1216(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1248(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 780(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 812(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y12
-	VPSRLD       $0x00, Y0, Y13
-	VMOVUPS      1280(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1312(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 784(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 816(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y12
-	VPSRLD       $0x00, Y0, Y13
-	VMOVUPS      1344(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1376(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 788(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 820(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y12
-	VPSRLD       $0x00, Y0, Y13
-	VMOVUPS      1408(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1440(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 792(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 824(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y12
-	VPSRLD       $0x00, Y0, Y13
-	VMOVUPS      1472(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1504(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 796(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 828(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VPMOVZXBD    2624(R11), Y1
-	VPMOVZXBD    2632(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y11, Y13
-	VMULPS       Y0, Y10, Y12
-	VCVTDQ2PS    Y15, Y15
-	VCVTDQ2PS    Y14, Y14
-	VBROADCASTSS 896(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y15, Y1
-	VMULPS       Y0, Y14, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VBROADCASTSS 900(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y6, Y6
-	VPMOVZXBD    2752(R11), Y1
-	VPMOVZXBD    2760(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VBROADCASTSS 912(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 916(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y6, Y6
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y2
-	VPSRLD       $0x01, Y0, Y3
-	VMOVUPS      1024(R11), Y1
-	VMOVUPS      1056(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 960(CX), Y0
-	VPXOR        Y15, Y15, Y15
-
-	// VPDPBUSD Y0, Y2, Y15
-	LONG  $0x506d62c4
-	BYTE  $0xf8
-	VPXOR Y14, Y14, Y14
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 992(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y13
-	VMOVUPS      1088(R11), Y1
-	VMOVUPS      1120(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 964(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 996(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y13
-	VMOVUPS      1152(R11), Y1
-	VMOVUPS      1184(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 968(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1000(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y13
-	VMOVUPS      1216(R11), Y1
-	VMOVUPS      1248(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 972(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1004(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y13
-	VMOVUPS      1280(R11), Y1
-	VMOVUPS      1312(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 976(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1008(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y13
-	VMOVUPS      1344(R11), Y1
-	VMOVUPS      1376(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 980(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1012(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y13
-	VMOVUPS      1408(R11), Y1
-	VMOVUPS      1440(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 984(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1016(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y12
-	VPSRLD       $0x01, Y0, Y13
-	VMOVUPS      1472(R11), Y1
-	VMOVUPS      1504(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 988(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1020(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VPMOVZXBD    2640(R11), Y1
-	VPMOVZXBD    2648(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y11, Y13
-	VMULPS       Y0, Y10, Y12
-	VCVTDQ2PS    Y15, Y15
-	VCVTDQ2PS    Y14, Y14
-	VBROADCASTSS 1088(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y15, Y1
-	VMULPS       Y0, Y14, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VBROADCASTSS 1092(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y6, Y6
-	VPMOVZXBD    2768(R11), Y1
-	VPMOVZXBD    2776(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VBROADCASTSS 1104(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 1108(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y6, Y6
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y2
-	VPSRLD       $0x02, Y0, Y3
-	VMOVUPS      1536(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1568(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 1152(CX), Y0
-	VPXOR        Y15, Y15, Y15
-
-	// VPDPBUSD Y0, Y2, Y15
-	LONG  $0x506d62c4
-	BYTE  $0xf8
-	VPXOR Y14, Y14, Y14
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1184(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG  $0x506de2c4
-	BYTE  $0xd8
-	VPXOR Y2, Y2, Y2
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y12
-	VPSRLD       $0x02, Y0, Y13
-	VMOVUPS      1600(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1632(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 1156(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1188(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y12
-	VPSRLD       $0x02, Y0, Y13
-	VMOVUPS      1664(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1696(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 1160(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1192(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y12
-	VPSRLD       $0x02, Y0, Y13
-	VMOVUPS      1728(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1760(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 1164(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1196(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y12
-	VPSRLD       $0x02, Y0, Y13
-	VMOVUPS      1792(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1824(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 1168(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1200(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y12
-	VPSRLD       $0x02, Y0, Y13
-	VMOVUPS      1856(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1888(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 1172(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1204(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y12
-	VPSRLD       $0x02, Y0, Y13
-	VMOVUPS      1920(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1952(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 1176(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1208(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y12
-	VPSRLD       $0x02, Y0, Y13
-	VMOVUPS      1984(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2016(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y12, Y1, Y12
-	VPOR         Y13, Y0, Y1
-	VBROADCASTSS 1180(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y15
-	LONG $0x501d62c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y14
-	LONG         $0x507562c4
-	BYTE         $0xf0
-	VBROADCASTSS 1212(CX), Y0
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG $0x501de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VPMOVZXBD    2656(R11), Y1
-	VPMOVZXBD    2664(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y11, Y13
-	VMULPS       Y0, Y10, Y12
-	VCVTDQ2PS    Y15, Y15
-	VCVTDQ2PS    Y14, Y14
-	VBROADCASTSS 1280(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y15, Y1
-	VMULPS       Y0, Y14, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VBROADCASTSS 1284(CX), Y0
-	VMULPS       Y13, Y0, Y1
-	VMULPS       Y12, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y6, Y6
-	VPMOVZXBD    2784(R11), Y1
-	VPMOVZXBD    2792(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VBROADCASTSS 1296(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 1300(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y7
-	VSUBPS       Y0, Y6, Y6
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y2
-	VMOVUPS      1536(R11), Y1
-	VMOVUPS      1568(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y12
-	VPOR         Y2, Y0, Y1
-	VBROADCASTSS 1344(CX), Y0
-	VPXOR        Y13, Y13, Y13
-
-	// VPDPBUSD Y0, Y12, Y13
-	LONG  $0x501d62c4
-	BYTE  $0xe8
-	VPXOR Y2, Y2, Y2
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1376(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y12, Y3
-	LONG  $0x501de2c4
-	BYTE  $0xd8
+	VMULPS       Y3, Y9, Y10
+	VMULPS       Y2, Y8, Y4
+	VBROADCASTSS 144(CX), Y2
+	VMULPS       Y10, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y5, Y5
+	VSUBPS       Y2, Y11, Y11
+	VBROADCASTSS 148(CX), Y2
+	VMULPS       Y10, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y6, Y6
+	VSUBPS       Y2, Y7, Y4
+	VMOVUPS      2048(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y3
+	VMOVUPS      2080(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y3, Y7
+	VPSLLD       $0x03, Y2, Y10
+	VMOVUPS      (R11), Y3
+	VMOVUPS      32(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y10, Y2, Y3
+	VBROADCASTSS 192(CX), Y2
+	VPXOR        Y14, Y14, Y14
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG  $0x504562c4
+	BYTE  $0xf2
+	VPXOR Y13, Y13, Y13
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 224(CX), Y2
+	VPXOR        Y10, Y10, Y10
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG  $0x504562c4
+	BYTE  $0xd2
 	VPXOR Y12, Y12, Y12
 
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      1600(R11), Y1
-	VMOVUPS      1632(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y1, Y14
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 1348(CX), Y0
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2112(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y3
+	VMOVUPS      2144(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y3, Y7
+	VPSLLD       $0x03, Y2, Y15
+	VMOVUPS      64(R11), Y3
+	VMOVUPS      96(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 196(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG $0x500d62c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1380(CX), Y0
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 228(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y3
-	LONG $0x500de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      1664(R11), Y1
-	VMOVUPS      1696(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y1, Y14
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 1352(CX), Y0
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2176(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y3
+	VMOVUPS      2208(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y3, Y7
+	VPSLLD       $0x03, Y2, Y15
+	VMOVUPS      128(R11), Y3
+	VMOVUPS      160(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 200(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG $0x500d62c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1384(CX), Y0
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 232(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y3
-	LONG $0x500de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      1728(R11), Y1
-	VMOVUPS      1760(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y1, Y14
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 1356(CX), Y0
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2240(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y3
+	VMOVUPS      2272(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y3, Y7
+	VPSLLD       $0x03, Y2, Y15
+	VMOVUPS      192(R11), Y3
+	VMOVUPS      224(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 204(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG $0x500d62c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1388(CX), Y0
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 236(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y3
-	LONG $0x500de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      1792(R11), Y1
-	VMOVUPS      1824(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y1, Y14
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 1360(CX), Y0
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2304(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y3
+	VMOVUPS      2336(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y3, Y7
+	VPSLLD       $0x03, Y2, Y15
+	VMOVUPS      256(R11), Y3
+	VMOVUPS      288(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 208(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG $0x500d62c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1392(CX), Y0
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 240(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y3
-	LONG $0x500de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      1856(R11), Y1
-	VMOVUPS      1888(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y1, Y14
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 1364(CX), Y0
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2368(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y3
+	VMOVUPS      2400(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y3, Y7
+	VPSLLD       $0x03, Y2, Y15
+	VMOVUPS      320(R11), Y3
+	VMOVUPS      352(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 212(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG $0x500d62c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1396(CX), Y0
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 244(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y3
-	LONG $0x500de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      1920(R11), Y1
-	VMOVUPS      1952(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y1, Y14
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 1368(CX), Y0
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2432(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y3
+	VMOVUPS      2464(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y3, Y7
+	VPSLLD       $0x03, Y2, Y15
+	VMOVUPS      384(R11), Y3
+	VMOVUPS      416(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 216(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG $0x500d62c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1400(CX), Y0
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 248(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y3
-	LONG $0x500de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y14
-	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      1984(R11), Y1
-	VMOVUPS      2016(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y14, Y1, Y14
-	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 1372(CX), Y0
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2496(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y3
+	VMOVUPS      2528(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+64(SB), Y2, Y2
+	VPSLLD       $0x03, Y3, Y7
+	VPSLLD       $0x03, Y2, Y15
+	VMOVUPS      448(R11), Y3
+	VMOVUPS      480(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 220(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG $0x500d62c4
-	BYTE $0xe8
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
 
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1404(CX), Y0
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 252(CX), Y2
 
-	// VPDPBUSD Y0, Y14, Y3
-	LONG $0x500de2c4
-	BYTE $0xd8
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y0, Y1, Y12
-	LONG         $0x507562c4
-	BYTE         $0xe0
-	VPMOVZXBD    2672(R11), Y1
-	VPMOVZXBD    2680(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y11, Y11
-	VMULPS       Y0, Y10, Y10
-	VCVTDQ2PS    Y13, Y13
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VCVTDQ2PS    Y14, Y15
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y7
+	VPMOVZXBD    2576(R11), Y3
+	VPMOVZXBD    2584(R11), Y2
+	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y1, Y13
+	VMULPS       Y2, Y0, Y12
+	VBROADCASTSS 320(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y15, Y3
+	VMULPS       Y2, Y14, Y2
+	VADDPS       Y3, Y5, Y5
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 324(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y10, Y3
+	VMULPS       Y2, Y7, Y2
+	VADDPS       Y3, Y6, Y10
+	VADDPS       Y2, Y4, Y7
+	VPMOVZXBD    2704(R11), Y3
+	VPMOVZXBD    2712(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y9, Y6
+	VMULPS       Y2, Y8, Y4
+	VBROADCASTSS 336(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y5, Y5
+	VSUBPS       Y2, Y11, Y11
+	VBROADCASTSS 340(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y10, Y6
+	VSUBPS       Y2, Y7, Y4
+	VMOVUPS      2048(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y3
+	VMOVUPS      2080(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y3, Y7
+	VPSLLD       $0x02, Y2, Y10
+	VMOVUPS      512(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      544(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y10, Y2, Y3
+	VBROADCASTSS 384(CX), Y2
+	VPXOR        Y14, Y14, Y14
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG  $0x504562c4
+	BYTE  $0xf2
+	VPXOR Y13, Y13, Y13
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 416(CX), Y2
+	VPXOR        Y10, Y10, Y10
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG  $0x504562c4
+	BYTE  $0xd2
+	VPXOR Y12, Y12, Y12
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2112(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y3
+	VMOVUPS      2144(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y3, Y7
+	VPSLLD       $0x02, Y2, Y15
+	VMOVUPS      576(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      608(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 388(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 420(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2176(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y3
+	VMOVUPS      2208(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y3, Y7
+	VPSLLD       $0x02, Y2, Y15
+	VMOVUPS      640(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      672(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 392(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 424(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2240(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y3
+	VMOVUPS      2272(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y3, Y7
+	VPSLLD       $0x02, Y2, Y15
+	VMOVUPS      704(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      736(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 396(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 428(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2304(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y3
+	VMOVUPS      2336(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y3, Y7
+	VPSLLD       $0x02, Y2, Y15
+	VMOVUPS      768(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      800(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 400(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 432(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2368(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y3
+	VMOVUPS      2400(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y3, Y7
+	VPSLLD       $0x02, Y2, Y15
+	VMOVUPS      832(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      864(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 404(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 436(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2432(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y3
+	VMOVUPS      2464(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y3, Y7
+	VPSLLD       $0x02, Y2, Y15
+	VMOVUPS      896(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      928(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 408(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 440(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2496(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y3
+	VMOVUPS      2528(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+96(SB), Y2, Y2
+	VPSLLD       $0x02, Y3, Y7
+	VPSLLD       $0x02, Y2, Y15
+	VMOVUPS      960(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      992(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 412(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 444(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VCVTDQ2PS    Y14, Y15
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y7
+	VPMOVZXBD    2592(R11), Y3
+	VPMOVZXBD    2600(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y1, Y13
+	VMULPS       Y2, Y0, Y12
+	VBROADCASTSS 512(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y15, Y3
+	VMULPS       Y2, Y14, Y2
+	VADDPS       Y3, Y5, Y5
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 516(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y10, Y3
+	VMULPS       Y2, Y7, Y2
+	VADDPS       Y3, Y6, Y10
+	VADDPS       Y2, Y4, Y7
+	VPMOVZXBD    2720(R11), Y3
+	VPMOVZXBD    2728(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y9, Y6
+	VMULPS       Y2, Y8, Y4
+	VBROADCASTSS 528(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y5, Y5
+	VSUBPS       Y2, Y11, Y11
+	VBROADCASTSS 532(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y10, Y6
+	VSUBPS       Y2, Y7, Y4
+	VMOVUPS      2048(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y3
+	VMOVUPS      2080(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y3, Y7
+	VPSLLD       $0x01, Y2, Y10
+	VMOVUPS      512(R11), Y3
+	VMOVUPS      544(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y10, Y2, Y3
+	VBROADCASTSS 576(CX), Y2
+	VPXOR        Y14, Y14, Y14
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG  $0x504562c4
+	BYTE  $0xf2
+	VPXOR Y13, Y13, Y13
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 608(CX), Y2
+	VPXOR        Y10, Y10, Y10
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG  $0x504562c4
+	BYTE  $0xd2
+	VPXOR Y12, Y12, Y12
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2112(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y3
+	VMOVUPS      2144(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y3, Y7
+	VPSLLD       $0x01, Y2, Y15
+	VMOVUPS      576(R11), Y3
+	VMOVUPS      608(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 580(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 612(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2176(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y3
+	VMOVUPS      2208(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y3, Y7
+	VPSLLD       $0x01, Y2, Y15
+	VMOVUPS      640(R11), Y3
+	VMOVUPS      672(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 584(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 616(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2240(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y3
+	VMOVUPS      2272(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y3, Y7
+	VPSLLD       $0x01, Y2, Y15
+	VMOVUPS      704(R11), Y3
+	VMOVUPS      736(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 588(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 620(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2304(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y3
+	VMOVUPS      2336(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y3, Y7
+	VPSLLD       $0x01, Y2, Y15
+	VMOVUPS      768(R11), Y3
+	VMOVUPS      800(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 592(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 624(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2368(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y3
+	VMOVUPS      2400(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y3, Y7
+	VPSLLD       $0x01, Y2, Y15
+	VMOVUPS      832(R11), Y3
+	VMOVUPS      864(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 596(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 628(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2432(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y3
+	VMOVUPS      2464(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y3, Y7
+	VPSLLD       $0x01, Y2, Y15
+	VMOVUPS      896(R11), Y3
+	VMOVUPS      928(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 600(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 632(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2496(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y3
+	VMOVUPS      2528(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+128(SB), Y2, Y2
+	VPSLLD       $0x01, Y3, Y7
+	VPSLLD       $0x01, Y2, Y15
+	VMOVUPS      960(R11), Y3
+	VMOVUPS      992(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 604(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 636(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VCVTDQ2PS    Y14, Y15
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y7
+	VPMOVZXBD    2608(R11), Y3
+	VPMOVZXBD    2616(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y1, Y13
+	VMULPS       Y2, Y0, Y12
+	VBROADCASTSS 704(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y15, Y3
+	VMULPS       Y2, Y14, Y2
+	VADDPS       Y3, Y5, Y5
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 708(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y10, Y3
+	VMULPS       Y2, Y7, Y2
+	VADDPS       Y3, Y6, Y10
+	VADDPS       Y2, Y4, Y7
+	VPMOVZXBD    2736(R11), Y3
+	VPMOVZXBD    2744(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y9, Y6
+	VMULPS       Y2, Y8, Y4
+	VBROADCASTSS 720(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y5, Y5
+	VSUBPS       Y2, Y11, Y11
+	VBROADCASTSS 724(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y10, Y6
+	VSUBPS       Y2, Y7, Y4
+	VMOVUPS      2048(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y3
+	VMOVUPS      2080(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y3, Y7
+	VPSRLD       $0x00, Y2, Y10
+	VMOVUPS      1024(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1056(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y10, Y2, Y3
+	VBROADCASTSS 768(CX), Y2
+	VPXOR        Y14, Y14, Y14
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG  $0x504562c4
+	BYTE  $0xf2
+	VPXOR Y13, Y13, Y13
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 800(CX), Y2
+	VPXOR        Y10, Y10, Y10
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG  $0x504562c4
+	BYTE  $0xd2
+	VPXOR Y12, Y12, Y12
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2112(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y3
+	VMOVUPS      2144(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y3, Y7
+	VPSRLD       $0x00, Y2, Y15
+	VMOVUPS      1088(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1120(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 772(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 804(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2176(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y3
+	VMOVUPS      2208(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y3, Y7
+	VPSRLD       $0x00, Y2, Y15
+	VMOVUPS      1152(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1184(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 776(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 808(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2240(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y3
+	VMOVUPS      2272(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y3, Y7
+	VPSRLD       $0x00, Y2, Y15
+	VMOVUPS      1216(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1248(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 780(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 812(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2304(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y3
+	VMOVUPS      2336(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y3, Y7
+	VPSRLD       $0x00, Y2, Y15
+	VMOVUPS      1280(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1312(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 784(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 816(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2368(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y3
+	VMOVUPS      2400(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y3, Y7
+	VPSRLD       $0x00, Y2, Y15
+	VMOVUPS      1344(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1376(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 788(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 820(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2432(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y3
+	VMOVUPS      2464(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y3, Y7
+	VPSRLD       $0x00, Y2, Y15
+	VMOVUPS      1408(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1440(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 792(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 824(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2496(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y3
+	VMOVUPS      2528(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+160(SB), Y2, Y2
+	VPSRLD       $0x00, Y3, Y7
+	VPSRLD       $0x00, Y2, Y15
+	VMOVUPS      1472(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1504(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 796(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 828(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VCVTDQ2PS    Y14, Y15
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y7
+	VPMOVZXBD    2624(R11), Y3
+	VPMOVZXBD    2632(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y1, Y13
+	VMULPS       Y2, Y0, Y12
+	VBROADCASTSS 896(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y15, Y3
+	VMULPS       Y2, Y14, Y2
+	VADDPS       Y3, Y5, Y5
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 900(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y10, Y3
+	VMULPS       Y2, Y7, Y2
+	VADDPS       Y3, Y6, Y10
+	VADDPS       Y2, Y4, Y7
+	VPMOVZXBD    2752(R11), Y3
+	VPMOVZXBD    2760(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y9, Y6
+	VMULPS       Y2, Y8, Y4
+	VBROADCASTSS 912(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y5, Y5
+	VSUBPS       Y2, Y11, Y11
+	VBROADCASTSS 916(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y10, Y6
+	VSUBPS       Y2, Y7, Y4
+	VMOVUPS      2048(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y3
+	VMOVUPS      2080(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y7
+	VPSRLD       $0x01, Y2, Y10
+	VMOVUPS      1024(R11), Y3
+	VMOVUPS      1056(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y10, Y2, Y3
+	VBROADCASTSS 960(CX), Y2
+	VPXOR        Y14, Y14, Y14
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG  $0x504562c4
+	BYTE  $0xf2
+	VPXOR Y13, Y13, Y13
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 992(CX), Y2
+	VPXOR        Y10, Y10, Y10
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG  $0x504562c4
+	BYTE  $0xd2
+	VPXOR Y12, Y12, Y12
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2112(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y3
+	VMOVUPS      2144(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y7
+	VPSRLD       $0x01, Y2, Y15
+	VMOVUPS      1088(R11), Y3
+	VMOVUPS      1120(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 964(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 996(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2176(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y3
+	VMOVUPS      2208(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y7
+	VPSRLD       $0x01, Y2, Y15
+	VMOVUPS      1152(R11), Y3
+	VMOVUPS      1184(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 968(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1000(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2240(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y3
+	VMOVUPS      2272(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y7
+	VPSRLD       $0x01, Y2, Y15
+	VMOVUPS      1216(R11), Y3
+	VMOVUPS      1248(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 972(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1004(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2304(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y3
+	VMOVUPS      2336(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y7
+	VPSRLD       $0x01, Y2, Y15
+	VMOVUPS      1280(R11), Y3
+	VMOVUPS      1312(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 976(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1008(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2368(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y3
+	VMOVUPS      2400(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y7
+	VPSRLD       $0x01, Y2, Y15
+	VMOVUPS      1344(R11), Y3
+	VMOVUPS      1376(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 980(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1012(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2432(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y3
+	VMOVUPS      2464(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y7
+	VPSRLD       $0x01, Y2, Y15
+	VMOVUPS      1408(R11), Y3
+	VMOVUPS      1440(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 984(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1016(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2496(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y3
+	VMOVUPS      2528(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+192(SB), Y2, Y2
+	VPSRLD       $0x01, Y3, Y7
+	VPSRLD       $0x01, Y2, Y15
+	VMOVUPS      1472(R11), Y3
+	VMOVUPS      1504(R11), Y2
+	VPSRLD       $0x04, Y3, Y3
+	VPSRLD       $0x04, Y2, Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y3, Y3
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 988(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1020(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VCVTDQ2PS    Y14, Y15
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y7
+	VPMOVZXBD    2640(R11), Y3
+	VPMOVZXBD    2648(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y1, Y13
+	VMULPS       Y2, Y0, Y12
+	VBROADCASTSS 1088(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y15, Y3
+	VMULPS       Y2, Y14, Y2
+	VADDPS       Y3, Y5, Y5
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 1092(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y10, Y3
+	VMULPS       Y2, Y7, Y2
+	VADDPS       Y3, Y6, Y10
+	VADDPS       Y2, Y4, Y7
+	VPMOVZXBD    2768(R11), Y3
+	VPMOVZXBD    2776(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y9, Y6
+	VMULPS       Y2, Y8, Y4
+	VBROADCASTSS 1104(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y5, Y5
+	VSUBPS       Y2, Y11, Y11
+	VBROADCASTSS 1108(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y10, Y6
+	VSUBPS       Y2, Y7, Y4
+	VMOVUPS      2048(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y3
+	VMOVUPS      2080(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y3, Y7
+	VPSRLD       $0x02, Y2, Y10
+	VMOVUPS      1536(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1568(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y10, Y2, Y3
+	VBROADCASTSS 1152(CX), Y2
+	VPXOR        Y14, Y14, Y14
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG  $0x504562c4
+	BYTE  $0xf2
+	VPXOR Y13, Y13, Y13
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1184(CX), Y2
+	VPXOR        Y10, Y10, Y10
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG  $0x504562c4
+	BYTE  $0xd2
+	VPXOR Y12, Y12, Y12
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2112(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y3
+	VMOVUPS      2144(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y3, Y7
+	VPSRLD       $0x02, Y2, Y15
+	VMOVUPS      1600(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1632(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 1156(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1188(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2176(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y3
+	VMOVUPS      2208(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y3, Y7
+	VPSRLD       $0x02, Y2, Y15
+	VMOVUPS      1664(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1696(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 1160(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1192(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2240(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y3
+	VMOVUPS      2272(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y3, Y7
+	VPSRLD       $0x02, Y2, Y15
+	VMOVUPS      1728(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1760(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 1164(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1196(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2304(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y3
+	VMOVUPS      2336(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y3, Y7
+	VPSRLD       $0x02, Y2, Y15
+	VMOVUPS      1792(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1824(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 1168(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1200(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2368(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y3
+	VMOVUPS      2400(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y3, Y7
+	VPSRLD       $0x02, Y2, Y15
+	VMOVUPS      1856(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1888(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 1172(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1204(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2432(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y3
+	VMOVUPS      2464(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y3, Y7
+	VPSRLD       $0x02, Y2, Y15
+	VMOVUPS      1920(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      1952(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 1176(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1208(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VMOVUPS      2496(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y3
+	VMOVUPS      2528(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+224(SB), Y2, Y2
+	VPSRLD       $0x02, Y3, Y7
+	VPSRLD       $0x02, Y2, Y15
+	VMOVUPS      1984(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y3
+	VMOVUPS      2016(R11), Y2
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y2, Y2
+	VPOR         Y7, Y3, Y7
+	VPOR         Y15, Y2, Y3
+	VBROADCASTSS 1180(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y14
+	LONG $0x504562c4
+	BYTE $0xf2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xea
+	VBROADCASTSS 1212(CX), Y2
+
+	// VPDPBUSD Y2, Y7, Y10
+	LONG $0x504562c4
+	BYTE $0xd2
+
+	// VPDPBUSD Y2, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe2
+	VCVTDQ2PS    Y14, Y15
+	VCVTDQ2PS    Y13, Y14
+	VCVTDQ2PS    Y10, Y10
+	VCVTDQ2PS    Y12, Y7
+	VPMOVZXBD    2656(R11), Y3
+	VPMOVZXBD    2664(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y1, Y13
+	VMULPS       Y2, Y0, Y12
+	VBROADCASTSS 1280(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y15, Y3
+	VMULPS       Y2, Y14, Y2
+	VADDPS       Y3, Y5, Y5
+	VADDPS       Y2, Y11, Y11
+	VBROADCASTSS 1284(CX), Y2
+	VMULPS       Y13, Y2, Y3
+	VMULPS       Y12, Y2, Y2
+	VMULPS       Y3, Y10, Y3
+	VMULPS       Y2, Y7, Y2
+	VADDPS       Y3, Y6, Y10
+	VADDPS       Y2, Y4, Y7
+	VPMOVZXBD    2784(R11), Y3
+	VPMOVZXBD    2792(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y9, Y6
+	VMULPS       Y2, Y8, Y4
+	VBROADCASTSS 1296(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y5, Y5
+	VSUBPS       Y2, Y11, Y12
+	VBROADCASTSS 1300(CX), Y2
+	VMULPS       Y6, Y2, Y3
+	VMULPS       Y4, Y2, Y2
+	VSUBPS       Y3, Y10, Y3
+	VSUBPS       Y2, Y7, Y2
+	VMOVUPS      2048(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y6
+	VMOVUPS      2080(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y4
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y4, Y10
+	VMOVUPS      1536(R11), Y6
+	VMOVUPS      1568(R11), Y4
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y4, Y4
+	VPOR         Y7, Y6, Y7
+	VPOR         Y10, Y4, Y6
+	VBROADCASTSS 1344(CX), Y4
+	VPXOR        Y13, Y13, Y13
+
+	// VPDPBUSD Y4, Y7, Y13
+	LONG  $0x504562c4
+	BYTE  $0xec
+	VPXOR Y14, Y14, Y14
+
+	// VPDPBUSD Y4, Y6, Y14
+	LONG         $0x504d62c4
+	BYTE         $0xf4
+	VBROADCASTSS 1376(CX), Y4
+	VPXOR        Y11, Y11, Y11
+
+	// VPDPBUSD Y4, Y7, Y11
+	LONG  $0x504562c4
+	BYTE  $0xdc
+	VPXOR Y10, Y10, Y10
+
+	// VPDPBUSD Y4, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd4
+	VMOVUPS      2112(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y6
+	VMOVUPS      2144(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y4
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y4, Y15
+	VMOVUPS      1600(R11), Y6
+	VMOVUPS      1632(R11), Y4
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y4, Y4
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y4, Y6
+	VBROADCASTSS 1348(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y13
+	LONG $0x504562c4
+	BYTE $0xec
+
+	// VPDPBUSD Y4, Y6, Y14
+	LONG         $0x504d62c4
+	BYTE         $0xf4
+	VBROADCASTSS 1380(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y11
+	LONG $0x504562c4
+	BYTE $0xdc
+
+	// VPDPBUSD Y4, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd4
+	VMOVUPS      2176(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y6
+	VMOVUPS      2208(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y4
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y4, Y15
+	VMOVUPS      1664(R11), Y6
+	VMOVUPS      1696(R11), Y4
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y4, Y4
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y4, Y6
+	VBROADCASTSS 1352(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y13
+	LONG $0x504562c4
+	BYTE $0xec
+
+	// VPDPBUSD Y4, Y6, Y14
+	LONG         $0x504d62c4
+	BYTE         $0xf4
+	VBROADCASTSS 1384(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y11
+	LONG $0x504562c4
+	BYTE $0xdc
+
+	// VPDPBUSD Y4, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd4
+	VMOVUPS      2240(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y6
+	VMOVUPS      2272(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y4
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y4, Y15
+	VMOVUPS      1728(R11), Y6
+	VMOVUPS      1760(R11), Y4
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y4, Y4
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y4, Y6
+	VBROADCASTSS 1356(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y13
+	LONG $0x504562c4
+	BYTE $0xec
+
+	// VPDPBUSD Y4, Y6, Y14
+	LONG         $0x504d62c4
+	BYTE         $0xf4
+	VBROADCASTSS 1388(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y11
+	LONG $0x504562c4
+	BYTE $0xdc
+
+	// VPDPBUSD Y4, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd4
+	VMOVUPS      2304(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y6
+	VMOVUPS      2336(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y4
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y4, Y15
+	VMOVUPS      1792(R11), Y6
+	VMOVUPS      1824(R11), Y4
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y4, Y4
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y4, Y6
+	VBROADCASTSS 1360(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y13
+	LONG $0x504562c4
+	BYTE $0xec
+
+	// VPDPBUSD Y4, Y6, Y14
+	LONG         $0x504d62c4
+	BYTE         $0xf4
+	VBROADCASTSS 1392(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y11
+	LONG $0x504562c4
+	BYTE $0xdc
+
+	// VPDPBUSD Y4, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd4
+	VMOVUPS      2368(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y6
+	VMOVUPS      2400(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y4
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y4, Y15
+	VMOVUPS      1856(R11), Y6
+	VMOVUPS      1888(R11), Y4
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y4, Y4
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y4, Y6
+	VBROADCASTSS 1364(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y13
+	LONG $0x504562c4
+	BYTE $0xec
+
+	// VPDPBUSD Y4, Y6, Y14
+	LONG         $0x504d62c4
+	BYTE         $0xf4
+	VBROADCASTSS 1396(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y11
+	LONG $0x504562c4
+	BYTE $0xdc
+
+	// VPDPBUSD Y4, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd4
+	VMOVUPS      2432(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y6
+	VMOVUPS      2464(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y4
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y4, Y15
+	VMOVUPS      1920(R11), Y6
+	VMOVUPS      1952(R11), Y4
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y4, Y4
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y4, Y6
+	VBROADCASTSS 1368(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y13
+	LONG $0x504562c4
+	BYTE $0xec
+
+	// VPDPBUSD Y4, Y6, Y14
+	LONG         $0x504d62c4
+	BYTE         $0xf4
+	VBROADCASTSS 1400(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y11
+	LONG $0x504562c4
+	BYTE $0xdc
+
+	// VPDPBUSD Y4, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd4
+	VMOVUPS      2496(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y6
+	VMOVUPS      2528(R11), Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+256(SB), Y4, Y4
+	VPSRLD       $0x03, Y6, Y7
+	VPSRLD       $0x03, Y4, Y15
+	VMOVUPS      1984(R11), Y6
+	VMOVUPS      2016(R11), Y4
+	VPSRLD       $0x04, Y6, Y6
+	VPSRLD       $0x04, Y4, Y4
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y6, Y6
+	VPAND        gemm_q5_k__m2__avxvnni_data<>+32(SB), Y4, Y4
+	VPOR         Y7, Y6, Y7
+	VPOR         Y15, Y4, Y6
+	VBROADCASTSS 1372(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y13
+	LONG $0x504562c4
+	BYTE $0xec
+
+	// VPDPBUSD Y4, Y6, Y14
+	LONG         $0x504d62c4
+	BYTE         $0xf4
+	VBROADCASTSS 1404(CX), Y4
+
+	// VPDPBUSD Y4, Y7, Y11
+	LONG $0x504562c4
+	BYTE $0xdc
+
+	// VPDPBUSD Y4, Y6, Y10
+	LONG         $0x504d62c4
+	BYTE         $0xd4
+	VCVTDQ2PS    Y13, Y13
+	VCVTDQ2PS    Y14, Y4
+	VCVTDQ2PS    Y11, Y7
+	VCVTDQ2PS    Y10, Y6
+	VPMOVZXBD    2672(R11), Y11
+	VPMOVZXBD    2680(R11), Y10
+	VCVTDQ2PS    Y11, Y11
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y11, Y1, Y11
+	VMULPS       Y10, Y0, Y10
 	VBROADCASTSS 1472(CX), Y0
 	VMULPS       Y11, Y0, Y1
 	VMULPS       Y10, Y0, Y0
 	VMULPS       Y1, Y13, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y0, Y4, Y0
 	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y12, Y2
+	VADDPS       Y0, Y12, Y4
 	VBROADCASTSS 1476(CX), Y0
 	VMULPS       Y11, Y0, Y1
 	VMULPS       Y10, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y6, Y6
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y1, Y3, Y7
+	VADDPS       Y0, Y2, Y6
 	VPMOVZXBD    2800(R11), Y1
 	VPMOVZXBD    2808(R11), Y0
 	VCVTDQ2PS    Y1, Y1

@@ -107,7 +107,7 @@ loop1:
 	JGE     end4
 
 loop3:
-	VCVTPH2PS    2816(R9), Y6
+	VCVTPH2PS    2816(R9), Y9
 	VCVTPH2PS    2848(R9), Y5
 	VMOVUPS      2048(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
@@ -116,23 +116,23 @@ loop3:
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS (DI), Y0
-	VPXOR        Y7, Y7, Y7
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 32(DI), Y0
-	VPXOR        Y9, Y9, Y9
-
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
-	VBROADCASTSS 64(DI), Y0
 	VPXOR        Y8, Y8, Y8
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 32(DI), Y0
+	VPXOR        Y7, Y7, Y7
+
+	// VPDPBUSD Y0, Y4, Y7
+	LONG         $0x505de2c4
+	BYTE         $0xf8
+	VBROADCASTSS 64(DI), Y0
+	VPXOR        Y6, Y6, Y6
+
+	// VPDPBUSD Y0, Y4, Y6
+	LONG         $0x505de2c4
+	BYTE         $0xf0
 	VMOVUPS      2112(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -141,19 +141,19 @@ loop3:
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS 4(DI), Y0
 
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 36(DI), Y0
-
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
-	VBROADCASTSS 68(DI), Y0
-
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 36(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y7
+	LONG         $0x505de2c4
+	BYTE         $0xf8
+	VBROADCASTSS 68(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y6
+	LONG         $0x505de2c4
+	BYTE         $0xf0
 	VMOVUPS      2176(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -162,19 +162,19 @@ loop3:
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS 8(DI), Y0
 
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 40(DI), Y0
-
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
-	VBROADCASTSS 72(DI), Y0
-
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 40(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y7
+	LONG         $0x505de2c4
+	BYTE         $0xf8
+	VBROADCASTSS 72(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y6
+	LONG         $0x505de2c4
+	BYTE         $0xf0
 	VMOVUPS      2240(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -183,19 +183,19 @@ loop3:
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS 12(DI), Y0
 
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 44(DI), Y0
-
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
-	VBROADCASTSS 76(DI), Y0
-
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 44(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y7
+	LONG         $0x505de2c4
+	BYTE         $0xf8
+	VBROADCASTSS 76(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y6
+	LONG         $0x505de2c4
+	BYTE         $0xf0
 	VMOVUPS      2304(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -204,19 +204,19 @@ loop3:
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS 16(DI), Y0
 
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 48(DI), Y0
-
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
-	VBROADCASTSS 80(DI), Y0
-
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 48(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y7
+	LONG         $0x505de2c4
+	BYTE         $0xf8
+	VBROADCASTSS 80(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y6
+	LONG         $0x505de2c4
+	BYTE         $0xf0
 	VMOVUPS      2368(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -225,19 +225,19 @@ loop3:
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS 20(DI), Y0
 
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 52(DI), Y0
-
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
-	VBROADCASTSS 84(DI), Y0
-
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 52(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y7
+	LONG         $0x505de2c4
+	BYTE         $0xf8
+	VBROADCASTSS 84(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y6
+	LONG         $0x505de2c4
+	BYTE         $0xf0
 	VMOVUPS      2432(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -246,19 +246,19 @@ loop3:
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS 24(DI), Y0
 
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 56(DI), Y0
-
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
-	VBROADCASTSS 88(DI), Y0
-
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 56(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y7
+	LONG         $0x505de2c4
+	BYTE         $0xf8
+	VBROADCASTSS 88(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y6
+	LONG         $0x505de2c4
+	BYTE         $0xf0
 	VMOVUPS      2496(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
@@ -267,49 +267,49 @@ loop3:
 	VPOR         Y4, Y0, Y4
 	VBROADCASTSS 28(DI), Y0
 
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 60(DI), Y0
-
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
-	VBROADCASTSS 92(DI), Y0
-
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
+	VBROADCASTSS 60(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y7
+	LONG         $0x505de2c4
+	BYTE         $0xf8
+	VBROADCASTSS 92(DI), Y0
+
+	// VPDPBUSD Y0, Y4, Y6
+	LONG         $0x505de2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y8, Y4
+	VCVTDQ2PS    Y7, Y8
+	VCVTDQ2PS    Y6, Y6
 	VPMOVZXBD    2560(DX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y4
-	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y0, Y9, Y7
 	VBROADCASTSS 128(DI), Y0
-	VMULPS       Y4, Y0, Y0
-	VMULPS       Y0, Y7, Y0
-	VADDPS       Y0, Y3, Y7
-	VCVTDQ2PS    Y9, Y3
+	VMULPS       Y7, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y3, Y4
 	VBROADCASTSS 132(DI), Y0
-	VMULPS       Y4, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y8, Y3
+	VMULPS       Y7, Y0, Y0
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y2, Y3
 	VBROADCASTSS 136(DI), Y0
-	VMULPS       Y4, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y1, Y4
+	VMULPS       Y7, Y0, Y0
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y1, Y2
 	VPMOVZXBD    2688(DX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 144(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y7, Y3
+	VSUBPS       Y0, Y4, Y8
 	VBROADCASTSS 148(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y3, Y7
 	VBROADCASTSS 152(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y2
 	VMOVUPS      2048(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -318,23 +318,23 @@ loop3:
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 192(DI), Y0
-	VPXOR        Y10, Y10, Y10
+	VPXOR        Y4, Y4, Y4
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 224(DI), Y0
-	VPXOR        Y9, Y9, Y9
+	VPXOR        Y3, Y3, Y3
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 256(DI), Y0
-	VPXOR        Y8, Y8, Y8
+	VPXOR        Y6, Y6, Y6
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2112(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -344,19 +344,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 196(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 228(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 260(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2176(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -366,19 +366,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 200(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 232(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 264(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2240(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -388,19 +388,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 204(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 236(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 268(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2304(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -410,19 +410,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 208(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 240(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 272(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2368(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -432,19 +432,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 212(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 244(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 276(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2432(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -454,19 +454,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 216(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 248(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 280(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2496(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
@@ -476,49 +476,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 220(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 252(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 284(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y6, Y6
 	VPMOVZXBD    2576(DX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VCVTDQ2PS    Y10, Y1
+	VMULPS       Y0, Y9, Y1
 	VBROADCASTSS 320(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y8, Y4
 	VBROADCASTSS 324(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y7, Y3
 	VBROADCASTSS 328(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y2, Y2
 	VPMOVZXBD    2704(DX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 336(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y3
+	VSUBPS       Y0, Y4, Y8
 	VBROADCASTSS 340(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y3, Y7
 	VBROADCASTSS 344(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y2
 	VMOVUPS      2048(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -526,23 +526,23 @@ loop3:
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 384(DI), Y0
-	VPXOR        Y10, Y10, Y10
+	VPXOR        Y4, Y4, Y4
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 416(DI), Y0
-	VPXOR        Y9, Y9, Y9
+	VPXOR        Y3, Y3, Y3
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 448(DI), Y0
-	VPXOR        Y8, Y8, Y8
+	VPXOR        Y6, Y6, Y6
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2112(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -551,19 +551,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 388(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 420(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 452(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2176(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -572,19 +572,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 392(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 424(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 456(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2240(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -593,19 +593,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 396(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 428(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 460(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2304(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -614,19 +614,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 400(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 432(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 464(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2368(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -635,19 +635,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 404(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 436(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 468(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2432(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -656,19 +656,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 408(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 440(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 472(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2496(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
@@ -677,49 +677,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 412(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 444(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 476(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y6, Y6
 	VPMOVZXBD    2592(DX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VCVTDQ2PS    Y10, Y1
+	VMULPS       Y0, Y9, Y1
 	VBROADCASTSS 512(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y8, Y4
 	VBROADCASTSS 516(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y7, Y3
 	VBROADCASTSS 520(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y2, Y2
 	VPMOVZXBD    2720(DX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 528(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y3
+	VSUBPS       Y0, Y4, Y8
 	VBROADCASTSS 532(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y3, Y7
 	VBROADCASTSS 536(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y2
 	VMOVUPS      2048(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -728,23 +728,23 @@ loop3:
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 576(DI), Y0
-	VPXOR        Y10, Y10, Y10
+	VPXOR        Y4, Y4, Y4
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 608(DI), Y0
-	VPXOR        Y9, Y9, Y9
+	VPXOR        Y3, Y3, Y3
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 640(DI), Y0
-	VPXOR        Y8, Y8, Y8
+	VPXOR        Y6, Y6, Y6
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2112(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -754,19 +754,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 580(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 612(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 644(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2176(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -776,19 +776,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 584(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 616(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 648(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2240(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -798,19 +798,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 588(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 620(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 652(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2304(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -820,19 +820,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 592(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 624(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 656(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2368(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -842,19 +842,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 596(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 628(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 660(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2432(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -864,19 +864,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 600(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 632(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 664(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2496(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
@@ -886,49 +886,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 604(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 636(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 668(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y6, Y6
 	VPMOVZXBD    2608(DX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VCVTDQ2PS    Y10, Y1
+	VMULPS       Y0, Y9, Y1
 	VBROADCASTSS 704(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y8, Y4
 	VBROADCASTSS 708(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y7, Y3
 	VBROADCASTSS 712(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y2, Y2
 	VPMOVZXBD    2736(DX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 720(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y3
+	VSUBPS       Y0, Y4, Y8
 	VBROADCASTSS 724(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y3, Y7
 	VBROADCASTSS 728(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y2
 	VMOVUPS      2048(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -936,23 +936,23 @@ loop3:
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 768(DI), Y0
-	VPXOR        Y10, Y10, Y10
+	VPXOR        Y4, Y4, Y4
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 800(DI), Y0
-	VPXOR        Y9, Y9, Y9
+	VPXOR        Y3, Y3, Y3
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 832(DI), Y0
-	VPXOR        Y8, Y8, Y8
+	VPXOR        Y6, Y6, Y6
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2112(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -961,19 +961,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 772(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 804(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 836(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2176(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -982,19 +982,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 776(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 808(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 840(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2240(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -1003,19 +1003,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 780(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 812(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 844(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2304(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -1024,19 +1024,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 784(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 816(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 848(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2368(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -1045,19 +1045,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 788(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 820(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 852(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2432(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -1066,19 +1066,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 792(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 824(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 856(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2496(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
@@ -1087,49 +1087,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 796(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 828(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 860(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y6, Y6
 	VPMOVZXBD    2624(DX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VCVTDQ2PS    Y10, Y1
+	VMULPS       Y0, Y9, Y1
 	VBROADCASTSS 896(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y8, Y4
 	VBROADCASTSS 900(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y7, Y3
 	VBROADCASTSS 904(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y2, Y2
 	VPMOVZXBD    2752(DX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 912(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y3
+	VSUBPS       Y0, Y4, Y8
 	VBROADCASTSS 916(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y3, Y7
 	VBROADCASTSS 920(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y2
 	VMOVUPS      2048(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -1138,23 +1138,23 @@ loop3:
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 960(DI), Y0
-	VPXOR        Y10, Y10, Y10
+	VPXOR        Y4, Y4, Y4
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 992(DI), Y0
-	VPXOR        Y9, Y9, Y9
+	VPXOR        Y3, Y3, Y3
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1024(DI), Y0
-	VPXOR        Y8, Y8, Y8
+	VPXOR        Y6, Y6, Y6
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2112(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -1164,19 +1164,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 964(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 996(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1028(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2176(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -1186,19 +1186,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 968(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1000(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1032(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2240(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -1208,19 +1208,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 972(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1004(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1036(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2304(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -1230,19 +1230,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 976(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1008(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1040(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2368(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -1252,19 +1252,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 980(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1012(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1044(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2432(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -1274,19 +1274,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 984(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1016(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1048(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2496(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
@@ -1296,49 +1296,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 988(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1020(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1052(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y6, Y6
 	VPMOVZXBD    2640(DX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VCVTDQ2PS    Y10, Y1
+	VMULPS       Y0, Y9, Y1
 	VBROADCASTSS 1088(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y8, Y4
 	VBROADCASTSS 1092(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y7, Y3
 	VBROADCASTSS 1096(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y2, Y2
 	VPMOVZXBD    2768(DX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 1104(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y3
+	VSUBPS       Y0, Y4, Y8
 	VBROADCASTSS 1108(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y3, Y7
 	VBROADCASTSS 1112(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y2
 	VMOVUPS      2048(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -1346,23 +1346,23 @@ loop3:
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1152(DI), Y0
-	VPXOR        Y10, Y10, Y10
+	VPXOR        Y4, Y4, Y4
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1184(DI), Y0
-	VPXOR        Y9, Y9, Y9
+	VPXOR        Y3, Y3, Y3
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1216(DI), Y0
-	VPXOR        Y8, Y8, Y8
+	VPXOR        Y6, Y6, Y6
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2112(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -1371,19 +1371,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1156(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1188(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1220(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2176(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -1392,19 +1392,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1160(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1192(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1224(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2240(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -1413,19 +1413,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1164(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1196(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1228(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2304(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -1434,19 +1434,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1168(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1200(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1232(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2368(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -1455,19 +1455,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1172(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1204(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1236(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2432(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -1476,19 +1476,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1176(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1208(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1240(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2496(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
@@ -1497,49 +1497,49 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1180(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y1, Y4
+	LONG         $0x5075e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1212(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1244(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y6, Y6
 	VPMOVZXBD    2656(DX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y7
-	VCVTDQ2PS    Y10, Y1
+	VMULPS       Y0, Y9, Y1
 	VBROADCASTSS 1280(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y8, Y4
 	VBROADCASTSS 1284(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y7, Y3
 	VBROADCASTSS 1288(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y0, Y2, Y2
 	VPMOVZXBD    2784(DX), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
 	VBROADCASTSS 1296(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y3
+	VSUBPS       Y0, Y4, Y8
 	VBROADCASTSS 1300(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
+	VSUBPS       Y0, Y3, Y7
 	VBROADCASTSS 1304(DI), Y0
 	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y4
+	VSUBPS       Y0, Y2, Y4
 	VMOVUPS      2048(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1548,23 +1548,23 @@ loop3:
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1344(DI), Y0
-	VPXOR        Y9, Y9, Y9
+	VPXOR        Y3, Y3, Y3
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VBROADCASTSS 1376(DI), Y0
-	VPXOR        Y8, Y8, Y8
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VBROADCASTSS 1408(DI), Y0
-	VPXOR        Y7, Y7, Y7
-
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xd8
+	VBROADCASTSS 1376(DI), Y0
+	VPXOR        Y2, Y2, Y2
+
+	// VPDPBUSD Y0, Y1, Y2
+	LONG         $0x5075e2c4
+	BYTE         $0xd0
+	VBROADCASTSS 1408(DI), Y0
+	VPXOR        Y6, Y6, Y6
+
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      2112(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1574,19 +1574,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1348(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1380(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y2
+	LONG         $0x5075e2c4
+	BYTE         $0xd0
 	VBROADCASTSS 1412(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xf0
 	VMOVUPS      2176(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1596,19 +1596,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1352(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1384(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y2
+	LONG         $0x5075e2c4
+	BYTE         $0xd0
 	VBROADCASTSS 1416(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xf0
 	VMOVUPS      2240(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1618,19 +1618,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1356(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1388(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y2
+	LONG         $0x5075e2c4
+	BYTE         $0xd0
 	VBROADCASTSS 1420(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xf0
 	VMOVUPS      2304(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1640,19 +1640,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1360(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1392(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y2
+	LONG         $0x5075e2c4
+	BYTE         $0xd0
 	VBROADCASTSS 1424(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xf0
 	VMOVUPS      2368(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1662,19 +1662,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1364(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1396(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y2
+	LONG         $0x5075e2c4
+	BYTE         $0xd0
 	VBROADCASTSS 1428(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xf0
 	VMOVUPS      2432(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1684,19 +1684,19 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1368(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1400(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y2
+	LONG         $0x5075e2c4
+	BYTE         $0xd0
 	VBROADCASTSS 1432(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xf0
 	VMOVUPS      2496(R8), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
@@ -1706,36 +1706,36 @@ loop3:
 	VPOR         Y1, Y0, Y1
 	VBROADCASTSS 1372(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VBROADCASTSS 1404(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y2
+	LONG         $0x5075e2c4
+	BYTE         $0xd0
 	VBROADCASTSS 1436(DI), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xf0
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VCVTDQ2PS    Y6, Y6
 	VPMOVZXBD    2672(DX), Y0
 	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y6, Y6
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y0, Y9, Y1
 	VBROADCASTSS 1472(DI), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y8, Y3
 	VBROADCASTSS 1476(DI), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y2, Y0
+	VADDPS       Y0, Y7, Y2
 	VBROADCASTSS 1480(DI), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y1, Y0, Y0
+	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y4, Y4
 	VPMOVZXBD    2800(DX), Y0
 	VCVTDQ2PS    Y0, Y0

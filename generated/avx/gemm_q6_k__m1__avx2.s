@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q6_k__m1__avx2(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, CMOV, F16C
+// Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·gemm_q6_k__m1__avx2(SB), NOSPLIT, $48-24
 	MOVQ    lo+8(FP), DX
 	MOVQ    hi+16(FP), R8
@@ -68,10 +68,10 @@ loop1:
 	JGE     end4
 
 loop3:
-	VCVTPH2PS    3328(R11), Y8
-	VCVTPH2PS    3344(R11), Y7
+	VCVTPH2PS    3328(R11), Y10
+	VCVTPH2PS    3344(R11), Y9
 	VBROADCASTSS 176(CX), Y2
-	VPSLLD       $0x05, Y2, Y9
+	VPSLLD       $0x05, Y2, Y7
 	VMOVUPS      (R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y5
 	VMOVUPS      32(R11), Y2
@@ -85,7 +85,7 @@ loop3:
 	VPOR         Y3, Y5, Y5
 	VPOR         Y2, Y6, Y3
 	VBROADCASTSS (CX), Y2
-	VPMADDUBSW   Y2, Y5, Y10
+	VPMADDUBSW   Y2, Y5, Y8
 	VPMADDUBSW   Y2, Y3, Y6
 	VMOVUPS      64(R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y12
@@ -101,9 +101,9 @@ loop3:
 	VPOR         Y3, Y11, Y5
 	VBROADCASTSS 4(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
-	VPADDW       Y2, Y10, Y11
+	VPADDW       Y2, Y8, Y8
 	VPMADDUBSW   Y3, Y5, Y2
-	VPADDW       Y2, Y6, Y10
+	VPADDW       Y2, Y6, Y11
 	VMOVUPS      128(R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y6
 	VMOVUPS      160(R11), Y2
@@ -117,12 +117,12 @@ loop3:
 	VPOR         Y3, Y6, Y6
 	VPOR         Y2, Y5, Y5
 	VBROADCASTSS 8(CX), Y3
+	VPMADDWD     Y4, Y8, Y2
+	VPADDD       Y7, Y2, Y8
 	VPMADDWD     Y4, Y11, Y2
-	VPADDD       Y9, Y2, Y11
-	VPMADDWD     Y4, Y10, Y2
-	VPADDD       Y9, Y2, Y10
+	VPADDD       Y7, Y2, Y7
 	VPMADDUBSW   Y3, Y6, Y12
-	VPMADDUBSW   Y3, Y5, Y9
+	VPMADDUBSW   Y3, Y5, Y11
 	VMOVUPS      192(R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y13
 	VMOVUPS      224(R11), Y2
@@ -139,23 +139,27 @@ loop3:
 	VPMADDUBSW   Y5, Y2, Y2
 	VPADDW       Y2, Y12, Y3
 	VPMADDUBSW   Y5, Y6, Y2
-	VPADDW       Y2, Y9, Y9
-	VPMOVSXBD    3072(R11), Y6
-	VPMOVSXBD    3080(R11), Y5
+	VPADDW       Y2, Y11, Y5
 	VPMADDWD     Y4, Y3, Y2
-	VPADDD       Y11, Y2, Y3
-	VPMADDWD     Y4, Y9, Y2
-	VPADDD       Y10, Y2, Y2
-	VPMULLD      Y3, Y6, Y11
-	VPMULLD      Y2, Y5, Y10
+	VPADDD       Y8, Y2, Y3
+	VPMADDWD     Y4, Y5, Y2
+	VPADDD       Y7, Y2, Y2
+	VCVTDQ2PS    Y3, Y6
+	VCVTDQ2PS    Y2, Y5
+	VPMOVSXBD    3072(R11), Y3
+	VPMOVSXBD    3080(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y6, Y8
+	VMULPS       Y2, Y5, Y7
 	VBROADCASTSS 160(CX), Y3
 	VBROADCASTSS 176(CX), Y2
 	VPSUBD       Y2, Y3, Y2
-	VPSLLD       $0x05, Y2, Y9
+	VPSLLD       $0x05, Y2, Y6
 	VMOVUPS      256(R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y5
 	VMOVUPS      288(R11), Y2
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y6
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y11
 	VMOVUPS      2304(R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+32(SB), Y2, Y3
 	VMOVUPS      2336(R11), Y2
@@ -163,10 +167,10 @@ loop3:
 	VPSLLD       $0x04, Y3, Y3
 	VPSLLD       $0x04, Y2, Y2
 	VPOR         Y3, Y5, Y5
-	VPOR         Y2, Y6, Y3
+	VPOR         Y2, Y11, Y3
 	VBROADCASTSS 16(CX), Y2
 	VPMADDUBSW   Y2, Y5, Y12
-	VPMADDUBSW   Y2, Y3, Y6
+	VPMADDUBSW   Y2, Y3, Y11
 	VMOVUPS      320(R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y13
 	VMOVUPS      352(R11), Y2
@@ -181,11 +185,11 @@ loop3:
 	VPOR         Y3, Y5, Y5
 	VBROADCASTSS 20(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
-	VPADDW       Y2, Y12, Y13
+	VPADDW       Y2, Y12, Y12
 	VPMADDUBSW   Y3, Y5, Y2
-	VPADDW       Y2, Y6, Y12
+	VPADDW       Y2, Y11, Y13
 	VMOVUPS      384(R11), Y2
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y6
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y11
 	VMOVUPS      416(R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y5
 	VMOVUPS      2432(R11), Y2
@@ -194,17 +198,17 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+32(SB), Y2, Y2
 	VPSLLD       $0x04, Y3, Y3
 	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y6, Y6
+	VPOR         Y3, Y11, Y11
 	VPOR         Y2, Y5, Y5
 	VBROADCASTSS 24(CX), Y3
-	VPMADDWD     Y4, Y13, Y2
-	VPADDD       Y9, Y2, Y13
 	VPMADDWD     Y4, Y12, Y2
-	VPADDD       Y9, Y2, Y12
-	VPMADDUBSW   Y3, Y6, Y14
-	VPMADDUBSW   Y3, Y5, Y9
+	VPADDD       Y6, Y2, Y12
+	VPMADDWD     Y4, Y13, Y2
+	VPADDD       Y6, Y2, Y6
+	VPMADDUBSW   Y3, Y11, Y14
+	VPMADDUBSW   Y3, Y5, Y13
 	VMOVUPS      448(R11), Y2
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y6
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y11
 	VMOVUPS      480(R11), Y2
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y2, Y5
 	VMOVUPS      2496(R11), Y2
@@ -213,38 +217,38 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+32(SB), Y2, Y3
 	VPSLLD       $0x04, Y15, Y2
 	VPSLLD       $0x04, Y3, Y3
-	VPOR         Y2, Y6, Y2
-	VPOR         Y3, Y5, Y6
+	VPOR         Y2, Y11, Y2
+	VPOR         Y3, Y5, Y11
 	VBROADCASTSS 28(CX), Y5
 	VPMADDUBSW   Y5, Y2, Y2
 	VPADDW       Y2, Y14, Y3
-	VPMADDUBSW   Y5, Y6, Y2
-	VPADDW       Y2, Y9, Y9
-	VPMOVSXBD    3088(R11), Y6
-	VPMOVSXBD    3096(R11), Y5
+	VPMADDUBSW   Y5, Y11, Y2
+	VPADDW       Y2, Y13, Y5
 	VPMADDWD     Y4, Y3, Y2
-	VPADDD       Y13, Y2, Y3
-	VPMADDWD     Y4, Y9, Y2
-	VPADDD       Y12, Y2, Y2
-	VPMULLD      Y3, Y6, Y3
-	VPMULLD      Y2, Y5, Y2
-	VPADDD       Y3, Y11, Y3
-	VPADDD       Y2, Y10, Y2
+	VPADDD       Y12, Y2, Y3
+	VPMADDWD     Y4, Y5, Y2
+	VPADDD       Y6, Y2, Y2
 	VCVTDQ2PS    Y3, Y6
 	VCVTDQ2PS    Y2, Y5
+	VPMOVSXBD    3088(R11), Y3
+	VPMOVSXBD    3096(R11), Y2
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y3, Y6, Y8
+	VFMADD231PS  Y2, Y5, Y7
 	VBROADCASTSS 128(CX), Y2
-	VMULPS       Y8, Y2, Y3
-	VMULPS       Y7, Y2, Y2
-	VMULPS       Y3, Y6, Y3
-	VMULPS       Y2, Y5, Y2
-	VADDPS       Y3, Y1, Y6
-	VADDPS       Y2, Y0, Y5
+	VMULPS       Y10, Y2, Y3
+	VMULPS       Y9, Y2, Y2
+	VMULPS       Y3, Y8, Y3
+	VMULPS       Y2, Y7, Y2
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y2, Y0, Y3
 	VBROADCASTSS 368(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y7
 	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y6
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
@@ -252,10 +256,10 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
+	VPOR         Y0, Y6, Y1
 	VBROADCASTSS 192(CX), Y0
-	VPMADDUBSW   Y0, Y2, Y10
-	VPMADDUBSW   Y0, Y1, Y3
+	VPMADDUBSW   Y0, Y2, Y8
+	VPMADDUBSW   Y0, Y1, Y6
 	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y12
 	VMOVUPS      608(R11), Y0
@@ -270,11 +274,11 @@ loop3:
 	VPOR         Y1, Y11, Y2
 	VBROADCASTSS 196(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y10, Y11
+	VPADDW       Y0, Y8, Y8
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y10
+	VPADDW       Y0, Y6, Y11
 	VMOVUPS      640(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y6
 	VMOVUPS      672(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2176(R11), Y0
@@ -283,19 +287,19 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y6, Y6
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 200(CX), Y1
+	VPMADDWD     Y4, Y8, Y0
+	VPADDD       Y7, Y0, Y8
 	VPMADDWD     Y4, Y11, Y0
-	VPADDD       Y9, Y0, Y11
-	VPMADDWD     Y4, Y10, Y0
-	VPADDD       Y9, Y0, Y10
-	VPMADDUBSW   Y1, Y3, Y12
-	VPMADDUBSW   Y1, Y2, Y9
+	VPADDD       Y7, Y0, Y7
+	VPMADDUBSW   Y1, Y6, Y12
+	VPMADDUBSW   Y1, Y2, Y11
 	VMOVUPS      704(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y13
 	VMOVUPS      736(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y6
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y2
 	VMOVUPS      2272(R11), Y0
@@ -303,28 +307,32 @@ loop3:
 	VPSLLD       $0x02, Y2, Y0
 	VPSLLD       $0x02, Y1, Y1
 	VPOR         Y0, Y13, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y6, Y6
 	VBROADCASTSS 204(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y12, Y1
-	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3104(R11), Y3
-	VPMOVSXBD    3112(R11), Y2
+	VPMADDUBSW   Y2, Y6, Y0
+	VPADDW       Y0, Y11, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y10, Y0, Y0
-	VPMULLD      Y1, Y3, Y11
-	VPMULLD      Y0, Y2, Y10
+	VPADDD       Y8, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y7, Y0, Y0
+	VCVTDQ2PS    Y1, Y6
+	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3104(R11), Y1
+	VPMOVSXBD    3112(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y6, Y8
+	VMULPS       Y0, Y2, Y7
 	VBROADCASTSS 352(CX), Y1
 	VBROADCASTSS 368(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y6
 	VMOVUPS      768(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      800(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -332,10 +340,10 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
+	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 208(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y12
-	VPMADDUBSW   Y0, Y1, Y3
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      832(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y13
 	VMOVUPS      864(R11), Y0
@@ -350,11 +358,11 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VBROADCASTSS 212(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y13
+	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y12
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      896(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      928(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2432(R11), Y0
@@ -363,17 +371,17 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 216(CX), Y1
-	VPMADDWD     Y4, Y13, Y0
-	VPADDD       Y9, Y0, Y13
 	VPMADDWD     Y4, Y12, Y0
-	VPADDD       Y9, Y0, Y12
-	VPMADDUBSW   Y1, Y3, Y14
-	VPMADDUBSW   Y1, Y2, Y9
+	VPADDD       Y6, Y0, Y12
+	VPMADDWD     Y4, Y13, Y0
+	VPADDD       Y6, Y0, Y6
+	VPMADDUBSW   Y1, Y11, Y14
+	VPMADDUBSW   Y1, Y2, Y13
 	VMOVUPS      960(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      992(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2496(R11), Y0
@@ -382,34 +390,34 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VPSLLD       $0x02, Y15, Y0
 	VPSLLD       $0x02, Y1, Y1
-	VPOR         Y0, Y3, Y0
-	VPOR         Y1, Y2, Y3
+	VPOR         Y0, Y11, Y0
+	VPOR         Y1, Y2, Y11
 	VBROADCASTSS 220(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y14, Y1
-	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3120(R11), Y3
-	VPMOVSXBD    3128(R11), Y2
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y13, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y12, Y0, Y0
-	VPMULLD      Y1, Y3, Y1
-	VPMULLD      Y0, Y2, Y0
-	VPADDD       Y1, Y11, Y1
-	VPADDD       Y0, Y10, Y0
-	VCVTDQ2PS    Y1, Y3
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y6, Y0, Y0
+	VCVTDQ2PS    Y1, Y6
 	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3120(R11), Y1
+	VPMOVSXBD    3128(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y6, Y8
+	VFMADD231PS  Y0, Y2, Y7
 	VBROADCASTSS 320(CX), Y0
-	VMULPS       Y8, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y6, Y6
-	VADDPS       Y0, Y5, Y5
+	VMULPS       Y10, Y0, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y1, Y8, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y1, Y5, Y6
+	VADDPS       Y0, Y3, Y5
 	VBROADCASTSS 560(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y7
 	VMOVUPS      (R11), Y1
 	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -423,7 +431,7 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 384(CX), Y0
-	VPMADDUBSW   Y0, Y2, Y10
+	VPMADDUBSW   Y0, Y2, Y8
 	VPMADDUBSW   Y0, Y1, Y3
 	VMOVUPS      64(R11), Y1
 	VMOVUPS      96(R11), Y0
@@ -439,9 +447,9 @@ loop3:
 	VPOR         Y1, Y11, Y2
 	VBROADCASTSS 388(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y10, Y11
+	VPADDW       Y0, Y8, Y8
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y10
+	VPADDW       Y0, Y3, Y11
 	VMOVUPS      128(R11), Y1
 	VMOVUPS      160(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -455,12 +463,12 @@ loop3:
 	VPOR         Y1, Y3, Y3
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 392(CX), Y1
+	VPMADDWD     Y4, Y8, Y0
+	VPADDD       Y7, Y0, Y8
 	VPMADDWD     Y4, Y11, Y0
-	VPADDD       Y9, Y0, Y11
-	VPMADDWD     Y4, Y10, Y0
-	VPADDD       Y9, Y0, Y10
+	VPADDD       Y7, Y0, Y7
 	VPMADDUBSW   Y1, Y3, Y12
-	VPMADDUBSW   Y1, Y2, Y9
+	VPMADDUBSW   Y1, Y2, Y11
 	VMOVUPS      192(R11), Y1
 	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -477,34 +485,38 @@ loop3:
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y12, Y1
 	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3136(R11), Y3
-	VPMOVSXBD    3144(R11), Y2
+	VPADDW       Y0, Y11, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y10, Y0, Y0
-	VPMULLD      Y1, Y3, Y11
-	VPMULLD      Y0, Y2, Y10
+	VPADDD       Y8, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y7, Y0, Y0
+	VCVTDQ2PS    Y1, Y3
+	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3136(R11), Y1
+	VPMOVSXBD    3144(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y8
+	VMULPS       Y0, Y2, Y7
 	VBROADCASTSS 544(CX), Y1
 	VBROADCASTSS 560(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y3
 	VMOVUPS      256(R11), Y1
 	VMOVUPS      288(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
+	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 400(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y12
-	VPMADDUBSW   Y0, Y1, Y3
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      320(R11), Y1
 	VMOVUPS      352(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -519,66 +531,66 @@ loop3:
 	VPOR         Y1, Y13, Y2
 	VBROADCASTSS 404(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y13
+	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y12
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      384(R11), Y1
 	VMOVUPS      416(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y11
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 408(CX), Y1
-	VPMADDWD     Y4, Y13, Y0
-	VPADDD       Y9, Y0, Y13
 	VPMADDWD     Y4, Y12, Y0
-	VPADDD       Y9, Y0, Y12
-	VPMADDUBSW   Y1, Y3, Y14
-	VPMADDUBSW   Y1, Y2, Y9
+	VPADDD       Y3, Y0, Y12
+	VPMADDWD     Y4, Y13, Y0
+	VPADDD       Y3, Y0, Y3
+	VPMADDUBSW   Y1, Y11, Y14
+	VPMADDUBSW   Y1, Y2, Y13
 	VMOVUPS      448(R11), Y1
 	VMOVUPS      480(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y15
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y2
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VPOR         Y2, Y15, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VBROADCASTSS 412(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y14, Y1
-	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3152(R11), Y3
-	VPMOVSXBD    3160(R11), Y2
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y13, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y12, Y0, Y0
-	VPMULLD      Y1, Y3, Y1
-	VPMULLD      Y0, Y2, Y0
-	VPADDD       Y1, Y11, Y1
-	VPADDD       Y0, Y10, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y1, Y3
 	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3152(R11), Y1
+	VPMOVSXBD    3160(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y8
+	VFMADD231PS  Y0, Y2, Y7
 	VBROADCASTSS 512(CX), Y0
-	VMULPS       Y8, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y10, Y0, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y1, Y8, Y1
+	VMULPS       Y0, Y7, Y0
 	VADDPS       Y1, Y6, Y6
 	VADDPS       Y0, Y5, Y5
 	VBROADCASTSS 752(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y7
 	VMOVUPS      512(R11), Y1
 	VMOVUPS      544(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -594,7 +606,7 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 576(CX), Y0
-	VPMADDUBSW   Y0, Y2, Y10
+	VPMADDUBSW   Y0, Y2, Y8
 	VPMADDUBSW   Y0, Y1, Y3
 	VMOVUPS      576(R11), Y1
 	VMOVUPS      608(R11), Y0
@@ -612,9 +624,9 @@ loop3:
 	VPOR         Y1, Y11, Y2
 	VBROADCASTSS 580(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y10, Y11
+	VPADDW       Y0, Y8, Y8
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y10
+	VPADDW       Y0, Y3, Y11
 	VMOVUPS      640(R11), Y1
 	VMOVUPS      672(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -630,12 +642,12 @@ loop3:
 	VPOR         Y1, Y3, Y3
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 584(CX), Y1
+	VPMADDWD     Y4, Y8, Y0
+	VPADDD       Y7, Y0, Y8
 	VPMADDWD     Y4, Y11, Y0
-	VPADDD       Y9, Y0, Y11
-	VPMADDWD     Y4, Y10, Y0
-	VPADDD       Y9, Y0, Y10
+	VPADDD       Y7, Y0, Y7
 	VPMADDUBSW   Y1, Y3, Y12
-	VPMADDUBSW   Y1, Y2, Y9
+	VPMADDUBSW   Y1, Y2, Y11
 	VMOVUPS      704(R11), Y1
 	VMOVUPS      736(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -654,25 +666,29 @@ loop3:
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y12, Y1
 	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3168(R11), Y3
-	VPMOVSXBD    3176(R11), Y2
+	VPADDW       Y0, Y11, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y10, Y0, Y0
-	VPMULLD      Y1, Y3, Y11
-	VPMULLD      Y0, Y2, Y10
+	VPADDD       Y8, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y7, Y0, Y0
+	VCVTDQ2PS    Y1, Y3
+	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3168(R11), Y1
+	VPMOVSXBD    3176(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y8
+	VMULPS       Y0, Y2, Y7
 	VBROADCASTSS 736(CX), Y1
 	VBROADCASTSS 752(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y3
 	VMOVUPS      768(R11), Y1
 	VMOVUPS      800(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -680,10 +696,10 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
+	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 592(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y12
-	VPMADDUBSW   Y0, Y1, Y3
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      832(R11), Y1
 	VMOVUPS      864(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -700,14 +716,14 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VBROADCASTSS 596(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y13
+	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y12
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      896(R11), Y1
 	VMOVUPS      928(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y11
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y1
@@ -715,20 +731,20 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 600(CX), Y1
-	VPMADDWD     Y4, Y13, Y0
-	VPADDD       Y9, Y0, Y13
 	VPMADDWD     Y4, Y12, Y0
-	VPADDD       Y9, Y0, Y12
-	VPMADDUBSW   Y1, Y3, Y14
-	VPMADDUBSW   Y1, Y2, Y9
+	VPADDD       Y3, Y0, Y12
+	VPMADDWD     Y4, Y13, Y0
+	VPADDD       Y3, Y0, Y3
+	VPMADDUBSW   Y1, Y11, Y14
+	VPMADDUBSW   Y1, Y2, Y13
 	VMOVUPS      960(R11), Y1
 	VMOVUPS      992(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y11
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y15
@@ -736,34 +752,34 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VPSRLD       $0x02, Y15, Y0
 	VPSRLD       $0x02, Y1, Y1
-	VPOR         Y0, Y3, Y0
-	VPOR         Y1, Y2, Y3
+	VPOR         Y0, Y11, Y0
+	VPOR         Y1, Y2, Y11
 	VBROADCASTSS 604(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y14, Y1
-	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3184(R11), Y3
-	VPMOVSXBD    3192(R11), Y2
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y13, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y12, Y0, Y0
-	VPMULLD      Y1, Y3, Y1
-	VPMULLD      Y0, Y2, Y0
-	VPADDD       Y1, Y11, Y1
-	VPADDD       Y0, Y10, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y1, Y3
 	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3184(R11), Y1
+	VPMOVSXBD    3192(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y8
+	VFMADD231PS  Y0, Y2, Y7
 	VBROADCASTSS 704(CX), Y0
-	VMULPS       Y8, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y10, Y0, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y1, Y8, Y1
+	VMULPS       Y0, Y7, Y0
 	VADDPS       Y1, Y6, Y6
 	VADDPS       Y0, Y5, Y5
 	VBROADCASTSS 944(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y7
 	VMOVUPS      1024(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      1056(R11), Y0
@@ -777,7 +793,7 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 768(CX), Y0
-	VPMADDUBSW   Y0, Y2, Y10
+	VPMADDUBSW   Y0, Y2, Y8
 	VPMADDUBSW   Y0, Y1, Y3
 	VMOVUPS      1088(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y12
@@ -793,9 +809,9 @@ loop3:
 	VPOR         Y1, Y11, Y2
 	VBROADCASTSS 772(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y10, Y11
+	VPADDW       Y0, Y8, Y8
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y10
+	VPADDW       Y0, Y3, Y11
 	VMOVUPS      1152(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
 	VMOVUPS      1184(R11), Y0
@@ -809,12 +825,12 @@ loop3:
 	VPOR         Y1, Y3, Y3
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 776(CX), Y1
+	VPMADDWD     Y4, Y8, Y0
+	VPADDD       Y7, Y0, Y8
 	VPMADDWD     Y4, Y11, Y0
-	VPADDD       Y9, Y0, Y11
-	VPMADDWD     Y4, Y10, Y0
-	VPADDD       Y9, Y0, Y10
+	VPADDD       Y7, Y0, Y7
 	VPMADDUBSW   Y1, Y3, Y12
-	VPMADDUBSW   Y1, Y2, Y9
+	VPMADDUBSW   Y1, Y2, Y11
 	VMOVUPS      1216(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y13
 	VMOVUPS      1248(R11), Y0
@@ -831,23 +847,27 @@ loop3:
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y12, Y1
 	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3200(R11), Y3
-	VPMOVSXBD    3208(R11), Y2
+	VPADDW       Y0, Y11, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y10, Y0, Y0
-	VPMULLD      Y1, Y3, Y11
-	VPMULLD      Y0, Y2, Y10
+	VPADDD       Y8, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y7, Y0, Y0
+	VCVTDQ2PS    Y1, Y3
+	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3200(R11), Y1
+	VPMOVSXBD    3208(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y8
+	VMULPS       Y0, Y2, Y7
 	VBROADCASTSS 928(CX), Y1
 	VBROADCASTSS 944(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y3
 	VMOVUPS      1280(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      1312(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2816(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+32(SB), Y0, Y1
 	VMOVUPS      2848(R11), Y0
@@ -855,10 +875,10 @@ loop3:
 	VPSLLD       $0x04, Y1, Y1
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
+	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 784(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y12
-	VPMADDUBSW   Y0, Y1, Y3
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      1344(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y13
 	VMOVUPS      1376(R11), Y0
@@ -873,11 +893,11 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VBROADCASTSS 788(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y13
+	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y12
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      1408(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      1440(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2944(R11), Y0
@@ -886,17 +906,17 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y1
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 792(CX), Y1
-	VPMADDWD     Y4, Y13, Y0
-	VPADDD       Y9, Y0, Y13
 	VPMADDWD     Y4, Y12, Y0
-	VPADDD       Y9, Y0, Y12
-	VPMADDUBSW   Y1, Y3, Y14
-	VPMADDUBSW   Y1, Y2, Y9
+	VPADDD       Y3, Y0, Y12
+	VPMADDWD     Y4, Y13, Y0
+	VPADDD       Y3, Y0, Y3
+	VPMADDUBSW   Y1, Y11, Y14
+	VPMADDUBSW   Y1, Y2, Y13
 	VMOVUPS      1472(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      1504(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      3008(R11), Y0
@@ -905,34 +925,34 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+32(SB), Y0, Y1
 	VPSLLD       $0x04, Y15, Y0
 	VPSLLD       $0x04, Y1, Y1
-	VPOR         Y0, Y3, Y0
-	VPOR         Y1, Y2, Y3
+	VPOR         Y0, Y11, Y0
+	VPOR         Y1, Y2, Y11
 	VBROADCASTSS 796(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y14, Y1
-	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3216(R11), Y3
-	VPMOVSXBD    3224(R11), Y2
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y13, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y12, Y0, Y0
-	VPMULLD      Y1, Y3, Y1
-	VPMULLD      Y0, Y2, Y0
-	VPADDD       Y1, Y11, Y1
-	VPADDD       Y0, Y10, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y1, Y3
 	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3216(R11), Y1
+	VPMOVSXBD    3224(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y8
+	VFMADD231PS  Y0, Y2, Y7
 	VBROADCASTSS 896(CX), Y0
-	VMULPS       Y8, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y10, Y0, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y1, Y8, Y1
+	VMULPS       Y0, Y7, Y0
 	VADDPS       Y1, Y6, Y6
 	VADDPS       Y0, Y5, Y5
 	VBROADCASTSS 1136(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y7
 	VMOVUPS      1536(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      1568(R11), Y0
@@ -946,7 +966,7 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 960(CX), Y0
-	VPMADDUBSW   Y0, Y2, Y10
+	VPMADDUBSW   Y0, Y2, Y8
 	VPMADDUBSW   Y0, Y1, Y3
 	VMOVUPS      1600(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y12
@@ -962,9 +982,9 @@ loop3:
 	VPOR         Y1, Y11, Y2
 	VBROADCASTSS 964(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y10, Y11
+	VPADDW       Y0, Y8, Y8
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y10
+	VPADDW       Y0, Y3, Y11
 	VMOVUPS      1664(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
 	VMOVUPS      1696(R11), Y0
@@ -978,12 +998,12 @@ loop3:
 	VPOR         Y1, Y3, Y3
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 968(CX), Y1
+	VPMADDWD     Y4, Y8, Y0
+	VPADDD       Y7, Y0, Y8
 	VPMADDWD     Y4, Y11, Y0
-	VPADDD       Y9, Y0, Y11
-	VPMADDWD     Y4, Y10, Y0
-	VPADDD       Y9, Y0, Y10
+	VPADDD       Y7, Y0, Y7
 	VPMADDUBSW   Y1, Y3, Y12
-	VPMADDUBSW   Y1, Y2, Y9
+	VPMADDUBSW   Y1, Y2, Y11
 	VMOVUPS      1728(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y13
 	VMOVUPS      1760(R11), Y0
@@ -1000,23 +1020,27 @@ loop3:
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y12, Y1
 	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3232(R11), Y3
-	VPMOVSXBD    3240(R11), Y2
+	VPADDW       Y0, Y11, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y10, Y0, Y0
-	VPMULLD      Y1, Y3, Y11
-	VPMULLD      Y0, Y2, Y10
+	VPADDD       Y8, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y7, Y0, Y0
+	VCVTDQ2PS    Y1, Y3
+	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3232(R11), Y1
+	VPMOVSXBD    3240(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y8
+	VMULPS       Y0, Y2, Y7
 	VBROADCASTSS 1120(CX), Y1
 	VBROADCASTSS 1136(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y3
 	VMOVUPS      1792(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      1824(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2816(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VMOVUPS      2848(R11), Y0
@@ -1024,10 +1048,10 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
+	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 976(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y12
-	VPMADDUBSW   Y0, Y1, Y3
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      1856(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y13
 	VMOVUPS      1888(R11), Y0
@@ -1042,11 +1066,11 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VBROADCASTSS 980(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y13
+	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y12
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      1920(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      1952(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2944(R11), Y0
@@ -1055,17 +1079,17 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 984(CX), Y1
-	VPMADDWD     Y4, Y13, Y0
-	VPADDD       Y9, Y0, Y13
 	VPMADDWD     Y4, Y12, Y0
-	VPADDD       Y9, Y0, Y12
-	VPMADDUBSW   Y1, Y3, Y14
-	VPMADDUBSW   Y1, Y2, Y9
+	VPADDD       Y3, Y0, Y12
+	VPMADDWD     Y4, Y13, Y0
+	VPADDD       Y3, Y0, Y3
+	VPMADDUBSW   Y1, Y11, Y14
+	VPMADDUBSW   Y1, Y2, Y13
 	VMOVUPS      1984(R11), Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2016(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      3008(R11), Y0
@@ -1074,34 +1098,34 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+96(SB), Y0, Y1
 	VPSLLD       $0x02, Y15, Y0
 	VPSLLD       $0x02, Y1, Y1
-	VPOR         Y0, Y3, Y0
-	VPOR         Y1, Y2, Y3
+	VPOR         Y0, Y11, Y0
+	VPOR         Y1, Y2, Y11
 	VBROADCASTSS 988(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y14, Y1
-	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3248(R11), Y3
-	VPMOVSXBD    3256(R11), Y2
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y13, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y12, Y0, Y0
-	VPMULLD      Y1, Y3, Y1
-	VPMULLD      Y0, Y2, Y0
-	VPADDD       Y1, Y11, Y1
-	VPADDD       Y0, Y10, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y1, Y3
 	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3248(R11), Y1
+	VPMOVSXBD    3256(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y8
+	VFMADD231PS  Y0, Y2, Y7
 	VBROADCASTSS 1088(CX), Y0
-	VMULPS       Y8, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y10, Y0, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y1, Y8, Y1
+	VMULPS       Y0, Y7, Y0
 	VADDPS       Y1, Y6, Y6
 	VADDPS       Y0, Y5, Y5
 	VBROADCASTSS 1328(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y7
 	VMOVUPS      1024(R11), Y1
 	VMOVUPS      1056(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1115,7 +1139,7 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1152(CX), Y0
-	VPMADDUBSW   Y0, Y2, Y10
+	VPMADDUBSW   Y0, Y2, Y8
 	VPMADDUBSW   Y0, Y1, Y3
 	VMOVUPS      1088(R11), Y1
 	VMOVUPS      1120(R11), Y0
@@ -1131,9 +1155,9 @@ loop3:
 	VPOR         Y1, Y11, Y2
 	VBROADCASTSS 1156(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y10, Y11
+	VPADDW       Y0, Y8, Y8
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y10
+	VPADDW       Y0, Y3, Y11
 	VMOVUPS      1152(R11), Y1
 	VMOVUPS      1184(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1147,12 +1171,12 @@ loop3:
 	VPOR         Y1, Y3, Y3
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 1160(CX), Y1
+	VPMADDWD     Y4, Y8, Y0
+	VPADDD       Y7, Y0, Y8
 	VPMADDWD     Y4, Y11, Y0
-	VPADDD       Y9, Y0, Y11
-	VPMADDWD     Y4, Y10, Y0
-	VPADDD       Y9, Y0, Y10
+	VPADDD       Y7, Y0, Y7
 	VPMADDUBSW   Y1, Y3, Y12
-	VPMADDUBSW   Y1, Y2, Y9
+	VPMADDUBSW   Y1, Y2, Y11
 	VMOVUPS      1216(R11), Y1
 	VMOVUPS      1248(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1169,34 +1193,38 @@ loop3:
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y12, Y1
 	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3264(R11), Y3
-	VPMOVSXBD    3272(R11), Y2
+	VPADDW       Y0, Y11, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y10, Y0, Y0
-	VPMULLD      Y1, Y3, Y11
-	VPMULLD      Y0, Y2, Y10
+	VPADDD       Y8, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y7, Y0, Y0
+	VCVTDQ2PS    Y1, Y3
+	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3264(R11), Y1
+	VPMOVSXBD    3272(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y8
+	VMULPS       Y0, Y2, Y7
 	VBROADCASTSS 1312(CX), Y1
 	VBROADCASTSS 1328(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y3
 	VMOVUPS      1280(R11), Y1
 	VMOVUPS      1312(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2816(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2848(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
+	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 1168(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y12
-	VPMADDUBSW   Y0, Y1, Y3
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      1344(R11), Y1
 	VMOVUPS      1376(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1211,66 +1239,66 @@ loop3:
 	VPOR         Y1, Y13, Y2
 	VBROADCASTSS 1172(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y13
+	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y12
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      1408(R11), Y1
 	VMOVUPS      1440(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y11
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2944(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VMOVUPS      2976(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 1176(CX), Y1
-	VPMADDWD     Y4, Y13, Y0
-	VPADDD       Y9, Y0, Y13
 	VPMADDWD     Y4, Y12, Y0
-	VPADDD       Y9, Y0, Y12
-	VPMADDUBSW   Y1, Y3, Y14
-	VPMADDUBSW   Y1, Y2, Y9
+	VPADDD       Y3, Y0, Y12
+	VPMADDWD     Y4, Y13, Y0
+	VPADDD       Y3, Y0, Y3
+	VPMADDUBSW   Y1, Y11, Y14
+	VPMADDUBSW   Y1, Y2, Y13
 	VMOVUPS      1472(R11), Y1
 	VMOVUPS      1504(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y15
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      3008(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y2
 	VMOVUPS      3040(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+128(SB), Y0, Y1
 	VPOR         Y2, Y15, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VBROADCASTSS 1180(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y14, Y1
-	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3280(R11), Y3
-	VPMOVSXBD    3288(R11), Y2
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y13, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y12, Y0, Y0
-	VPMULLD      Y1, Y3, Y1
-	VPMULLD      Y0, Y2, Y0
-	VPADDD       Y1, Y11, Y1
-	VPADDD       Y0, Y10, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y1, Y3
 	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3280(R11), Y1
+	VPMOVSXBD    3288(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y8
+	VFMADD231PS  Y0, Y2, Y7
 	VBROADCASTSS 1280(CX), Y0
-	VMULPS       Y8, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y6, Y6
-	VADDPS       Y0, Y5, Y5
+	VMULPS       Y10, Y0, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y1, Y8, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y1, Y6, Y8
+	VADDPS       Y0, Y5, Y7
 	VBROADCASTSS 1520(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      1536(R11), Y1
 	VMOVUPS      1568(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1286,7 +1314,7 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1344(CX), Y0
-	VPMADDUBSW   Y0, Y2, Y10
+	VPMADDUBSW   Y0, Y2, Y6
 	VPMADDUBSW   Y0, Y1, Y3
 	VMOVUPS      1600(R11), Y1
 	VMOVUPS      1632(R11), Y0
@@ -1304,9 +1332,9 @@ loop3:
 	VPOR         Y1, Y11, Y2
 	VBROADCASTSS 1348(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y10, Y11
+	VPADDW       Y0, Y6, Y6
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y10
+	VPADDW       Y0, Y3, Y11
 	VMOVUPS      1664(R11), Y1
 	VMOVUPS      1696(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1322,12 +1350,12 @@ loop3:
 	VPOR         Y1, Y3, Y3
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 1352(CX), Y1
+	VPMADDWD     Y4, Y6, Y0
+	VPADDD       Y5, Y0, Y6
 	VPMADDWD     Y4, Y11, Y0
-	VPADDD       Y9, Y0, Y11
-	VPMADDWD     Y4, Y10, Y0
-	VPADDD       Y9, Y0, Y10
+	VPADDD       Y5, Y0, Y5
 	VPMADDUBSW   Y1, Y3, Y12
-	VPMADDUBSW   Y1, Y2, Y9
+	VPMADDUBSW   Y1, Y2, Y11
 	VMOVUPS      1728(R11), Y1
 	VMOVUPS      1760(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1346,25 +1374,29 @@ loop3:
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y12, Y1
 	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3296(R11), Y3
-	VPMOVSXBD    3304(R11), Y2
+	VPADDW       Y0, Y11, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y11, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y10, Y0, Y0
-	VPMULLD      Y1, Y3, Y11
-	VPMULLD      Y0, Y2, Y10
+	VPADDD       Y6, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y5, Y0, Y0
+	VCVTDQ2PS    Y1, Y3
+	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3296(R11), Y1
+	VPMOVSXBD    3304(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y6
+	VMULPS       Y0, Y2, Y5
 	VBROADCASTSS 1504(CX), Y1
 	VBROADCASTSS 1520(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y3
 	VMOVUPS      1792(R11), Y1
 	VMOVUPS      1824(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y11
 	VMOVUPS      2816(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VMOVUPS      2848(R11), Y0
@@ -1372,10 +1404,10 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
+	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 1360(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y12
-	VPMADDUBSW   Y0, Y1, Y3
+	VPMADDUBSW   Y0, Y1, Y11
 	VMOVUPS      1856(R11), Y1
 	VMOVUPS      1888(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1392,14 +1424,14 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VBROADCASTSS 1364(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
-	VPADDW       Y0, Y12, Y13
+	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y2, Y0
-	VPADDW       Y0, Y3, Y12
+	VPADDW       Y0, Y11, Y13
 	VMOVUPS      1920(R11), Y1
 	VMOVUPS      1952(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y11
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      2944(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y1
@@ -1407,20 +1439,20 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y3, Y3
+	VPOR         Y1, Y11, Y11
 	VPOR         Y0, Y2, Y2
 	VBROADCASTSS 1368(CX), Y1
-	VPMADDWD     Y4, Y13, Y0
-	VPADDD       Y9, Y0, Y13
 	VPMADDWD     Y4, Y12, Y0
-	VPADDD       Y9, Y0, Y12
-	VPMADDUBSW   Y1, Y3, Y14
-	VPMADDUBSW   Y1, Y2, Y9
+	VPADDD       Y3, Y0, Y12
+	VPMADDWD     Y4, Y13, Y0
+	VPADDD       Y3, Y0, Y3
+	VPMADDUBSW   Y1, Y11, Y14
+	VPMADDUBSW   Y1, Y2, Y13
 	VMOVUPS      1984(R11), Y1
 	VMOVUPS      2016(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y3
+	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y1, Y11
 	VPAND        gemm_q6_k__m1__avx2_data<>+0(SB), Y0, Y2
 	VMOVUPS      3008(R11), Y0
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y15
@@ -1428,32 +1460,32 @@ loop3:
 	VPAND        gemm_q6_k__m1__avx2_data<>+160(SB), Y0, Y1
 	VPSRLD       $0x02, Y15, Y0
 	VPSRLD       $0x02, Y1, Y1
-	VPOR         Y0, Y3, Y0
-	VPOR         Y1, Y2, Y3
+	VPOR         Y0, Y11, Y0
+	VPOR         Y1, Y2, Y11
 	VBROADCASTSS 1372(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y14, Y1
-	VPMADDUBSW   Y2, Y3, Y0
-	VPADDW       Y0, Y9, Y9
-	VPMOVSXBD    3312(R11), Y3
-	VPMOVSXBD    3320(R11), Y2
+	VPMADDUBSW   Y2, Y11, Y0
+	VPADDW       Y0, Y13, Y2
 	VPMADDWD     Y4, Y1, Y0
-	VPADDD       Y13, Y0, Y1
-	VPMADDWD     Y4, Y9, Y0
-	VPADDD       Y12, Y0, Y0
-	VPMULLD      Y1, Y3, Y1
-	VPMULLD      Y0, Y2, Y0
-	VPADDD       Y1, Y11, Y1
-	VPADDD       Y0, Y10, Y0
+	VPADDD       Y12, Y0, Y1
+	VPMADDWD     Y4, Y2, Y0
+	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y1, Y3
 	VCVTDQ2PS    Y0, Y2
+	VPMOVSXBD    3312(R11), Y1
+	VPMOVSXBD    3320(R11), Y0
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y6
+	VFMADD231PS  Y0, Y2, Y5
 	VBROADCASTSS 1472(CX), Y0
-	VMULPS       Y8, Y0, Y1
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y0
+	VMULPS       Y10, Y0, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y1, Y6, Y1
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y1, Y8, Y1
+	VADDPS       Y0, Y7, Y0
 	ADDQ         $+3392, R11
 	ADDQ         $+1536, CX
 	ADDQ         $+1, AX

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q6_k__m1__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, FMA3
 TEXT ·gemm_q6_k__m1__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ lo+8(FP), DX
 	MOVQ hi+16(FP), R8
@@ -67,14 +67,14 @@ loop1:
 	JGE     end4
 
 loop3:
-	VCVTPH2PS    3328(R11), Y7
-	VCVTPH2PS    3344(R11), Y6
+	VCVTPH2PS    3328(R11), Y9
+	VCVTPH2PS    3344(R11), Y8
 	VBROADCASTSS 176(CX), Y2
-	VPSLLD       $0x05, Y2, Y5
+	VPSLLD       $0x05, Y2, Y6
 	VMOVUPS      (R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
 	VMOVUPS      32(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y8
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
 	VMOVUPS      2048(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
 	VMOVUPS      2080(R11), Y2
@@ -82,21 +82,21 @@ loop3:
 	VPSLLD       $0x04, Y3, Y3
 	VPSLLD       $0x04, Y2, Y2
 	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y8, Y3
+	VPOR         Y2, Y5, Y3
 	VBROADCASTSS (CX), Y2
-	VMOVDQA      Y5, Y8
+	VMOVDQA      Y6, Y7
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y7
+	LONG $0x505de2c4
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y5
+	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
-	BYTE         $0xea
+	BYTE         $0xf2
 	VMOVUPS      64(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
 	VMOVUPS      96(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
 	VMOVUPS      2112(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
 	VMOVUPS      2144(R11), Y2
@@ -104,20 +104,20 @@ loop3:
 	VPSLLD       $0x04, Y3, Y3
 	VPSLLD       $0x04, Y2, Y2
 	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y9, Y3
+	VPOR         Y2, Y5, Y3
 	VBROADCASTSS 4(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y7
+	LONG $0x505de2c4
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y5
+	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
-	BYTE         $0xea
+	BYTE         $0xf2
 	VMOVUPS      128(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
 	VMOVUPS      160(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
 	VMOVUPS      2176(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
 	VMOVUPS      2208(R11), Y2
@@ -125,20 +125,20 @@ loop3:
 	VPSLLD       $0x04, Y3, Y3
 	VPSLLD       $0x04, Y2, Y2
 	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y9, Y3
+	VPOR         Y2, Y5, Y3
 	VBROADCASTSS 8(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y7
+	LONG $0x505de2c4
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y5
+	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
-	BYTE         $0xea
+	BYTE         $0xf2
 	VMOVUPS      192(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
 	VMOVUPS      224(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
 	VMOVUPS      2240(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
 	VMOVUPS      2272(R11), Y2
@@ -146,28 +146,32 @@ loop3:
 	VPSLLD       $0x04, Y3, Y3
 	VPSLLD       $0x04, Y2, Y2
 	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y9, Y3
+	VPOR         Y2, Y5, Y3
 	VBROADCASTSS 12(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y8
-	LONG $0x505d62c4
-	BYTE $0xc2
+	// VPDPBUSD Y2, Y4, Y7
+	LONG $0x505de2c4
+	BYTE $0xfa
 
-	// VPDPBUSD Y2, Y3, Y5
+	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
-	BYTE         $0xea
+	BYTE         $0xf2
+	VCVTDQ2PS    Y7, Y5
+	VCVTDQ2PS    Y6, Y4
 	VPMOVSXBD    3072(R11), Y3
 	VPMOVSXBD    3080(R11), Y2
-	VPMULLD      Y8, Y3, Y8
-	VPMULLD      Y5, Y2, Y5
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y3, Y5, Y7
+	VMULPS       Y2, Y4, Y6
 	VBROADCASTSS 160(CX), Y3
 	VBROADCASTSS 176(CX), Y2
 	VPSUBD       Y2, Y3, Y2
-	VPSLLD       $0x05, Y2, Y9
+	VPSLLD       $0x05, Y2, Y10
 	VMOVUPS      256(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
 	VMOVUPS      288(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y10
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
 	VMOVUPS      2304(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
 	VMOVUPS      2336(R11), Y2
@@ -175,17 +179,17 @@ loop3:
 	VPSLLD       $0x04, Y3, Y3
 	VPSLLD       $0x04, Y2, Y2
 	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y10, Y3
+	VPOR         Y2, Y5, Y3
 	VBROADCASTSS 16(CX), Y2
-	VMOVDQA      Y9, Y10
+	VMOVDQA      Y10, Y5
 
-	// VPDPBUSD Y2, Y4, Y10
-	LONG $0x505d62c4
-	BYTE $0xd2
+	// VPDPBUSD Y2, Y4, Y5
+	LONG $0x505de2c4
+	BYTE $0xea
 
-	// VPDPBUSD Y2, Y3, Y9
+	// VPDPBUSD Y2, Y3, Y10
 	LONG         $0x506562c4
-	BYTE         $0xca
+	BYTE         $0xd2
 	VMOVUPS      320(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
 	VMOVUPS      352(R11), Y2
@@ -200,13 +204,13 @@ loop3:
 	VPOR         Y2, Y11, Y3
 	VBROADCASTSS 20(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y10
-	LONG $0x505d62c4
-	BYTE $0xd2
+	// VPDPBUSD Y2, Y4, Y5
+	LONG $0x505de2c4
+	BYTE $0xea
 
-	// VPDPBUSD Y2, Y3, Y9
+	// VPDPBUSD Y2, Y3, Y10
 	LONG         $0x506562c4
-	BYTE         $0xca
+	BYTE         $0xd2
 	VMOVUPS      384(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
 	VMOVUPS      416(R11), Y2
@@ -221,13 +225,13 @@ loop3:
 	VPOR         Y2, Y11, Y3
 	VBROADCASTSS 24(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y10
-	LONG $0x505d62c4
-	BYTE $0xd2
+	// VPDPBUSD Y2, Y4, Y5
+	LONG $0x505de2c4
+	BYTE $0xea
 
-	// VPDPBUSD Y2, Y3, Y9
+	// VPDPBUSD Y2, Y3, Y10
 	LONG         $0x506562c4
-	BYTE         $0xca
+	BYTE         $0xd2
 	VMOVUPS      448(R11), Y2
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
 	VMOVUPS      480(R11), Y2
@@ -242,34 +246,34 @@ loop3:
 	VPOR         Y2, Y11, Y3
 	VBROADCASTSS 28(CX), Y2
 
-	// VPDPBUSD Y2, Y4, Y10
-	LONG $0x505d62c4
-	BYTE $0xd2
+	// VPDPBUSD Y2, Y4, Y5
+	LONG $0x505de2c4
+	BYTE $0xea
 
-	// VPDPBUSD Y2, Y3, Y9
+	// VPDPBUSD Y2, Y3, Y10
 	LONG         $0x506562c4
-	BYTE         $0xca
+	BYTE         $0xd2
+	VCVTDQ2PS    Y5, Y5
+	VCVTDQ2PS    Y10, Y4
 	VPMOVSXBD    3088(R11), Y3
 	VPMOVSXBD    3096(R11), Y2
-	VPMULLD      Y10, Y3, Y3
-	VPMULLD      Y9, Y2, Y2
-	VPADDD       Y3, Y8, Y3
-	VPADDD       Y2, Y5, Y2
-	VCVTDQ2PS    Y3, Y5
-	VCVTDQ2PS    Y2, Y4
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y3, Y5, Y7
+	VFMADD231PS  Y2, Y4, Y6
 	VBROADCASTSS 128(CX), Y2
-	VMULPS       Y7, Y2, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y3, Y5, Y3
-	VMULPS       Y2, Y4, Y2
+	VMULPS       Y9, Y2, Y3
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y3, Y7, Y3
+	VMULPS       Y2, Y6, Y2
 	VADDPS       Y3, Y1, Y5
 	VADDPS       Y2, Y0, Y4
 	VBROADCASTSS 368(CX), Y0
-	VPSLLD       $0x05, Y0, Y3
+	VPSLLD       $0x05, Y0, Y6
 	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y8
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
@@ -277,21 +281,21 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y8, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 192(CX), Y0
-	VMOVDQA      Y3, Y8
+	VMOVDQA      Y6, Y7
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
@@ -299,20 +303,20 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 196(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      640(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      672(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
@@ -320,20 +324,20 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 200(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      704(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      736(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
@@ -341,28 +345,32 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 204(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
+	VCVTDQ2PS    Y7, Y3
+	VCVTDQ2PS    Y6, Y2
 	VPMOVSXBD    3104(R11), Y1
 	VPMOVSXBD    3112(R11), Y0
-	VPMULLD      Y8, Y1, Y8
-	VPMULLD      Y3, Y0, Y3
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y7
+	VMULPS       Y0, Y2, Y6
 	VBROADCASTSS 352(CX), Y1
 	VBROADCASTSS 368(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VMOVUPS      768(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      800(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -370,17 +378,17 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y10, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 208(CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA      Y10, Y3
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      832(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      864(R11), Y0
@@ -395,13 +403,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 212(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      896(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      928(R11), Y0
@@ -416,13 +424,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 216(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      960(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      992(R11), Y0
@@ -437,30 +445,30 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 220(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y10, Y2
 	VPMOVSXBD    3120(R11), Y1
 	VPMOVSXBD    3128(R11), Y0
-	VPMULLD      Y10, Y1, Y1
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y3, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y7
+	VFMADD231PS  Y0, Y2, Y6
 	VBROADCASTSS 320(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y6, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 560(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y6
 	VMOVUPS      (R11), Y1
 	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -474,15 +482,15 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 384(CX), Y0
-	VMOVDQA      Y9, Y8
+	VMOVDQA      Y6, Y7
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      64(R11), Y1
 	VMOVUPS      96(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -497,13 +505,13 @@ loop3:
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 388(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      128(R11), Y1
 	VMOVUPS      160(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -518,13 +526,13 @@ loop3:
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 392(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      192(R11), Y1
 	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -539,129 +547,133 @@ loop3:
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 396(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y7, Y3
+	VCVTDQ2PS    Y6, Y2
 	VPMOVSXBD    3136(R11), Y1
 	VPMOVSXBD    3144(R11), Y0
-	VPMULLD      Y8, Y1, Y8
-	VPMULLD      Y9, Y0, Y3
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y7
+	VMULPS       Y0, Y2, Y6
 	VBROADCASTSS 544(CX), Y1
 	VBROADCASTSS 560(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VMOVUPS      256(R11), Y1
 	VMOVUPS      288(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y10, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 400(CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA      Y10, Y11
 
-	// VPDPBUSD Y0, Y2, Y10
+	// VPDPBUSD Y0, Y2, Y11
 	LONG $0x506d62c4
-	BYTE $0xd0
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      320(R11), Y1
 	VMOVUPS      352(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2368(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2400(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 404(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
+	// VPDPBUSD Y0, Y2, Y11
 	LONG $0x506d62c4
-	BYTE $0xd0
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      384(R11), Y1
 	VMOVUPS      416(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2432(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2464(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 408(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
+	// VPDPBUSD Y0, Y2, Y11
 	LONG $0x506d62c4
-	BYTE $0xd0
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      448(R11), Y1
 	VMOVUPS      480(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2496(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2528(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 412(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
+	// VPDPBUSD Y0, Y2, Y11
 	LONG $0x506d62c4
-	BYTE $0xd0
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
+	VCVTDQ2PS    Y11, Y3
+	VCVTDQ2PS    Y10, Y2
 	VPMOVSXBD    3152(R11), Y1
 	VPMOVSXBD    3160(R11), Y0
-	VPMULLD      Y10, Y1, Y1
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y3, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y7
+	VFMADD231PS  Y0, Y2, Y6
 	VBROADCASTSS 512(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y6, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 752(CX), Y0
-	VPSLLD       $0x05, Y0, Y3
+	VPSLLD       $0x05, Y0, Y6
 	VMOVUPS      512(R11), Y1
 	VMOVUPS      544(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y8
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2048(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2080(R11), Y0
@@ -669,23 +681,23 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y8, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 576(CX), Y0
-	VMOVDQA      Y3, Y8
+	VMOVDQA      Y6, Y7
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      576(R11), Y1
 	VMOVUPS      608(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2112(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2144(R11), Y0
@@ -693,22 +705,22 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 580(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      640(R11), Y1
 	VMOVUPS      672(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2176(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2208(R11), Y0
@@ -716,22 +728,22 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 584(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      704(R11), Y1
 	VMOVUPS      736(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2240(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2272(R11), Y0
@@ -739,30 +751,34 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 588(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
+	VCVTDQ2PS    Y7, Y3
+	VCVTDQ2PS    Y6, Y2
 	VPMOVSXBD    3168(R11), Y1
 	VPMOVSXBD    3176(R11), Y0
-	VPMULLD      Y8, Y1, Y8
-	VPMULLD      Y3, Y0, Y3
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y7
+	VMULPS       Y0, Y2, Y6
 	VBROADCASTSS 736(CX), Y1
 	VBROADCASTSS 752(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VMOVUPS      768(R11), Y1
 	VMOVUPS      800(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2304(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2336(R11), Y0
@@ -770,17 +786,17 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y10, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 592(CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA      Y10, Y3
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      832(R11), Y1
 	VMOVUPS      864(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -797,13 +813,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 596(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      896(R11), Y1
 	VMOVUPS      928(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -820,13 +836,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 600(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      960(R11), Y1
 	VMOVUPS      992(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -843,34 +859,34 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 604(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y10, Y2
 	VPMOVSXBD    3184(R11), Y1
 	VPMOVSXBD    3192(R11), Y0
-	VPMULLD      Y10, Y1, Y1
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y3, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y7
+	VFMADD231PS  Y0, Y2, Y6
 	VBROADCASTSS 704(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y6, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 944(CX), Y0
-	VPSLLD       $0x05, Y0, Y3
+	VPSLLD       $0x05, Y0, Y6
 	VMOVUPS      1024(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1056(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y8
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2560(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      2592(R11), Y0
@@ -878,21 +894,21 @@ loop3:
 	VPSLLD       $0x04, Y1, Y1
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y8, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 768(CX), Y0
-	VMOVDQA      Y3, Y8
+	VMOVDQA      Y6, Y7
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      1088(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1120(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2624(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      2656(R11), Y0
@@ -900,20 +916,20 @@ loop3:
 	VPSLLD       $0x04, Y1, Y1
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 772(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      1152(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1184(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2688(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      2720(R11), Y0
@@ -921,20 +937,20 @@ loop3:
 	VPSLLD       $0x04, Y1, Y1
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 776(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      1216(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1248(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2752(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      2784(R11), Y0
@@ -942,28 +958,32 @@ loop3:
 	VPSLLD       $0x04, Y1, Y1
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 780(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
+	VCVTDQ2PS    Y7, Y3
+	VCVTDQ2PS    Y6, Y2
 	VPMOVSXBD    3200(R11), Y1
 	VPMOVSXBD    3208(R11), Y0
-	VPMULLD      Y8, Y1, Y8
-	VPMULLD      Y3, Y0, Y3
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y7
+	VMULPS       Y0, Y2, Y6
 	VBROADCASTSS 928(CX), Y1
 	VBROADCASTSS 944(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VMOVUPS      1280(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1312(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2816(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
 	VMOVUPS      2848(R11), Y0
@@ -971,17 +991,17 @@ loop3:
 	VPSLLD       $0x04, Y1, Y1
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y10, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 784(CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA      Y10, Y3
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1344(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1376(R11), Y0
@@ -996,13 +1016,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 788(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1408(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1440(R11), Y0
@@ -1017,13 +1037,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 792(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1472(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1504(R11), Y0
@@ -1038,34 +1058,34 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 796(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y10, Y2
 	VPMOVSXBD    3216(R11), Y1
 	VPMOVSXBD    3224(R11), Y0
-	VPMULLD      Y10, Y1, Y1
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y3, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y7
+	VFMADD231PS  Y0, Y2, Y6
 	VBROADCASTSS 896(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y6, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 1136(CX), Y0
-	VPSLLD       $0x05, Y0, Y3
+	VPSLLD       $0x05, Y0, Y6
 	VMOVUPS      1536(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1568(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y8
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2560(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2592(R11), Y0
@@ -1073,21 +1093,21 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y8, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 960(CX), Y0
-	VMOVDQA      Y3, Y8
+	VMOVDQA      Y6, Y7
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      1600(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1632(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2624(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2656(R11), Y0
@@ -1095,20 +1115,20 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 964(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      1664(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1696(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2688(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2720(R11), Y0
@@ -1116,20 +1136,20 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 968(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
 	VMOVUPS      1728(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1760(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2752(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2784(R11), Y0
@@ -1137,28 +1157,32 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 972(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xf0
+	VCVTDQ2PS    Y7, Y3
+	VCVTDQ2PS    Y6, Y2
 	VPMOVSXBD    3232(R11), Y1
 	VPMOVSXBD    3240(R11), Y0
-	VPMULLD      Y8, Y1, Y8
-	VPMULLD      Y3, Y0, Y3
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y7
+	VMULPS       Y0, Y2, Y6
 	VBROADCASTSS 1120(CX), Y1
 	VBROADCASTSS 1136(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VMOVUPS      1792(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1824(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2816(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
 	VMOVUPS      2848(R11), Y0
@@ -1166,17 +1190,17 @@ loop3:
 	VPSLLD       $0x02, Y1, Y1
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y10, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 976(CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA      Y10, Y3
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1856(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1888(R11), Y0
@@ -1191,13 +1215,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 980(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1920(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      1952(R11), Y0
@@ -1212,13 +1236,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 984(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1984(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
 	VMOVUPS      2016(R11), Y0
@@ -1233,30 +1257,30 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 988(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y10, Y2
 	VPMOVSXBD    3248(R11), Y1
 	VPMOVSXBD    3256(R11), Y0
-	VPMULLD      Y10, Y1, Y1
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y3, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y7
+	VFMADD231PS  Y0, Y2, Y6
 	VBROADCASTSS 1088(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y6, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 1328(CX), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y6
 	VMOVUPS      1024(R11), Y1
 	VMOVUPS      1056(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1270,15 +1294,15 @@ loop3:
 	VPOR         Y1, Y2, Y2
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1152(CX), Y0
-	VMOVDQA      Y9, Y8
+	VMOVDQA      Y6, Y7
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      1088(R11), Y1
 	VMOVUPS      1120(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1293,13 +1317,13 @@ loop3:
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1156(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      1152(R11), Y1
 	VMOVUPS      1184(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1314,13 +1338,13 @@ loop3:
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1160(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
 	VMOVUPS      1216(R11), Y1
 	VMOVUPS      1248(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1335,129 +1359,133 @@ loop3:
 	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1164(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y7
+	LONG $0x506de2c4
+	BYTE $0xf8
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y1, Y6
+	LONG         $0x5075e2c4
+	BYTE         $0xf0
+	VCVTDQ2PS    Y7, Y3
+	VCVTDQ2PS    Y6, Y2
 	VPMOVSXBD    3264(R11), Y1
 	VPMOVSXBD    3272(R11), Y0
-	VPMULLD      Y8, Y1, Y8
-	VPMULLD      Y9, Y0, Y3
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y7
+	VMULPS       Y0, Y2, Y6
 	VBROADCASTSS 1312(CX), Y1
 	VBROADCASTSS 1328(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VMOVUPS      1280(R11), Y1
 	VMOVUPS      1312(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2816(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2848(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y10, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1168(CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA      Y10, Y11
 
-	// VPDPBUSD Y0, Y2, Y10
+	// VPDPBUSD Y0, Y2, Y11
 	LONG $0x506d62c4
-	BYTE $0xd0
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1344(R11), Y1
 	VMOVUPS      1376(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2880(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2912(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1172(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
+	// VPDPBUSD Y0, Y2, Y11
 	LONG $0x506d62c4
-	BYTE $0xd0
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1408(R11), Y1
 	VMOVUPS      1440(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2944(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      2976(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1176(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
+	// VPDPBUSD Y0, Y2, Y11
 	LONG $0x506d62c4
-	BYTE $0xd0
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1472(R11), Y1
 	VMOVUPS      1504(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      3008(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
 	VMOVUPS      3040(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1180(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
+	// VPDPBUSD Y0, Y2, Y11
 	LONG $0x506d62c4
-	BYTE $0xd0
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
+	VCVTDQ2PS    Y11, Y3
+	VCVTDQ2PS    Y10, Y2
 	VPMOVSXBD    3280(R11), Y1
 	VPMOVSXBD    3288(R11), Y0
-	VPMULLD      Y10, Y1, Y1
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y3, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y7
+	VFMADD231PS  Y0, Y2, Y6
 	VBROADCASTSS 1280(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y7, Y1
+	VMULPS       Y0, Y6, Y0
+	VADDPS       Y1, Y5, Y7
+	VADDPS       Y0, Y4, Y6
 	VBROADCASTSS 1520(CX), Y0
-	VPSLLD       $0x05, Y0, Y3
+	VPSLLD       $0x05, Y0, Y4
 	VMOVUPS      1536(R11), Y1
 	VMOVUPS      1568(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y8
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2560(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2592(R11), Y0
@@ -1465,23 +1493,23 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y8, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1344(CX), Y0
-	VMOVDQA      Y3, Y8
+	VMOVDQA      Y4, Y5
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y5
+	LONG $0x506de2c4
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xe0
 	VMOVUPS      1600(R11), Y1
 	VMOVUPS      1632(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2624(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2656(R11), Y0
@@ -1489,22 +1517,22 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1348(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y5
+	LONG $0x506de2c4
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xe0
 	VMOVUPS      1664(R11), Y1
 	VMOVUPS      1696(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2688(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2720(R11), Y0
@@ -1512,22 +1540,22 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1352(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y5
+	LONG $0x506de2c4
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xe0
 	VMOVUPS      1728(R11), Y1
 	VMOVUPS      1760(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y9
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2752(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2784(R11), Y0
@@ -1535,30 +1563,34 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y9, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1356(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y8
-	LONG $0x506d62c4
-	BYTE $0xc0
+	// VPDPBUSD Y0, Y2, Y5
+	LONG $0x506de2c4
+	BYTE $0xe8
 
-	// VPDPBUSD Y0, Y1, Y3
+	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
-	BYTE         $0xd8
+	BYTE         $0xe0
+	VCVTDQ2PS    Y5, Y3
+	VCVTDQ2PS    Y4, Y2
 	VPMOVSXBD    3296(R11), Y1
 	VPMOVSXBD    3304(R11), Y0
-	VPMULLD      Y8, Y1, Y8
-	VPMULLD      Y3, Y0, Y3
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y1, Y3, Y5
+	VMULPS       Y0, Y2, Y4
 	VBROADCASTSS 1504(CX), Y1
 	VBROADCASTSS 1520(CX), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VMOVUPS      1792(R11), Y1
 	VMOVUPS      1824(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y10
+	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2816(R11), Y0
 	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
 	VMOVUPS      2848(R11), Y0
@@ -1566,17 +1598,17 @@ loop3:
 	VPSRLD       $0x02, Y1, Y1
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y10, Y1
+	VPOR         Y0, Y3, Y1
 	VBROADCASTSS 1360(CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA      Y10, Y3
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1856(R11), Y1
 	VMOVUPS      1888(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1593,13 +1625,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 1364(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1920(R11), Y1
 	VMOVUPS      1952(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1616,13 +1648,13 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 1368(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VMOVUPS      1984(R11), Y1
 	VMOVUPS      2016(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
@@ -1639,28 +1671,28 @@ loop3:
 	VPOR         Y0, Y11, Y1
 	VBROADCASTSS 1372(CX), Y0
 
-	// VPDPBUSD Y0, Y2, Y10
-	LONG $0x506d62c4
-	BYTE $0xd0
+	// VPDPBUSD Y0, Y2, Y3
+	LONG $0x506de2c4
+	BYTE $0xd8
 
-	// VPDPBUSD Y0, Y1, Y9
+	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
-	BYTE         $0xc8
+	BYTE         $0xd0
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y10, Y2
 	VPMOVSXBD    3312(R11), Y1
 	VPMOVSXBD    3320(R11), Y0
-	VPMULLD      Y10, Y1, Y1
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y3, Y0
-	VCVTDQ2PS    Y1, Y3
-	VCVTDQ2PS    Y0, Y2
+	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y1, Y3, Y5
+	VFMADD231PS  Y0, Y2, Y4
 	VBROADCASTSS 1472(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y1, Y5, Y1
-	VADDPS       Y0, Y4, Y0
+	VMULPS       Y9, Y0, Y1
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y1, Y5, Y1
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y1, Y7, Y1
+	VADDPS       Y0, Y6, Y0
 	ADDQ         $+3392, R11
 	ADDQ         $+1536, CX
 	ADDQ         $+1, AX

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q6_k__m2__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, FMA3
 TEXT ·gemm_q6_k__m2__avxvnni(SB), NOSPLIT, $144-24
 	MOVQ    lo+8(FP), CX
 	MOVQ    hi+16(FP), AX
@@ -111,11 +111,11 @@ loop1:
 	JGE     end4
 
 loop3:
-	VCVTPH2PS    3328(R9), Y10
+	VCVTPH2PS    3328(R9), Y9
 	VBROADCASTSS 176(SI), Y0
 	VPSLLD       $0x05, Y0, Y11
 	VBROADCASTSS 180(SI), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VPAND        (BX), Y6, Y8
 	VPAND        2048(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
@@ -127,9 +127,9 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 32(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y9
+	// VPDPBUSD Y0, Y8, Y10
 	LONG         $0x503d62c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VPAND        64(BX), Y6, Y8
 	VPAND        2112(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
@@ -141,9 +141,9 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 36(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y9
+	// VPDPBUSD Y0, Y8, Y10
 	LONG         $0x503d62c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VPAND        128(BX), Y6, Y8
 	VPAND        2176(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
@@ -155,9 +155,9 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 40(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y9
+	// VPDPBUSD Y0, Y8, Y10
 	LONG         $0x503d62c4
-	BYTE         $0xc8
+	BYTE         $0xd0
 	VPAND        192(BX), Y6, Y8
 	VPAND        2240(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
@@ -169,993 +169,1021 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 44(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y9
+	// VPDPBUSD Y0, Y8, Y10
 	LONG         $0x503d62c4
-	BYTE         $0xc8
+	BYTE         $0xd0
+	VCVTDQ2PS    Y11, Y8
 	VPMOVSXBD    3072(CX), Y0
-	VPMULLD      Y11, Y0, Y12
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y8, Y11
+	VCVTDQ2PS    Y10, Y8
 	VPMOVSXBD    3072(CX), Y0
-	VPMULLD      Y9, Y0, Y9
-	VBROADCASTSS 160(SI), Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y8, Y8
+	VBROADCASTSS 160(SI), Y10
 	VBROADCASTSS 176(SI), Y0
-	VPSUBD       Y0, Y8, Y0
+	VPSUBD       Y0, Y10, Y0
 	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 164(SI), Y8
+	VBROADCASTSS 164(SI), Y10
 	VBROADCASTSS 180(SI), Y0
-	VPSUBD       Y0, Y8, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VPAND        256(BX), Y6, Y8
+	VPSUBD       Y0, Y10, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VPAND        256(BX), Y6, Y10
 	VPAND        2304(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y8, Y8
+	VPOR         Y0, Y10, Y10
 	VBROADCASTSS 16(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y13
-	LONG         $0x503d62c4
+	// VPDPBUSD Y0, Y10, Y13
+	LONG         $0x502d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 48(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y11
-	LONG         $0x503d62c4
-	BYTE         $0xd8
-	VPAND        320(BX), Y6, Y8
+	// VPDPBUSD Y0, Y10, Y12
+	LONG         $0x502d62c4
+	BYTE         $0xe0
+	VPAND        320(BX), Y6, Y10
 	VPAND        2368(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y8, Y8
+	VPOR         Y0, Y10, Y10
 	VBROADCASTSS 20(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y13
-	LONG         $0x503d62c4
+	// VPDPBUSD Y0, Y10, Y13
+	LONG         $0x502d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 52(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y11
-	LONG         $0x503d62c4
-	BYTE         $0xd8
-	VPAND        384(BX), Y6, Y8
+	// VPDPBUSD Y0, Y10, Y12
+	LONG         $0x502d62c4
+	BYTE         $0xe0
+	VPAND        384(BX), Y6, Y10
 	VPAND        2432(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y8, Y8
+	VPOR         Y0, Y10, Y10
 	VBROADCASTSS 24(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y13
-	LONG         $0x503d62c4
+	// VPDPBUSD Y0, Y10, Y13
+	LONG         $0x502d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 56(SI), Y0
 
-	// VPDPBUSD Y0, Y8, Y11
-	LONG         $0x503d62c4
-	BYTE         $0xd8
-	VPAND        448(BX), Y6, Y8
+	// VPDPBUSD Y0, Y10, Y12
+	LONG         $0x502d62c4
+	BYTE         $0xe0
+	VPAND        448(BX), Y6, Y10
 	VPAND        2496(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y8, Y8
+	VPOR         Y0, Y10, Y10
 	VBROADCASTSS 28(SI), Y0
+
+	// VPDPBUSD Y0, Y10, Y13
+	LONG         $0x502d62c4
+	BYTE         $0xe8
+	VBROADCASTSS 60(SI), Y0
+
+	// VPDPBUSD Y0, Y10, Y12
+	LONG         $0x502d62c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y13, Y10
+	VPMOVSXBD    3088(CX), Y0
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y10, Y11
+	VCVTDQ2PS    Y12, Y10
+	VPMOVSXBD    3088(CX), Y0
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y10, Y8
+	VBROADCASTSS 128(SI), Y0
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y11, Y0
+	VADDPS       Y0, Y7, Y10
+	VBROADCASTSS 132(SI), Y0
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y1, Y1
+	VBROADCASTSS 368(SI), Y0
+	VPSLLD       $0x05, Y0, Y11
+	VBROADCASTSS 372(SI), Y0
+	VPSLLD       $0x05, Y0, Y8
+	VPAND        512(BX), Y6, Y7
+	VPAND        2048(BX), Y4, Y0
+	VPSLLD       $0x02, Y0, Y0
+	VPOR         Y0, Y7, Y7
+	VBROADCASTSS 192(SI), Y0
+
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xd8
+	VBROADCASTSS 224(SI), Y0
+
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        576(BX), Y6, Y7
+	VPAND        2112(BX), Y4, Y0
+	VPSLLD       $0x02, Y0, Y0
+	VPOR         Y0, Y7, Y7
+	VBROADCASTSS 196(SI), Y0
+
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xd8
+	VBROADCASTSS 228(SI), Y0
+
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        640(BX), Y6, Y7
+	VPAND        2176(BX), Y4, Y0
+	VPSLLD       $0x02, Y0, Y0
+	VPOR         Y0, Y7, Y7
+	VBROADCASTSS 200(SI), Y0
+
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xd8
+	VBROADCASTSS 232(SI), Y0
+
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        704(BX), Y6, Y7
+	VPAND        2240(BX), Y4, Y0
+	VPSLLD       $0x02, Y0, Y0
+	VPOR         Y0, Y7, Y7
+	VBROADCASTSS 204(SI), Y0
+
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
+	BYTE         $0xd8
+	VBROADCASTSS 236(SI), Y0
+
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y7
+	VPMOVSXBD    3104(CX), Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y11
+	VCVTDQ2PS    Y8, Y7
+	VPMOVSXBD    3104(CX), Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y7
+	VBROADCASTSS 352(SI), Y8
+	VBROADCASTSS 368(SI), Y0
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 356(SI), Y8
+	VBROADCASTSS 372(SI), Y0
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VPAND        768(BX), Y6, Y8
+	VPAND        2304(BX), Y4, Y0
+	VPSLLD       $0x02, Y0, Y0
+	VPOR         Y0, Y8, Y8
+	VBROADCASTSS 208(SI), Y0
 
 	// VPDPBUSD Y0, Y8, Y13
 	LONG         $0x503d62c4
 	BYTE         $0xe8
-	VBROADCASTSS 60(SI), Y0
-
-	// VPDPBUSD Y0, Y8, Y11
-	LONG         $0x503d62c4
-	BYTE         $0xd8
-	VPMOVSXBD    3088(CX), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y12, Y8
-	VPMOVSXBD    3088(CX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y9, Y9
-	VCVTDQ2PS    Y8, Y8
-	VBROADCASTSS 128(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y9, Y8
-	VBROADCASTSS 132(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y0, Y1, Y8
-	VBROADCASTSS 368(SI), Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 372(SI), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VPAND        512(BX), Y6, Y1
-	VPAND        2048(BX), Y4, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
-	VBROADCASTSS 192(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VBROADCASTSS 224(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        576(BX), Y6, Y1
-	VPAND        2112(BX), Y4, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
-	VBROADCASTSS 196(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VBROADCASTSS 228(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        640(BX), Y6, Y1
-	VPAND        2176(BX), Y4, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
-	VBROADCASTSS 200(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VBROADCASTSS 232(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        704(BX), Y6, Y1
-	VPAND        2240(BX), Y4, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
-	VBROADCASTSS 204(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VBROADCASTSS 236(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPMOVSXBD    3104(CX), Y0
-	VPMULLD      Y11, Y0, Y12
-	VPMOVSXBD    3104(CX), Y0
-	VPMULLD      Y9, Y0, Y9
-	VBROADCASTSS 352(SI), Y1
-	VBROADCASTSS 368(SI), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 356(SI), Y1
-	VBROADCASTSS 372(SI), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VPAND        768(BX), Y6, Y1
-	VPAND        2304(BX), Y4, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
-	VBROADCASTSS 208(SI), Y0
-
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
-	BYTE         $0xe8
 	VBROADCASTSS 240(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        832(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        832(BX), Y6, Y8
 	VPAND        2368(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 212(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 244(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        896(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        896(BX), Y6, Y8
 	VPAND        2432(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 216(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 248(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        960(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        960(BX), Y6, Y8
 	VPAND        2496(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 220(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 252(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y13, Y8
 	VPMOVSXBD    3120(CX), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y12, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y11
+	VCVTDQ2PS    Y12, Y8
 	VPMOVSXBD    3120(CX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y9, Y9
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y7
 	VBROADCASTSS 320(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y11, Y0
+	VADDPS       Y0, Y10, Y10
 	VBROADCASTSS 324(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y8, Y8
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 560(SI), Y0
 	VPSLLD       $0x05, Y0, Y11
 	VBROADCASTSS 564(SI), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y8
 	VMOVUPS      (BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2048(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 384(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 416(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      64(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2112(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 388(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 420(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      128(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2176(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 392(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 424(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      192(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2240(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 396(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 428(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y7
 	VPMOVSXBD    3136(CX), Y0
-	VPMULLD      Y11, Y0, Y12
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y11
+	VCVTDQ2PS    Y8, Y7
 	VPMOVSXBD    3136(CX), Y0
-	VPMULLD      Y9, Y0, Y9
-	VBROADCASTSS 544(SI), Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y7
+	VBROADCASTSS 544(SI), Y8
 	VBROADCASTSS 560(SI), Y0
-	VPSUBD       Y0, Y1, Y0
+	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 548(SI), Y1
+	VBROADCASTSS 548(SI), Y8
 	VBROADCASTSS 564(SI), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y11
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y12
 	VMOVUPS      256(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2304(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 400(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 432(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      320(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2368(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 404(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 436(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      384(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2432(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 408(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 440(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      448(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2496(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 412(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 444(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y13, Y8
 	VPMOVSXBD    3152(CX), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y12, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y11
+	VCVTDQ2PS    Y12, Y8
 	VPMOVSXBD    3152(CX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y9, Y9
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y7
 	VBROADCASTSS 512(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y11, Y0
+	VADDPS       Y0, Y10, Y10
 	VBROADCASTSS 516(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y8, Y8
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 752(SI), Y0
 	VPSLLD       $0x05, Y0, Y11
 	VBROADCASTSS 756(SI), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y8
 	VMOVUPS      512(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2048(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 576(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 608(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      576(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2112(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 580(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 612(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      640(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2176(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 584(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 616(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      704(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2240(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 588(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 620(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y7
 	VPMOVSXBD    3168(CX), Y0
-	VPMULLD      Y11, Y0, Y12
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y11
+	VCVTDQ2PS    Y8, Y7
 	VPMOVSXBD    3168(CX), Y0
-	VPMULLD      Y9, Y0, Y9
-	VBROADCASTSS 736(SI), Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y7
+	VBROADCASTSS 736(SI), Y8
 	VBROADCASTSS 752(SI), Y0
-	VPSUBD       Y0, Y1, Y0
+	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 740(SI), Y1
+	VBROADCASTSS 740(SI), Y8
 	VBROADCASTSS 756(SI), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y11
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y12
 	VMOVUPS      768(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2304(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 592(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 624(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      832(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2368(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 596(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 628(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      896(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2432(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 600(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 632(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      960(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2496(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 604(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 636(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y13, Y8
 	VPMOVSXBD    3184(CX), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y12, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y11
+	VCVTDQ2PS    Y12, Y8
 	VPMOVSXBD    3184(CX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y9, Y9
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y7
 	VBROADCASTSS 704(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y11, Y0
+	VADDPS       Y0, Y10, Y10
 	VBROADCASTSS 708(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y8, Y8
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 944(SI), Y0
 	VPSLLD       $0x05, Y0, Y11
 	VBROADCASTSS 948(SI), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VPAND        1024(BX), Y6, Y1
+	VPSLLD       $0x05, Y0, Y8
+	VPAND        1024(BX), Y6, Y7
 	VPAND        2560(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 768(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 800(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        1088(BX), Y6, Y1
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        1088(BX), Y6, Y7
 	VPAND        2624(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 772(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 804(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        1152(BX), Y6, Y1
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        1152(BX), Y6, Y7
 	VPAND        2688(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 776(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 808(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        1216(BX), Y6, Y1
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        1216(BX), Y6, Y7
 	VPAND        2752(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 780(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 812(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y7
 	VPMOVSXBD    3200(CX), Y0
-	VPMULLD      Y11, Y0, Y12
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y11
+	VCVTDQ2PS    Y8, Y7
 	VPMOVSXBD    3200(CX), Y0
-	VPMULLD      Y9, Y0, Y9
-	VBROADCASTSS 928(SI), Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y7
+	VBROADCASTSS 928(SI), Y8
 	VBROADCASTSS 944(SI), Y0
-	VPSUBD       Y0, Y1, Y0
+	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 932(SI), Y1
+	VBROADCASTSS 932(SI), Y8
 	VBROADCASTSS 948(SI), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VPAND        1280(BX), Y6, Y1
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VPAND        1280(BX), Y6, Y8
 	VPAND        2816(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 784(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 816(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        1344(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        1344(BX), Y6, Y8
 	VPAND        2880(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 788(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 820(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        1408(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        1408(BX), Y6, Y8
 	VPAND        2944(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 792(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 824(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        1472(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        1472(BX), Y6, Y8
 	VPAND        3008(BX), Y5, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 796(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 828(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y13, Y8
 	VPMOVSXBD    3216(CX), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y12, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y11
+	VCVTDQ2PS    Y12, Y8
 	VPMOVSXBD    3216(CX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y9, Y9
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y7
 	VBROADCASTSS 896(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y11, Y0
+	VADDPS       Y0, Y10, Y10
 	VBROADCASTSS 900(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y8, Y8
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 1136(SI), Y0
 	VPSLLD       $0x05, Y0, Y11
 	VBROADCASTSS 1140(SI), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VPAND        1536(BX), Y6, Y1
+	VPSLLD       $0x05, Y0, Y8
+	VPAND        1536(BX), Y6, Y7
 	VPAND        2560(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 960(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 992(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        1600(BX), Y6, Y1
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        1600(BX), Y6, Y7
 	VPAND        2624(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 964(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 996(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        1664(BX), Y6, Y1
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        1664(BX), Y6, Y7
 	VPAND        2688(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 968(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 1000(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
-	VPAND        1728(BX), Y6, Y1
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VPAND        1728(BX), Y6, Y7
 	VPAND        2752(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 972(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 1004(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y7
 	VPMOVSXBD    3232(CX), Y0
-	VPMULLD      Y11, Y0, Y12
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y11
+	VCVTDQ2PS    Y8, Y7
 	VPMOVSXBD    3232(CX), Y0
-	VPMULLD      Y9, Y0, Y9
-	VBROADCASTSS 1120(SI), Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y7
+	VBROADCASTSS 1120(SI), Y8
 	VBROADCASTSS 1136(SI), Y0
-	VPSUBD       Y0, Y1, Y0
+	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 1124(SI), Y1
+	VBROADCASTSS 1124(SI), Y8
 	VBROADCASTSS 1140(SI), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VPAND        1792(BX), Y6, Y1
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VPAND        1792(BX), Y6, Y8
 	VPAND        2816(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 976(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 1008(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        1856(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        1856(BX), Y6, Y8
 	VPAND        2880(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 980(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 1012(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        1920(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        1920(BX), Y6, Y8
 	VPAND        2944(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 984(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 1016(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VPAND        1984(BX), Y6, Y1
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VPAND        1984(BX), Y6, Y8
 	VPAND        3008(BX), Y4, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 988(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 1020(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y13, Y8
 	VPMOVSXBD    3248(CX), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y12, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y11
+	VCVTDQ2PS    Y12, Y8
 	VPMOVSXBD    3248(CX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y9, Y9
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y7
 	VBROADCASTSS 1088(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y11, Y0
+	VADDPS       Y0, Y10, Y10
 	VBROADCASTSS 1092(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y8, Y8
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 1328(SI), Y0
 	VPSLLD       $0x05, Y0, Y11
 	VBROADCASTSS 1332(SI), Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y8
 	VMOVUPS      1024(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2560(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 1152(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 1184(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      1088(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2624(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 1156(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 1188(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      1152(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2688(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 1160(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 1192(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
 	VMOVUPS      1216(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2752(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 1164(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y11
+	LONG         $0x504562c4
 	BYTE         $0xd8
 	VBROADCASTSS 1196(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y7, Y8
+	LONG         $0x504562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y7
 	VPMOVSXBD    3264(CX), Y0
-	VPMULLD      Y11, Y0, Y12
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y11
+	VCVTDQ2PS    Y8, Y7
 	VPMOVSXBD    3264(CX), Y0
-	VPMULLD      Y9, Y0, Y9
-	VBROADCASTSS 1312(SI), Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y7
+	VBROADCASTSS 1312(SI), Y8
 	VBROADCASTSS 1328(SI), Y0
-	VPSUBD       Y0, Y1, Y0
+	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 1316(SI), Y1
+	VBROADCASTSS 1316(SI), Y8
 	VBROADCASTSS 1332(SI), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y11
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y12
 	VMOVUPS      1280(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2816(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 1168(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 1200(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      1344(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2880(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 1172(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 1204(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      1408(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        2944(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 1176(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 1208(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VMOVUPS      1472(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y8
 	VPAND        3008(BX), Y3, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 1180(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
 	BYTE         $0xe8
 	VBROADCASTSS 1212(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y13, Y8
 	VPMOVSXBD    3280(CX), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y12, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y11
+	VCVTDQ2PS    Y12, Y8
 	VPMOVSXBD    3280(CX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y9, Y9
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y7
 	VBROADCASTSS 1280(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y11, Y0
+	VADDPS       Y0, Y10, Y10
 	VBROADCASTSS 1284(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y8, Y9
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y1, Y8
 	VBROADCASTSS 1520(SI), Y0
 	VPSLLD       $0x05, Y0, Y11
 	VBROADCASTSS 1524(SI), Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSLLD       $0x05, Y0, Y7
 	VMOVUPS      1536(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y6, Y0, Y1
@@ -1169,9 +1197,9 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1376(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      1600(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y6, Y0, Y1
@@ -1185,9 +1213,9 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1380(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      1664(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y6, Y0, Y1
@@ -1201,9 +1229,9 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1384(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
 	VMOVUPS      1728(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y6, Y0, Y1
@@ -1217,101 +1245,105 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1388(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VCVTDQ2PS    Y11, Y1
 	VPMOVSXBD    3296(CX), Y0
-	VPMULLD      Y11, Y0, Y12
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y11
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3296(CX), Y0
-	VPMULLD      Y8, Y0, Y8
-	VBROADCASTSS 1504(SI), Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y1
+	VBROADCASTSS 1504(SI), Y7
 	VBROADCASTSS 1520(SI), Y0
-	VPSUBD       Y0, Y1, Y0
+	VPSUBD       Y0, Y7, Y0
 	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 1508(SI), Y1
+	VBROADCASTSS 1508(SI), Y7
 	VBROADCASTSS 1524(SI), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y11
+	VPSUBD       Y0, Y7, Y0
+	VPSLLD       $0x05, Y0, Y12
 	VMOVUPS      1792(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2816(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 1360(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y13
+	LONG         $0x504562c4
 	BYTE         $0xe8
 	VBROADCASTSS 1392(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y7, Y12
+	LONG         $0x504562c4
+	BYTE         $0xe0
 	VMOVUPS      1856(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2880(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 1364(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y13
+	LONG         $0x504562c4
 	BYTE         $0xe8
 	VBROADCASTSS 1396(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y7, Y12
+	LONG         $0x504562c4
+	BYTE         $0xe0
 	VMOVUPS      1920(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        2944(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 1368(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y13
+	LONG         $0x504562c4
 	BYTE         $0xe8
 	VBROADCASTSS 1400(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y7, Y12
+	LONG         $0x504562c4
+	BYTE         $0xe0
 	VMOVUPS      1984(BX), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y6, Y0, Y1
+	VPAND        Y6, Y0, Y7
 	VPAND        3008(BX), Y2, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y7, Y7
 	VBROADCASTSS 1372(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y13
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y7, Y13
+	LONG         $0x504562c4
 	BYTE         $0xe8
 	VBROADCASTSS 1404(SI), Y0
 
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y7, Y12
+	LONG         $0x504562c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y13, Y7
 	VPMOVSXBD    3312(CX), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y12, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y7, Y11
+	VCVTDQ2PS    Y12, Y7
 	VPMOVSXBD    3312(CX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y7, Y1
 	VBROADCASTSS 1472(SI), Y0
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y9, Y0, Y0
+	VMULPS       Y0, Y11, Y0
+	VADDPS       Y0, Y10, Y7
 	VBROADCASTSS 1476(SI), Y0
-	VMULPS       Y10, Y0, Y0
+	VMULPS       Y9, Y0, Y0
 	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y9, Y1
+	VADDPS       Y0, Y8, Y1
 	ADDQ         $+3392, R9
 	ADDQ         $+1536, SI
 	ADDQ         $+3392, BX

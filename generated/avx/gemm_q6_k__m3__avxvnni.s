@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q6_k__m3__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, FMA3
 TEXT ·gemm_q6_k__m3__avxvnni(SB), NOSPLIT, $144-24
 	MOVQ lo+8(FP), CX
 	MOVQ hi+16(FP), AX
@@ -111,9 +111,9 @@ loop3:
 	VBROADCASTSS 176(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 180(R8), Y0
-	VPSLLD       $0x05, Y0, Y5
-	VBROADCASTSS 184(R8), Y0
 	VPSLLD       $0x05, Y0, Y7
+	VBROADCASTSS 184(R8), Y0
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      (DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y4
 	VMOVUPS      2048(DI), Y0
@@ -127,14 +127,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 32(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y5
-	LONG         $0x505de2c4
-	BYTE         $0xe8
-	VBROADCASTSS 64(R8), Y0
-
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
+	VBROADCASTSS 64(R8), Y0
+
+	// VPDPBUSD Y0, Y4, Y5
+	LONG         $0x505de2c4
+	BYTE         $0xe8
 	VMOVUPS      64(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y4
 	VMOVUPS      2112(DI), Y0
@@ -148,14 +148,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 36(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y5
-	LONG         $0x505de2c4
-	BYTE         $0xe8
-	VBROADCASTSS 68(R8), Y0
-
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
+	VBROADCASTSS 68(R8), Y0
+
+	// VPDPBUSD Y0, Y4, Y5
+	LONG         $0x505de2c4
+	BYTE         $0xe8
 	VMOVUPS      128(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y4
 	VMOVUPS      2176(DI), Y0
@@ -169,14 +169,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 40(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y5
-	LONG         $0x505de2c4
-	BYTE         $0xe8
-	VBROADCASTSS 72(R8), Y0
-
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
+	VBROADCASTSS 72(R8), Y0
+
+	// VPDPBUSD Y0, Y4, Y5
+	LONG         $0x505de2c4
+	BYTE         $0xe8
 	VMOVUPS      192(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y4
 	VMOVUPS      2240(DI), Y0
@@ -190,146 +190,152 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 44(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y5
-	LONG         $0x505de2c4
-	BYTE         $0xe8
-	VBROADCASTSS 76(R8), Y0
-
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
+	VBROADCASTSS 76(R8), Y0
+
+	// VPDPBUSD Y0, Y4, Y5
+	LONG         $0x505de2c4
+	BYTE         $0xe8
+	VCVTDQ2PS    Y8, Y4
 	VPMOVSXBD    3072(DX), Y0
-	VPMULLD      Y8, Y0, Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y4, Y8
+	VCVTDQ2PS    Y7, Y4
 	VPMOVSXBD    3072(DX), Y0
-	VPMULLD      Y5, Y0, Y5
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y4, Y7
+	VCVTDQ2PS    Y5, Y4
 	VPMOVSXBD    3072(DX), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 160(R8), Y4
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y4, Y4
+	VBROADCASTSS 160(R8), Y5
 	VBROADCASTSS 176(R8), Y0
-	VPSUBD       Y0, Y4, Y0
+	VPSUBD       Y0, Y5, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 164(R8), Y4
+	VBROADCASTSS 164(R8), Y5
 	VBROADCASTSS 180(R8), Y0
-	VPSUBD       Y0, Y4, Y0
-	VPSLLD       $0x05, Y0, Y9
-	VBROADCASTSS 168(R8), Y4
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y10
+	VBROADCASTSS 168(R8), Y5
 	VBROADCASTSS 184(R8), Y0
-	VPSUBD       Y0, Y4, Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      256(DI), Y0
-	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y4
+	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y4, Y4
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 16(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y11
-	LONG         $0x505d62c4
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
 	BYTE         $0xd8
 	VBROADCASTSS 48(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y10
+	LONG         $0x505562c4
+	BYTE         $0xd0
 	VBROADCASTSS 80(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VMOVUPS      320(DI), Y0
-	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y4
+	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y4, Y4
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 20(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y11
-	LONG         $0x505d62c4
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
 	BYTE         $0xd8
 	VBROADCASTSS 52(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y10
+	LONG         $0x505562c4
+	BYTE         $0xd0
 	VBROADCASTSS 84(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VMOVUPS      384(DI), Y0
-	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y4
+	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y4, Y4
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 24(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y11
-	LONG         $0x505d62c4
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
 	BYTE         $0xd8
 	VBROADCASTSS 56(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y10
+	LONG         $0x505562c4
+	BYTE         $0xd0
 	VBROADCASTSS 88(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
 	VMOVUPS      448(DI), Y0
-	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y4
+	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y4, Y4
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 28(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y11
-	LONG         $0x505d62c4
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
 	BYTE         $0xd8
 	VBROADCASTSS 60(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y9
-	LONG         $0x505d62c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y5, Y10
+	LONG         $0x505562c4
+	BYTE         $0xd0
 	VBROADCASTSS 92(R8), Y0
 
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y5, Y9
+	LONG         $0x505562c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y11, Y5
 	VPMOVSXBD    3088(DX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y10, Y4
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y8
+	VCVTDQ2PS    Y10, Y5
 	VPMOVSXBD    3088(DX), Y0
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y0, Y5, Y5
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y7
+	VCVTDQ2PS    Y9, Y5
 	VPMOVSXBD    3088(DX), Y0
-	VPMULLD      Y8, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y4
 	VBROADCASTSS 128(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y4, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y5, Y4
 	VBROADCASTSS 132(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y2, Y5
-	VCVTDQ2PS    Y7, Y2
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 136(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y0, Y1, Y2
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y0, Y1, Y4
 	VBROADCASTSS 368(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 372(R8), Y0
 	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 376(R8), Y0
-	VPSLLD       $0x05, Y0, Y4
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      512(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2048(DI), Y0
@@ -348,9 +354,9 @@ loop3:
 	BYTE         $0xf8
 	VBROADCASTSS 256(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y4
+	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	BYTE         $0xe8
 	VMOVUPS      576(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2112(DI), Y0
@@ -369,9 +375,9 @@ loop3:
 	BYTE         $0xf8
 	VBROADCASTSS 260(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y4
+	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	BYTE         $0xe8
 	VMOVUPS      640(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2176(DI), Y0
@@ -390,9 +396,9 @@ loop3:
 	BYTE         $0xf8
 	VBROADCASTSS 264(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y4
+	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	BYTE         $0xe8
 	VMOVUPS      704(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2240(DI), Y0
@@ -411,15 +417,21 @@ loop3:
 	BYTE         $0xf8
 	VBROADCASTSS 268(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y4
+	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	BYTE         $0xe8
+	VCVTDQ2PS    Y8, Y1
 	VPMOVSXBD    3104(DX), Y0
-	VPMULLD      Y8, Y0, Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y8
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3104(DX), Y0
-	VPMULLD      Y7, Y0, Y7
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y7
+	VCVTDQ2PS    Y5, Y1
 	VPMOVSXBD    3104(DX), Y0
-	VPMULLD      Y4, Y0, Y4
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y5
 	VBROADCASTSS 352(R8), Y1
 	VBROADCASTSS 368(R8), Y0
 	VPSUBD       Y0, Y1, Y0
@@ -427,11 +439,11 @@ loop3:
 	VBROADCASTSS 356(R8), Y1
 	VBROADCASTSS 372(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 360(R8), Y1
 	VBROADCASTSS 376(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      768(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2304(DI), Y0
@@ -445,14 +457,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 240(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 272(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 272(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      832(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2368(DI), Y0
@@ -466,14 +478,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 244(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 276(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 276(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      896(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2432(DI), Y0
@@ -487,14 +499,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 248(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 280(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 280(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      960(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2496(DI), Y0
@@ -508,44 +520,44 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 252(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 284(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 284(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y1
 	VPMOVSXBD    3120(DX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y10, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y8
+	VCVTDQ2PS    Y10, Y1
 	VPMOVSXBD    3120(DX), Y0
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y0, Y7, Y7
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y7
+	VCVTDQ2PS    Y9, Y1
 	VPMOVSXBD    3120(DX), Y0
-	VPMULLD      Y8, Y0, Y0
-	VPADDD       Y0, Y4, Y4
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y5
 	VBROADCASTSS 320(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 324(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y7
-	VCVTDQ2PS    Y4, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 328(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 560(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 564(R8), Y0
-	VPSLLD       $0x05, Y0, Y5
+	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 568(R8), Y0
-	VPSLLD       $0x05, Y0, Y4
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      (DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -559,14 +571,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 416(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 448(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 448(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      64(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -580,14 +592,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 420(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 452(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 452(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      128(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -601,14 +613,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 424(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 456(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 456(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      192(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -622,20 +634,26 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 428(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 460(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 460(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	VCVTDQ2PS    Y8, Y1
 	VPMOVSXBD    3136(DX), Y0
-	VPMULLD      Y8, Y0, Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y8
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3136(DX), Y0
-	VPMULLD      Y5, Y0, Y5
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y7
+	VCVTDQ2PS    Y5, Y1
 	VPMOVSXBD    3136(DX), Y0
-	VPMULLD      Y4, Y0, Y4
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y5
 	VBROADCASTSS 544(R8), Y1
 	VBROADCASTSS 560(R8), Y0
 	VPSUBD       Y0, Y1, Y0
@@ -643,11 +661,11 @@ loop3:
 	VBROADCASTSS 548(R8), Y1
 	VBROADCASTSS 564(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 552(R8), Y1
 	VBROADCASTSS 568(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      256(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -661,14 +679,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 432(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 464(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 464(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      320(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -682,14 +700,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 436(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 468(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 468(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      384(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -703,14 +721,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 440(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 472(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 472(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      448(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -724,44 +742,44 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 444(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 476(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 476(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y1
 	VPMOVSXBD    3152(DX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y10, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y8
+	VCVTDQ2PS    Y10, Y1
 	VPMOVSXBD    3152(DX), Y0
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y0, Y5, Y5
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y7
+	VCVTDQ2PS    Y9, Y1
 	VPMOVSXBD    3152(DX), Y0
-	VPMULLD      Y8, Y0, Y0
-	VPADDD       Y0, Y4, Y4
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y5
 	VBROADCASTSS 512(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y5, Y1
 	VBROADCASTSS 516(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y4, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 520(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 752(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 756(R8), Y0
-	VPSLLD       $0x05, Y0, Y5
+	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 760(R8), Y0
-	VPSLLD       $0x05, Y0, Y4
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      512(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -776,14 +794,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 608(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 640(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 640(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      576(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -798,14 +816,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 612(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 644(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 644(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      640(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -820,14 +838,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 616(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 648(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 648(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      704(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -842,20 +860,26 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 620(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 652(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 652(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	VCVTDQ2PS    Y8, Y1
 	VPMOVSXBD    3168(DX), Y0
-	VPMULLD      Y8, Y0, Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y8
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3168(DX), Y0
-	VPMULLD      Y5, Y0, Y5
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y7
+	VCVTDQ2PS    Y5, Y1
 	VPMOVSXBD    3168(DX), Y0
-	VPMULLD      Y4, Y0, Y4
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y5
 	VBROADCASTSS 736(R8), Y1
 	VBROADCASTSS 752(R8), Y0
 	VPSUBD       Y0, Y1, Y0
@@ -863,11 +887,11 @@ loop3:
 	VBROADCASTSS 740(R8), Y1
 	VBROADCASTSS 756(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 744(R8), Y1
 	VBROADCASTSS 760(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      768(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -882,14 +906,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 624(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 656(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 656(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      832(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -904,14 +928,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 628(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 660(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 660(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      896(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -926,14 +950,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 632(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 664(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 664(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      960(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -948,44 +972,44 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 636(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 668(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 668(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y1
 	VPMOVSXBD    3184(DX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y10, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y8
+	VCVTDQ2PS    Y10, Y1
 	VPMOVSXBD    3184(DX), Y0
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y0, Y5, Y5
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y7
+	VCVTDQ2PS    Y9, Y1
 	VPMOVSXBD    3184(DX), Y0
-	VPMULLD      Y8, Y0, Y0
-	VPADDD       Y0, Y4, Y4
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y5
 	VBROADCASTSS 704(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y5, Y1
 	VBROADCASTSS 708(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y4, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 712(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 944(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 948(R8), Y0
-	VPSLLD       $0x05, Y0, Y5
+	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 952(R8), Y0
-	VPSLLD       $0x05, Y0, Y4
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      1024(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2560(DI), Y0
@@ -999,14 +1023,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 800(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 832(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 832(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1088(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2624(DI), Y0
@@ -1020,14 +1044,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 804(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 836(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 836(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1152(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2688(DI), Y0
@@ -1041,14 +1065,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 808(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 840(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 840(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1216(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2752(DI), Y0
@@ -1062,20 +1086,26 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 812(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 844(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 844(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	VCVTDQ2PS    Y8, Y1
 	VPMOVSXBD    3200(DX), Y0
-	VPMULLD      Y8, Y0, Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y8
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3200(DX), Y0
-	VPMULLD      Y5, Y0, Y5
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y7
+	VCVTDQ2PS    Y5, Y1
 	VPMOVSXBD    3200(DX), Y0
-	VPMULLD      Y4, Y0, Y4
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y5
 	VBROADCASTSS 928(R8), Y1
 	VBROADCASTSS 944(R8), Y0
 	VPSUBD       Y0, Y1, Y0
@@ -1083,11 +1113,11 @@ loop3:
 	VBROADCASTSS 932(R8), Y1
 	VBROADCASTSS 948(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 936(R8), Y1
 	VBROADCASTSS 952(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      1280(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2816(DI), Y0
@@ -1101,14 +1131,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 816(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 848(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 848(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1344(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2880(DI), Y0
@@ -1122,14 +1152,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 820(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 852(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 852(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1408(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2944(DI), Y0
@@ -1143,14 +1173,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 824(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 856(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 856(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1472(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      3008(DI), Y0
@@ -1164,44 +1194,44 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 828(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 860(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 860(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y1
 	VPMOVSXBD    3216(DX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y10, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y8
+	VCVTDQ2PS    Y10, Y1
 	VPMOVSXBD    3216(DX), Y0
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y0, Y5, Y5
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y7
+	VCVTDQ2PS    Y9, Y1
 	VPMOVSXBD    3216(DX), Y0
-	VPMULLD      Y8, Y0, Y0
-	VPADDD       Y0, Y4, Y4
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y5
 	VBROADCASTSS 896(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y5, Y1
 	VBROADCASTSS 900(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y4, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 904(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 1136(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 1140(R8), Y0
-	VPSLLD       $0x05, Y0, Y5
+	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 1144(R8), Y0
-	VPSLLD       $0x05, Y0, Y4
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      1536(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2560(DI), Y0
@@ -1215,14 +1245,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 992(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 1024(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 1024(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1600(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2624(DI), Y0
@@ -1236,14 +1266,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 996(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 1028(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 1028(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1664(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2688(DI), Y0
@@ -1257,14 +1287,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1000(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 1032(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 1032(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1728(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2752(DI), Y0
@@ -1278,20 +1308,26 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1004(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 1036(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 1036(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	VCVTDQ2PS    Y8, Y1
 	VPMOVSXBD    3232(DX), Y0
-	VPMULLD      Y8, Y0, Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y8
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3232(DX), Y0
-	VPMULLD      Y5, Y0, Y5
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y7
+	VCVTDQ2PS    Y5, Y1
 	VPMOVSXBD    3232(DX), Y0
-	VPMULLD      Y4, Y0, Y4
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y5
 	VBROADCASTSS 1120(R8), Y1
 	VBROADCASTSS 1136(R8), Y0
 	VPSUBD       Y0, Y1, Y0
@@ -1299,11 +1335,11 @@ loop3:
 	VBROADCASTSS 1124(R8), Y1
 	VBROADCASTSS 1140(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 1128(R8), Y1
 	VBROADCASTSS 1144(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      1792(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2816(DI), Y0
@@ -1317,14 +1353,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1008(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1040(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1040(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1856(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2880(DI), Y0
@@ -1338,14 +1374,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1012(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1044(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1044(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1920(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      2944(DI), Y0
@@ -1359,14 +1395,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1016(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1048(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1048(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1984(DI), Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      3008(DI), Y0
@@ -1380,44 +1416,44 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1020(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1052(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1052(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y1
 	VPMOVSXBD    3248(DX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y10, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y8
+	VCVTDQ2PS    Y10, Y1
 	VPMOVSXBD    3248(DX), Y0
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y0, Y5, Y5
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y7
+	VCVTDQ2PS    Y9, Y1
 	VPMOVSXBD    3248(DX), Y0
-	VPMULLD      Y8, Y0, Y0
-	VPADDD       Y0, Y4, Y4
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y5
 	VBROADCASTSS 1088(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y5, Y1
 	VBROADCASTSS 1092(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y4, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 1096(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y2
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y0, Y4, Y4
 	VBROADCASTSS 1328(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 1332(R8), Y0
-	VPSLLD       $0x05, Y0, Y5
+	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 1336(R8), Y0
-	VPSLLD       $0x05, Y0, Y4
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      1024(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1431,14 +1467,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1184(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 1216(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 1216(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1088(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1452,14 +1488,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1188(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 1220(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 1220(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1152(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1473,14 +1509,14 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1192(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 1224(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 1224(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
 	VMOVUPS      1216(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1494,20 +1530,26 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1196(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y7
+	LONG         $0x5075e2c4
+	BYTE         $0xf8
+	VBROADCASTSS 1228(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y5
 	LONG         $0x5075e2c4
 	BYTE         $0xe8
-	VBROADCASTSS 1228(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
+	VCVTDQ2PS    Y8, Y1
 	VPMOVSXBD    3264(DX), Y0
-	VPMULLD      Y8, Y0, Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y8
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3264(DX), Y0
-	VPMULLD      Y5, Y0, Y5
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y7
+	VCVTDQ2PS    Y5, Y1
 	VPMOVSXBD    3264(DX), Y0
-	VPMULLD      Y4, Y0, Y4
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y5
 	VBROADCASTSS 1312(R8), Y1
 	VBROADCASTSS 1328(R8), Y0
 	VPSUBD       Y0, Y1, Y0
@@ -1515,11 +1557,11 @@ loop3:
 	VBROADCASTSS 1316(R8), Y1
 	VBROADCASTSS 1332(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 1320(R8), Y1
 	VBROADCASTSS 1336(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      1280(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1533,14 +1575,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1200(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1232(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1232(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1344(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1554,14 +1596,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1204(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1236(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1236(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1408(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1575,14 +1617,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1208(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1240(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1240(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1472(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1596,42 +1638,42 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1212(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1244(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1244(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y1
 	VPMOVSXBD    3280(DX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y10, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y8
+	VCVTDQ2PS    Y10, Y1
 	VPMOVSXBD    3280(DX), Y0
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y0, Y5, Y5
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y7
+	VCVTDQ2PS    Y9, Y1
 	VPMOVSXBD    3280(DX), Y0
-	VPMULLD      Y8, Y0, Y0
-	VPADDD       Y0, Y4, Y4
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y5
 	VBROADCASTSS 1280(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y5, Y1
 	VBROADCASTSS 1284(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y7
-	VCVTDQ2PS    Y4, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 1288(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y2, Y5
+	VMULPS       Y0, Y5, Y0
+	VADDPS       Y0, Y4, Y5
 	VBROADCASTSS 1520(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 1524(R8), Y0
-	VPSLLD       $0x05, Y0, Y2
+	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 1528(R8), Y0
 	VPSLLD       $0x05, Y0, Y4
 	VMOVUPS      1536(DI), Y0
@@ -1648,9 +1690,9 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1376(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y2
+	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	BYTE         $0xf8
 	VBROADCASTSS 1408(R8), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
@@ -1670,9 +1712,9 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1380(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y2
+	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	BYTE         $0xf8
 	VBROADCASTSS 1412(R8), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
@@ -1692,9 +1734,9 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1384(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y2
+	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	BYTE         $0xf8
 	VBROADCASTSS 1416(R8), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
@@ -1714,20 +1756,26 @@ loop3:
 	BYTE         $0xc0
 	VBROADCASTSS 1388(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y2
+	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
-	BYTE         $0xd0
+	BYTE         $0xf8
 	VBROADCASTSS 1420(R8), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
+	VCVTDQ2PS    Y8, Y1
 	VPMOVSXBD    3296(DX), Y0
-	VPMULLD      Y8, Y0, Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y8
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3296(DX), Y0
-	VPMULLD      Y2, Y0, Y2
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y7
+	VCVTDQ2PS    Y4, Y1
 	VPMOVSXBD    3296(DX), Y0
-	VPMULLD      Y4, Y0, Y4
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y4
 	VBROADCASTSS 1504(R8), Y1
 	VBROADCASTSS 1520(R8), Y0
 	VPSUBD       Y0, Y1, Y0
@@ -1735,11 +1783,11 @@ loop3:
 	VBROADCASTSS 1508(R8), Y1
 	VBROADCASTSS 1524(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y9
+	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 1512(R8), Y1
 	VBROADCASTSS 1528(R8), Y0
 	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y8
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      1792(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1754,14 +1802,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1392(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1424(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1424(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1856(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1776,14 +1824,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1396(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1428(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1428(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1920(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1798,14 +1846,14 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1400(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1432(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1432(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
 	VMOVUPS      1984(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m3__avxvnni_data<>+0(SB), Y0, Y1
@@ -1820,37 +1868,37 @@ loop3:
 	BYTE         $0xd8
 	VBROADCASTSS 1404(R8), Y0
 
+	// VPDPBUSD Y0, Y1, Y10
+	LONG         $0x507562c4
+	BYTE         $0xd0
+	VBROADCASTSS 1436(R8), Y0
+
 	// VPDPBUSD Y0, Y1, Y9
 	LONG         $0x507562c4
 	BYTE         $0xc8
-	VBROADCASTSS 1436(R8), Y0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	VCVTDQ2PS    Y11, Y1
 	VPMOVSXBD    3312(DX), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y10, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y8
+	VCVTDQ2PS    Y10, Y1
 	VPMOVSXBD    3312(DX), Y0
-	VPMULLD      Y9, Y0, Y0
-	VPADDD       Y0, Y2, Y2
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y7
+	VCVTDQ2PS    Y9, Y1
 	VPMOVSXBD    3312(DX), Y0
-	VPMULLD      Y8, Y0, Y0
-	VPADDD       Y0, Y4, Y4
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y1, Y4
 	VBROADCASTSS 1472(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y2, Y1
 	VBROADCASTSS 1476(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y7, Y2
-	VCVTDQ2PS    Y4, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y2, Y2
 	VBROADCASTSS 1480(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y5, Y1
 	ADDQ         $+3392, R9
 	ADDQ         $+1536, R8

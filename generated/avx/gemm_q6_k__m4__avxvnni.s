@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q6_k__m4__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, FMA3
 TEXT ·gemm_q6_k__m4__avxvnni(SB), NOSPLIT, $160-24
 	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
@@ -120,9 +120,9 @@ loop3:
 	VBROADCASTSS 180(R8), Y0
 	VPSLLD       $0x05, Y0, Y9
 	VBROADCASTSS 184(R8), Y0
-	VPSLLD       $0x05, Y0, Y8
-	VBROADCASTSS 188(R8), Y0
 	VPSLLD       $0x05, Y0, Y7
+	VBROADCASTSS 188(R8), Y0
+	VPSLLD       $0x05, Y0, Y8
 	VMOVUPS      (DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2048(DI), Y0
@@ -141,14 +141,14 @@ loop3:
 	BYTE         $0xc8
 	VBROADCASTSS 64(R8), Y0
 
-	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
-	VBROADCASTSS 96(R8), Y0
-
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 96(R8), Y0
+
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VMOVUPS      64(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2112(DI), Y0
@@ -167,14 +167,14 @@ loop3:
 	BYTE         $0xc8
 	VBROADCASTSS 68(R8), Y0
 
-	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
-	VBROADCASTSS 100(R8), Y0
-
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 100(R8), Y0
+
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VMOVUPS      128(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2176(DI), Y0
@@ -193,14 +193,14 @@ loop3:
 	BYTE         $0xc8
 	VBROADCASTSS 72(R8), Y0
 
-	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
-	VBROADCASTSS 104(R8), Y0
-
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 104(R8), Y0
+
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
 	VMOVUPS      192(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2240(DI), Y0
@@ -219,1822 +219,1878 @@ loop3:
 	BYTE         $0xc8
 	VBROADCASTSS 76(R8), Y0
 
-	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
-	VBROADCASTSS 108(R8), Y0
-
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 108(R8), Y0
+
+	// VPDPBUSD Y0, Y5, Y8
+	LONG         $0x505562c4
+	BYTE         $0xc0
+	VCVTDQ2PS    Y10, Y5
 	VPMOVSXBD    3072(SI), Y0
-	VPMULLD      Y10, Y0, Y5
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y5, Y10
+	VCVTDQ2PS    Y9, Y5
 	VPMOVSXBD    3072(SI), Y0
-	VPMULLD      Y9, Y0, Y9
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y5, Y5
+	VCVTDQ2PS    Y7, Y7
 	VPMOVSXBD    3072(SI), Y0
-	VPMULLD      Y8, Y0, Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y9
+	VCVTDQ2PS    Y8, Y7
 	VPMOVSXBD    3072(SI), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 160(R8), Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y7, Y7
+	VBROADCASTSS 160(R8), Y8
 	VBROADCASTSS 176(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 164(R8), Y10
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y14
+	VBROADCASTSS 164(R8), Y8
 	VBROADCASTSS 180(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y12
-	VBROADCASTSS 168(R8), Y10
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 168(R8), Y8
 	VBROADCASTSS 184(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 172(R8), Y10
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VBROADCASTSS 172(R8), Y8
 	VBROADCASTSS 188(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y10
+	VPSUBD       Y0, Y8, Y0
+	VPSLLD       $0x05, Y0, Y11
 	VMOVUPS      256(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y8
 	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 16(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y8, Y14
+	LONG         $0x503d62c4
+	BYTE         $0xf0
 	VBROADCASTSS 48(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
+	BYTE         $0xe8
 	VBROADCASTSS 80(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 112(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y8, Y11
+	LONG         $0x503d62c4
+	BYTE         $0xd8
 	VMOVUPS      320(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y8
 	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 20(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y8, Y14
+	LONG         $0x503d62c4
+	BYTE         $0xf0
 	VBROADCASTSS 52(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
+	BYTE         $0xe8
 	VBROADCASTSS 84(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 116(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y8, Y11
+	LONG         $0x503d62c4
+	BYTE         $0xd8
 	VMOVUPS      384(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y8
 	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 24(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y8, Y14
+	LONG         $0x503d62c4
+	BYTE         $0xf0
 	VBROADCASTSS 56(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
+	BYTE         $0xe8
 	VBROADCASTSS 88(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 120(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y8, Y11
+	LONG         $0x503d62c4
+	BYTE         $0xd8
 	VMOVUPS      448(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y8
 	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y8, Y8
 	VBROADCASTSS 28(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y8, Y14
+	LONG         $0x503d62c4
+	BYTE         $0xf0
 	VBROADCASTSS 60(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y8, Y13
+	LONG         $0x503d62c4
+	BYTE         $0xe8
 	VBROADCASTSS 92(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y8, Y12
+	LONG         $0x503d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 124(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y8, Y11
+	LONG         $0x503d62c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y14, Y8
 	VPMOVSXBD    3088(SI), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y5, Y5
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y10
+	VCVTDQ2PS    Y13, Y8
 	VPMOVSXBD    3088(SI), Y0
-	VPMULLD      Y12, Y0, Y0
-	VPADDD       Y0, Y9, Y9
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y5
+	VCVTDQ2PS    Y12, Y8
 	VPMOVSXBD    3088(SI), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y9
+	VCVTDQ2PS    Y11, Y8
 	VPMOVSXBD    3088(SI), Y0
-	VPMULLD      Y10, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y5, Y5
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y8, Y7
 	VBROADCASTSS 128(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y5
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y0, Y4, Y8
 	VBROADCASTSS 132(R8), Y0
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y5
+	VADDPS       Y0, Y3, Y5
 	VBROADCASTSS 136(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y5, Y0
+	VMULPS       Y0, Y9, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y5
 	VBROADCASTSS 140(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y1, Y5
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 368(R8), Y0
 	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 372(R8), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VBROADCASTSS 376(R8), Y0
-	VPSLLD       $0x05, Y0, Y8
-	VBROADCASTSS 380(R8), Y0
 	VPSLLD       $0x05, Y0, Y7
+	VBROADCASTSS 376(R8), Y0
+	VPSLLD       $0x05, Y0, Y4
+	VBROADCASTSS 380(R8), Y0
+	VPSLLD       $0x05, Y0, Y9
 	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 192(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 224(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 256(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 288(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y9
+	LONG         $0x506562c4
+	BYTE         $0xc8
 	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 196(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 228(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 260(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 292(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y9
+	LONG         $0x506562c4
+	BYTE         $0xc8
 	VMOVUPS      640(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 200(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 232(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 264(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 296(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y9
+	LONG         $0x506562c4
+	BYTE         $0xc8
 	VMOVUPS      704(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 204(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 236(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y7
+	LONG         $0x5065e2c4
+	BYTE         $0xf8
 	VBROADCASTSS 268(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 300(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y9
+	LONG         $0x506562c4
+	BYTE         $0xc8
+	VCVTDQ2PS    Y10, Y3
 	VPMOVSXBD    3104(SI), Y0
-	VPMULLD      Y10, Y0, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y10
+	VCVTDQ2PS    Y7, Y3
 	VPMOVSXBD    3104(SI), Y0
-	VPMULLD      Y9, Y0, Y9
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y7
+	VCVTDQ2PS    Y4, Y3
 	VPMOVSXBD    3104(SI), Y0
-	VPMULLD      Y8, Y0, Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y4
+	VCVTDQ2PS    Y9, Y3
 	VPMOVSXBD    3104(SI), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 352(R8), Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y3
+	VBROADCASTSS 352(R8), Y9
 	VBROADCASTSS 368(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 356(R8), Y10
+	VPSUBD       Y0, Y9, Y0
+	VPSLLD       $0x05, Y0, Y14
+	VBROADCASTSS 356(R8), Y9
 	VBROADCASTSS 372(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y12
-	VBROADCASTSS 360(R8), Y10
+	VPSUBD       Y0, Y9, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 360(R8), Y9
 	VBROADCASTSS 376(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 364(R8), Y10
+	VPSUBD       Y0, Y9, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VBROADCASTSS 364(R8), Y9
 	VBROADCASTSS 380(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y10
+	VPSUBD       Y0, Y9, Y0
+	VPSLLD       $0x05, Y0, Y11
 	VMOVUPS      768(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y9
 	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y9, Y9
 	VBROADCASTSS 208(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y9, Y14
+	LONG         $0x503562c4
+	BYTE         $0xf0
 	VBROADCASTSS 240(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y9, Y13
+	LONG         $0x503562c4
+	BYTE         $0xe8
 	VBROADCASTSS 272(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y9, Y12
+	LONG         $0x503562c4
+	BYTE         $0xe0
 	VBROADCASTSS 304(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y9, Y11
+	LONG         $0x503562c4
+	BYTE         $0xd8
 	VMOVUPS      832(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y9
 	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y9, Y9
 	VBROADCASTSS 212(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y9, Y14
+	LONG         $0x503562c4
+	BYTE         $0xf0
 	VBROADCASTSS 244(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y9, Y13
+	LONG         $0x503562c4
+	BYTE         $0xe8
 	VBROADCASTSS 276(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y9, Y12
+	LONG         $0x503562c4
+	BYTE         $0xe0
 	VBROADCASTSS 308(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y9, Y11
+	LONG         $0x503562c4
+	BYTE         $0xd8
 	VMOVUPS      896(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y9
 	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y9, Y9
 	VBROADCASTSS 216(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y9, Y14
+	LONG         $0x503562c4
+	BYTE         $0xf0
 	VBROADCASTSS 248(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y9, Y13
+	LONG         $0x503562c4
+	BYTE         $0xe8
 	VBROADCASTSS 280(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y9, Y12
+	LONG         $0x503562c4
+	BYTE         $0xe0
 	VBROADCASTSS 312(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y9, Y11
+	LONG         $0x503562c4
+	BYTE         $0xd8
 	VMOVUPS      960(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y9
 	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y9, Y9
 	VBROADCASTSS 220(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y9, Y14
+	LONG         $0x503562c4
+	BYTE         $0xf0
 	VBROADCASTSS 252(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y9, Y13
+	LONG         $0x503562c4
+	BYTE         $0xe8
 	VBROADCASTSS 284(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y9, Y12
+	LONG         $0x503562c4
+	BYTE         $0xe0
 	VBROADCASTSS 316(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y9, Y11
+	LONG         $0x503562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y14, Y9
 	VPMOVSXBD    3120(SI), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y9, Y10
+	VCVTDQ2PS    Y13, Y9
 	VPMOVSXBD    3120(SI), Y0
-	VPMULLD      Y12, Y0, Y0
-	VPADDD       Y0, Y9, Y9
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y9, Y7
+	VCVTDQ2PS    Y12, Y9
 	VPMOVSXBD    3120(SI), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y9, Y4
+	VCVTDQ2PS    Y11, Y9
 	VPMOVSXBD    3120(SI), Y0
-	VPMULLD      Y10, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y9, Y3
 	VBROADCASTSS 320(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y0, Y8, Y9
 	VBROADCASTSS 324(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y0, Y7, Y0
+	VADDPS       Y0, Y5, Y7
 	VBROADCASTSS 328(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 332(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y5
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 560(R8), Y0
 	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 564(R8), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VBROADCASTSS 568(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
+	VBROADCASTSS 568(R8), Y0
+	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 572(R8), Y0
-	VPSLLD       $0x05, Y0, Y7
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      (DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 384(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 416(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 448(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 480(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      64(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 388(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 420(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 452(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 484(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      128(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 392(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 424(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 456(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 488(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      192(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 396(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 428(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 460(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 492(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
+	VCVTDQ2PS    Y10, Y3
 	VPMOVSXBD    3136(SI), Y0
-	VPMULLD      Y10, Y0, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y10
+	VCVTDQ2PS    Y8, Y3
 	VPMOVSXBD    3136(SI), Y0
-	VPMULLD      Y9, Y0, Y9
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y8
+	VCVTDQ2PS    Y4, Y3
 	VPMOVSXBD    3136(SI), Y0
-	VPMULLD      Y8, Y0, Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y4
+	VCVTDQ2PS    Y5, Y3
 	VPMOVSXBD    3136(SI), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 544(R8), Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y3
+	VBROADCASTSS 544(R8), Y5
 	VBROADCASTSS 560(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 548(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y14
+	VBROADCASTSS 548(R8), Y5
 	VBROADCASTSS 564(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y12
-	VBROADCASTSS 552(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 552(R8), Y5
 	VBROADCASTSS 568(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 556(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VBROADCASTSS 556(R8), Y5
 	VBROADCASTSS 572(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y11
 	VMOVUPS      256(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 400(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 432(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 464(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 496(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      320(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 404(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 436(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 468(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 500(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      384(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 408(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 440(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 472(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 504(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      448(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 412(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 444(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 476(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 508(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y14, Y5
 	VPMOVSXBD    3152(SI), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y10
+	VCVTDQ2PS    Y13, Y5
 	VPMOVSXBD    3152(SI), Y0
-	VPMULLD      Y12, Y0, Y0
-	VPADDD       Y0, Y9, Y9
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y8
+	VCVTDQ2PS    Y12, Y5
 	VPMOVSXBD    3152(SI), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y4
+	VCVTDQ2PS    Y11, Y5
 	VPMOVSXBD    3152(SI), Y0
-	VPMULLD      Y10, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y3
 	VBROADCASTSS 512(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y0, Y9, Y9
 	VBROADCASTSS 516(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y7, Y7
 	VBROADCASTSS 520(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 524(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y5
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 752(R8), Y0
 	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 756(R8), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VBROADCASTSS 760(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
+	VBROADCASTSS 760(R8), Y0
+	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 764(R8), Y0
-	VPSLLD       $0x05, Y0, Y7
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      512(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 576(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 608(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 640(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 672(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      576(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 580(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 612(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 644(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 676(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      640(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 584(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 616(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 648(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 680(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      704(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 588(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 620(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 652(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 684(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
+	VCVTDQ2PS    Y10, Y3
 	VPMOVSXBD    3168(SI), Y0
-	VPMULLD      Y10, Y0, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y10
+	VCVTDQ2PS    Y8, Y3
 	VPMOVSXBD    3168(SI), Y0
-	VPMULLD      Y9, Y0, Y9
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y8
+	VCVTDQ2PS    Y4, Y3
 	VPMOVSXBD    3168(SI), Y0
-	VPMULLD      Y8, Y0, Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y4
+	VCVTDQ2PS    Y5, Y3
 	VPMOVSXBD    3168(SI), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 736(R8), Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y3
+	VBROADCASTSS 736(R8), Y5
 	VBROADCASTSS 752(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 740(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y14
+	VBROADCASTSS 740(R8), Y5
 	VBROADCASTSS 756(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y12
-	VBROADCASTSS 744(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 744(R8), Y5
 	VBROADCASTSS 760(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 748(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VBROADCASTSS 748(R8), Y5
 	VBROADCASTSS 764(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y11
 	VMOVUPS      768(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 592(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 624(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 656(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 688(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      832(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 596(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 628(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 660(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 692(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      896(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 600(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 632(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 664(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 696(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      960(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 604(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 636(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 668(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 700(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y14, Y5
 	VPMOVSXBD    3184(SI), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y10
+	VCVTDQ2PS    Y13, Y5
 	VPMOVSXBD    3184(SI), Y0
-	VPMULLD      Y12, Y0, Y0
-	VPADDD       Y0, Y9, Y9
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y8
+	VCVTDQ2PS    Y12, Y5
 	VPMOVSXBD    3184(SI), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y4
+	VCVTDQ2PS    Y11, Y5
 	VPMOVSXBD    3184(SI), Y0
-	VPMULLD      Y10, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y3
 	VBROADCASTSS 704(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y0, Y9, Y9
 	VBROADCASTSS 708(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y7, Y7
 	VBROADCASTSS 712(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 716(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y5
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 944(R8), Y0
 	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 948(R8), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VBROADCASTSS 952(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
+	VBROADCASTSS 952(R8), Y0
+	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 956(R8), Y0
-	VPSLLD       $0x05, Y0, Y7
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      1024(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2560(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 768(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 800(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 832(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 864(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      1088(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2624(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 772(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 804(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 836(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 868(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      1152(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2688(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 776(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 808(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 840(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 872(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      1216(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2752(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 780(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 812(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 844(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 876(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
+	VCVTDQ2PS    Y10, Y3
 	VPMOVSXBD    3200(SI), Y0
-	VPMULLD      Y10, Y0, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y10
+	VCVTDQ2PS    Y8, Y3
 	VPMOVSXBD    3200(SI), Y0
-	VPMULLD      Y9, Y0, Y9
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y8
+	VCVTDQ2PS    Y4, Y3
 	VPMOVSXBD    3200(SI), Y0
-	VPMULLD      Y8, Y0, Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y4
+	VCVTDQ2PS    Y5, Y3
 	VPMOVSXBD    3200(SI), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 928(R8), Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y3
+	VBROADCASTSS 928(R8), Y5
 	VBROADCASTSS 944(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 932(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y14
+	VBROADCASTSS 932(R8), Y5
 	VBROADCASTSS 948(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y12
-	VBROADCASTSS 936(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 936(R8), Y5
 	VBROADCASTSS 952(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 940(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VBROADCASTSS 940(R8), Y5
 	VBROADCASTSS 956(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y11
 	VMOVUPS      1280(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2816(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 784(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 816(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 848(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 880(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      1344(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2880(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 788(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 820(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 852(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 884(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      1408(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2944(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 792(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 824(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 856(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 888(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      1472(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      3008(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 796(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 828(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 860(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 892(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y14, Y5
 	VPMOVSXBD    3216(SI), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y10
+	VCVTDQ2PS    Y13, Y5
 	VPMOVSXBD    3216(SI), Y0
-	VPMULLD      Y12, Y0, Y0
-	VPADDD       Y0, Y9, Y9
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y8
+	VCVTDQ2PS    Y12, Y5
 	VPMOVSXBD    3216(SI), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y4
+	VCVTDQ2PS    Y11, Y5
 	VPMOVSXBD    3216(SI), Y0
-	VPMULLD      Y10, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y3
 	VBROADCASTSS 896(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y0, Y9, Y9
 	VBROADCASTSS 900(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y7, Y7
 	VBROADCASTSS 904(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 908(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y5
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 1136(R8), Y0
 	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 1140(R8), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VBROADCASTSS 1144(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
+	VBROADCASTSS 1144(R8), Y0
+	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 1148(R8), Y0
-	VPSLLD       $0x05, Y0, Y7
+	VPSLLD       $0x05, Y0, Y5
 	VMOVUPS      1536(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2560(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 960(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 992(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 1024(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1056(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      1600(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2624(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 964(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 996(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 1028(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1060(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      1664(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2688(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 968(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 1000(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 1032(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1064(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VMOVUPS      1728(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2752(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 972(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 1004(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 1036(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VBROADCASTSS 1068(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
+	VCVTDQ2PS    Y10, Y3
 	VPMOVSXBD    3232(SI), Y0
-	VPMULLD      Y10, Y0, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y10
+	VCVTDQ2PS    Y8, Y3
 	VPMOVSXBD    3232(SI), Y0
-	VPMULLD      Y9, Y0, Y9
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y8
+	VCVTDQ2PS    Y4, Y3
 	VPMOVSXBD    3232(SI), Y0
-	VPMULLD      Y8, Y0, Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y4
+	VCVTDQ2PS    Y5, Y3
 	VPMOVSXBD    3232(SI), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 1120(R8), Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y3
+	VBROADCASTSS 1120(R8), Y5
 	VBROADCASTSS 1136(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 1124(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y14
+	VBROADCASTSS 1124(R8), Y5
 	VBROADCASTSS 1140(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y12
-	VBROADCASTSS 1128(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 1128(R8), Y5
 	VBROADCASTSS 1144(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 1132(R8), Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VBROADCASTSS 1132(R8), Y5
 	VBROADCASTSS 1148(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y10
+	VPSUBD       Y0, Y5, Y0
+	VPSLLD       $0x05, Y0, Y11
 	VMOVUPS      1792(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2816(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 976(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 1008(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 1040(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 1072(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      1856(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2880(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 980(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 1012(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 1044(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 1076(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      1920(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      2944(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 984(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 1016(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 1048(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 1080(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
 	VMOVUPS      1984(DI), Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
 	VMOVUPS      3008(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 988(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y5, Y14
+	LONG         $0x505562c4
+	BYTE         $0xf0
 	VBROADCASTSS 1020(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y5, Y13
+	LONG         $0x505562c4
+	BYTE         $0xe8
 	VBROADCASTSS 1052(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y5, Y12
+	LONG         $0x505562c4
+	BYTE         $0xe0
 	VBROADCASTSS 1084(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y5, Y11
+	LONG         $0x505562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y14, Y5
 	VPMOVSXBD    3248(SI), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y10
+	VCVTDQ2PS    Y13, Y5
 	VPMOVSXBD    3248(SI), Y0
-	VPMULLD      Y12, Y0, Y0
-	VPADDD       Y0, Y9, Y9
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y8
+	VCVTDQ2PS    Y12, Y5
 	VPMOVSXBD    3248(SI), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y4
+	VCVTDQ2PS    Y11, Y5
 	VPMOVSXBD    3248(SI), Y0
-	VPMULLD      Y10, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y5, Y3
 	VBROADCASTSS 1088(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y0, Y9, Y9
 	VBROADCASTSS 1092(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y7, Y7
 	VBROADCASTSS 1096(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 1100(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y5
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y1, Y1
 	VBROADCASTSS 1328(R8), Y0
 	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 1332(R8), Y0
-	VPSLLD       $0x05, Y0, Y9
-	VBROADCASTSS 1336(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
+	VBROADCASTSS 1336(R8), Y0
+	VPSLLD       $0x05, Y0, Y5
 	VBROADCASTSS 1340(R8), Y0
-	VPSLLD       $0x05, Y0, Y7
+	VPSLLD       $0x05, Y0, Y4
 	VMOVUPS      1024(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2560(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1152(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 1184(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 1216(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VBROADCASTSS 1248(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VMOVUPS      1088(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2624(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1156(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 1188(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 1220(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VBROADCASTSS 1252(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VMOVUPS      1152(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2688(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1160(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 1192(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 1224(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VBROADCASTSS 1256(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
 	VMOVUPS      1216(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2752(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y1, Y1
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1164(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
+	// VPDPBUSD Y0, Y3, Y10
+	LONG         $0x506562c4
 	BYTE         $0xd0
 	VBROADCASTSS 1196(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	// VPDPBUSD Y0, Y3, Y8
+	LONG         $0x506562c4
+	BYTE         $0xc0
 	VBROADCASTSS 1228(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
+	// VPDPBUSD Y0, Y3, Y5
+	LONG         $0x5065e2c4
+	BYTE         $0xe8
 	VBROADCASTSS 1260(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	// VPDPBUSD Y0, Y3, Y4
+	LONG         $0x5065e2c4
+	BYTE         $0xe0
+	VCVTDQ2PS    Y10, Y3
 	VPMOVSXBD    3264(SI), Y0
-	VPMULLD      Y10, Y0, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y10
+	VCVTDQ2PS    Y8, Y3
 	VPMOVSXBD    3264(SI), Y0
-	VPMULLD      Y9, Y0, Y9
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y8
+	VCVTDQ2PS    Y5, Y3
 	VPMOVSXBD    3264(SI), Y0
-	VPMULLD      Y8, Y0, Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y5
+	VCVTDQ2PS    Y4, Y3
 	VPMOVSXBD    3264(SI), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 1312(R8), Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y3, Y3
+	VBROADCASTSS 1312(R8), Y4
 	VBROADCASTSS 1328(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 1316(R8), Y10
+	VPSUBD       Y0, Y4, Y0
+	VPSLLD       $0x05, Y0, Y14
+	VBROADCASTSS 1316(R8), Y4
 	VBROADCASTSS 1332(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y12
-	VBROADCASTSS 1320(R8), Y10
+	VPSUBD       Y0, Y4, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 1320(R8), Y4
 	VBROADCASTSS 1336(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 1324(R8), Y10
+	VPSUBD       Y0, Y4, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VBROADCASTSS 1324(R8), Y4
 	VBROADCASTSS 1340(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y10
+	VPSUBD       Y0, Y4, Y0
+	VPSLLD       $0x05, Y0, Y11
 	VMOVUPS      1280(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y4
 	VMOVUPS      2816(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y4, Y4
 	VBROADCASTSS 1168(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y4, Y14
+	LONG         $0x505d62c4
+	BYTE         $0xf0
 	VBROADCASTSS 1200(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y4, Y13
+	LONG         $0x505d62c4
+	BYTE         $0xe8
 	VBROADCASTSS 1232(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y4, Y12
+	LONG         $0x505d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1264(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xd8
 	VMOVUPS      1344(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y4
 	VMOVUPS      2880(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y4, Y4
 	VBROADCASTSS 1172(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y4, Y14
+	LONG         $0x505d62c4
+	BYTE         $0xf0
 	VBROADCASTSS 1204(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y4, Y13
+	LONG         $0x505d62c4
+	BYTE         $0xe8
 	VBROADCASTSS 1236(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y4, Y12
+	LONG         $0x505d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1268(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xd8
 	VMOVUPS      1408(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y4
 	VMOVUPS      2944(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y4, Y4
 	VBROADCASTSS 1176(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y4, Y14
+	LONG         $0x505d62c4
+	BYTE         $0xf0
 	VBROADCASTSS 1208(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y4, Y13
+	LONG         $0x505d62c4
+	BYTE         $0xe8
 	VBROADCASTSS 1240(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y4, Y12
+	LONG         $0x505d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1272(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xd8
 	VMOVUPS      1472(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y4
 	VMOVUPS      3008(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y4, Y4
 	VBROADCASTSS 1180(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y4, Y14
+	LONG         $0x505d62c4
+	BYTE         $0xf0
 	VBROADCASTSS 1212(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y4, Y13
+	LONG         $0x505d62c4
+	BYTE         $0xe8
 	VBROADCASTSS 1244(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y4, Y12
+	LONG         $0x505d62c4
+	BYTE         $0xe0
 	VBROADCASTSS 1276(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y4, Y11
+	LONG         $0x505d62c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y14, Y4
 	VPMOVSXBD    3280(SI), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y4, Y10
+	VCVTDQ2PS    Y13, Y4
 	VPMOVSXBD    3280(SI), Y0
-	VPMULLD      Y12, Y0, Y0
-	VPADDD       Y0, Y9, Y9
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y4, Y8
+	VCVTDQ2PS    Y12, Y4
 	VPMOVSXBD    3280(SI), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y4, Y5
+	VCVTDQ2PS    Y11, Y4
 	VPMOVSXBD    3280(SI), Y0
-	VPMULLD      Y10, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y4, Y3
 	VBROADCASTSS 1280(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
+	VMULPS       Y0, Y10, Y0
+	VADDPS       Y0, Y9, Y4
 	VBROADCASTSS 1284(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y0, Y8, Y0
+	VADDPS       Y0, Y7, Y8
 	VBROADCASTSS 1288(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y5, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 1292(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y5, Y5
+	VMULPS       Y0, Y3, Y0
+	VADDPS       Y0, Y1, Y5
 	VBROADCASTSS 1520(R8), Y0
 	VPSLLD       $0x05, Y0, Y10
 	VBROADCASTSS 1524(R8), Y0
 	VPSLLD       $0x05, Y0, Y9
 	VBROADCASTSS 1528(R8), Y0
-	VPSLLD       $0x05, Y0, Y8
-	VBROADCASTSS 1532(R8), Y0
 	VPSLLD       $0x05, Y0, Y7
+	VBROADCASTSS 1532(R8), Y0
+	VPSLLD       $0x05, Y0, Y3
 	VMOVUPS      1536(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
@@ -2054,14 +2110,14 @@ loop3:
 	BYTE         $0xc8
 	VBROADCASTSS 1408(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VBROADCASTSS 1440(R8), Y0
-
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 1440(R8), Y0
+
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VMOVUPS      1600(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
@@ -2081,14 +2137,14 @@ loop3:
 	BYTE         $0xc8
 	VBROADCASTSS 1412(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VBROADCASTSS 1444(R8), Y0
-
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 1444(R8), Y0
+
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VMOVUPS      1664(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
@@ -2108,14 +2164,14 @@ loop3:
 	BYTE         $0xc8
 	VBROADCASTSS 1416(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VBROADCASTSS 1448(R8), Y0
-
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 1448(R8), Y0
+
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
 	VMOVUPS      1728(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
@@ -2135,174 +2191,182 @@ loop3:
 	BYTE         $0xc8
 	VBROADCASTSS 1420(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VBROADCASTSS 1452(R8), Y0
-
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
+	VBROADCASTSS 1452(R8), Y0
+
+	// VPDPBUSD Y0, Y1, Y3
+	LONG         $0x5075e2c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y10, Y1
 	VPMOVSXBD    3296(SI), Y0
-	VPMULLD      Y10, Y0, Y1
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y10
+	VCVTDQ2PS    Y9, Y1
 	VPMOVSXBD    3296(SI), Y0
-	VPMULLD      Y9, Y0, Y9
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y9
+	VCVTDQ2PS    Y7, Y1
 	VPMOVSXBD    3296(SI), Y0
-	VPMULLD      Y8, Y0, Y8
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y7
+	VCVTDQ2PS    Y3, Y1
 	VPMOVSXBD    3296(SI), Y0
-	VPMULLD      Y7, Y0, Y7
-	VBROADCASTSS 1504(R8), Y10
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y0, Y1, Y1
+	VBROADCASTSS 1504(R8), Y3
 	VBROADCASTSS 1520(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y13
-	VBROADCASTSS 1508(R8), Y10
+	VPSUBD       Y0, Y3, Y0
+	VPSLLD       $0x05, Y0, Y14
+	VBROADCASTSS 1508(R8), Y3
 	VBROADCASTSS 1524(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y12
-	VBROADCASTSS 1512(R8), Y10
+	VPSUBD       Y0, Y3, Y0
+	VPSLLD       $0x05, Y0, Y13
+	VBROADCASTSS 1512(R8), Y3
 	VBROADCASTSS 1528(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y11
-	VBROADCASTSS 1516(R8), Y10
+	VPSUBD       Y0, Y3, Y0
+	VPSLLD       $0x05, Y0, Y12
+	VBROADCASTSS 1516(R8), Y3
 	VBROADCASTSS 1532(R8), Y0
-	VPSUBD       Y0, Y10, Y0
-	VPSLLD       $0x05, Y0, Y10
+	VPSUBD       Y0, Y3, Y0
+	VPSLLD       $0x05, Y0, Y11
 	VMOVUPS      1792(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2816(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1360(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y3, Y14
+	LONG         $0x506562c4
+	BYTE         $0xf0
 	VBROADCASTSS 1392(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xe8
 	VBROADCASTSS 1424(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe0
 	VBROADCASTSS 1456(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y11
+	LONG         $0x506562c4
+	BYTE         $0xd8
 	VMOVUPS      1856(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2880(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1364(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y3, Y14
+	LONG         $0x506562c4
+	BYTE         $0xf0
 	VBROADCASTSS 1396(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xe8
 	VBROADCASTSS 1428(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe0
 	VBROADCASTSS 1460(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y11
+	LONG         $0x506562c4
+	BYTE         $0xd8
 	VMOVUPS      1920(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      2944(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1368(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y3, Y14
+	LONG         $0x506562c4
+	BYTE         $0xf0
 	VBROADCASTSS 1400(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xe8
 	VBROADCASTSS 1432(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe0
 	VBROADCASTSS 1464(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y11
+	LONG         $0x506562c4
+	BYTE         $0xd8
 	VMOVUPS      1984(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y14
+	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
 	VMOVUPS      3008(DI), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y14, Y14
+	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1372(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y13
-	LONG         $0x500d62c4
-	BYTE         $0xe8
+	// VPDPBUSD Y0, Y3, Y14
+	LONG         $0x506562c4
+	BYTE         $0xf0
 	VBROADCASTSS 1404(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y12
-	LONG         $0x500d62c4
-	BYTE         $0xe0
+	// VPDPBUSD Y0, Y3, Y13
+	LONG         $0x506562c4
+	BYTE         $0xe8
 	VBROADCASTSS 1436(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y11
-	LONG         $0x500d62c4
-	BYTE         $0xd8
+	// VPDPBUSD Y0, Y3, Y12
+	LONG         $0x506562c4
+	BYTE         $0xe0
 	VBROADCASTSS 1468(R8), Y0
 
-	// VPDPBUSD Y0, Y14, Y10
-	LONG         $0x500d62c4
-	BYTE         $0xd0
+	// VPDPBUSD Y0, Y3, Y11
+	LONG         $0x506562c4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y14, Y3
 	VPMOVSXBD    3312(SI), Y0
-	VPMULLD      Y13, Y0, Y0
-	VPADDD       Y0, Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y3, Y10
+	VCVTDQ2PS    Y13, Y3
 	VPMOVSXBD    3312(SI), Y0
-	VPMULLD      Y12, Y0, Y0
-	VPADDD       Y0, Y9, Y9
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y3, Y9
+	VCVTDQ2PS    Y12, Y3
 	VPMOVSXBD    3312(SI), Y0
-	VPMULLD      Y11, Y0, Y0
-	VPADDD       Y0, Y8, Y8
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y3, Y7
+	VCVTDQ2PS    Y11, Y3
 	VPMOVSXBD    3312(SI), Y0
-	VPMULLD      Y10, Y0, Y0
-	VPADDD       Y0, Y7, Y7
-	VCVTDQ2PS    Y1, Y1
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y0, Y3, Y1
 	VBROADCASTSS 1472(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y10, Y0
 	VADDPS       Y0, Y4, Y4
-	VCVTDQ2PS    Y9, Y1
 	VBROADCASTSS 1476(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
-	VADDPS       Y0, Y3, Y3
-	VCVTDQ2PS    Y8, Y1
+	VMULPS       Y0, Y9, Y0
+	VADDPS       Y0, Y8, Y3
 	VBROADCASTSS 1480(R8), Y0
 	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y1, Y0
+	VMULPS       Y0, Y7, Y0
 	VADDPS       Y0, Y2, Y2
-	VCVTDQ2PS    Y7, Y1
 	VBROADCASTSS 1484(R8), Y0
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y1, Y0

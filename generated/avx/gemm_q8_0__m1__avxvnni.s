@@ -68,207 +68,207 @@ loop1:
 
 loop3:
 	VBROADCASTSS 160(R11), Y2
-	VPSLLD       $0x07, Y2, Y7
+	VPSLLD       $0x07, Y2, Y5
 	VMOVUPS      (CX), Y4
 	VMOVUPS      32(CX), Y3
 	VBROADCASTSS (R11), Y2
-	VMOVDQA      Y7, Y5
+	VMOVDQA      Y5, Y6
 
-	// VPDPBUSD Y2, Y4, Y5
+	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
-	BYTE $0xea
+	BYTE $0xf2
 
-	// VPDPBUSD Y2, Y3, Y7
+	// VPDPBUSD Y2, Y3, Y5
 	LONG         $0x5065e2c4
-	BYTE         $0xfa
+	BYTE         $0xea
 	VMOVUPS      64(CX), Y4
 	VMOVUPS      96(CX), Y3
 	VBROADCASTSS 4(R11), Y2
 
-	// VPDPBUSD Y2, Y4, Y5
+	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
-	BYTE $0xea
+	BYTE $0xf2
 
-	// VPDPBUSD Y2, Y3, Y7
+	// VPDPBUSD Y2, Y3, Y5
 	LONG         $0x5065e2c4
-	BYTE         $0xfa
+	BYTE         $0xea
 	VMOVUPS      128(CX), Y4
 	VMOVUPS      160(CX), Y3
 	VBROADCASTSS 8(R11), Y2
 
-	// VPDPBUSD Y2, Y4, Y5
+	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
-	BYTE $0xea
+	BYTE $0xf2
 
-	// VPDPBUSD Y2, Y3, Y7
+	// VPDPBUSD Y2, Y3, Y5
 	LONG         $0x5065e2c4
-	BYTE         $0xfa
+	BYTE         $0xea
 	VMOVUPS      192(CX), Y4
 	VMOVUPS      224(CX), Y3
 	VBROADCASTSS 12(R11), Y2
 
-	// VPDPBUSD Y2, Y4, Y5
+	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
-	BYTE $0xea
+	BYTE $0xf2
 
-	// VPDPBUSD Y2, Y3, Y7
+	// VPDPBUSD Y2, Y3, Y5
 	LONG         $0x5065e2c4
-	BYTE         $0xfa
+	BYTE         $0xea
 	VMOVUPS      256(CX), Y4
 	VMOVUPS      288(CX), Y3
 	VBROADCASTSS 16(R11), Y2
 
-	// VPDPBUSD Y2, Y4, Y5
+	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
-	BYTE $0xea
+	BYTE $0xf2
 
-	// VPDPBUSD Y2, Y3, Y7
+	// VPDPBUSD Y2, Y3, Y5
 	LONG         $0x5065e2c4
-	BYTE         $0xfa
+	BYTE         $0xea
 	VMOVUPS      320(CX), Y4
 	VMOVUPS      352(CX), Y3
 	VBROADCASTSS 20(R11), Y2
 
-	// VPDPBUSD Y2, Y4, Y5
+	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
-	BYTE $0xea
+	BYTE $0xf2
 
-	// VPDPBUSD Y2, Y3, Y7
+	// VPDPBUSD Y2, Y3, Y5
 	LONG         $0x5065e2c4
-	BYTE         $0xfa
+	BYTE         $0xea
 	VMOVUPS      384(CX), Y4
 	VMOVUPS      416(CX), Y3
 	VBROADCASTSS 24(R11), Y2
 
-	// VPDPBUSD Y2, Y4, Y5
+	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
-	BYTE $0xea
+	BYTE $0xf2
 
-	// VPDPBUSD Y2, Y3, Y7
+	// VPDPBUSD Y2, Y3, Y5
 	LONG         $0x5065e2c4
-	BYTE         $0xfa
+	BYTE         $0xea
 	VMOVUPS      448(CX), Y4
 	VMOVUPS      480(CX), Y3
 	VBROADCASTSS 28(R11), Y2
 
-	// VPDPBUSD Y2, Y4, Y5
+	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
-	BYTE $0xea
+	BYTE $0xf2
 
-	// VPDPBUSD Y2, Y3, Y7
+	// VPDPBUSD Y2, Y3, Y5
 	LONG         $0x5065e2c4
-	BYTE         $0xfa
-	VCVTPH2PS    1024(CX), Y3
-	VCVTPH2PS    1040(CX), Y6
+	BYTE         $0xea
+	VCVTDQ2PS    Y6, Y6
 	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y7, Y4
+	VCVTPH2PS    1024(CX), Y3
+	VCVTPH2PS    1040(CX), Y4
 	VBROADCASTSS 128(R11), Y2
 	VMULPS       Y3, Y2, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y3, Y5, Y3
-	VMULPS       Y2, Y4, Y2
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y3, Y6, Y3
+	VMULPS       Y2, Y5, Y2
 	VADDPS       Y3, Y1, Y6
 	VADDPS       Y2, Y0, Y5
 	VBROADCASTSS 352(R11), Y0
-	VPSLLD       $0x07, Y0, Y7
+	VPSLLD       $0x07, Y0, Y3
 	VMOVUPS      512(CX), Y2
 	VMOVUPS      544(CX), Y1
 	VBROADCASTSS 192(R11), Y0
-	VMOVDQA      Y7, Y3
+	VMOVDQA      Y3, Y4
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xd8
 	VMOVUPS      576(CX), Y2
 	VMOVUPS      608(CX), Y1
 	VBROADCASTSS 196(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xd8
 	VMOVUPS      640(CX), Y2
 	VMOVUPS      672(CX), Y1
 	VBROADCASTSS 200(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xd8
 	VMOVUPS      704(CX), Y2
 	VMOVUPS      736(CX), Y1
 	VBROADCASTSS 204(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xd8
 	VMOVUPS      768(CX), Y2
 	VMOVUPS      800(CX), Y1
 	VBROADCASTSS 208(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xd8
 	VMOVUPS      832(CX), Y2
 	VMOVUPS      864(CX), Y1
 	VBROADCASTSS 212(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xd8
 	VMOVUPS      896(CX), Y2
 	VMOVUPS      928(CX), Y1
 	VBROADCASTSS 216(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
+	BYTE         $0xd8
 	VMOVUPS      960(CX), Y2
 	VMOVUPS      992(CX), Y1
 	VBROADCASTSS 220(R11), Y0
 
-	// VPDPBUSD Y0, Y2, Y3
+	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y7
+	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VCVTPH2PS    1056(CX), Y1
-	VCVTPH2PS    1072(CX), Y4
+	BYTE         $0xd8
+	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y7, Y2
+	VCVTPH2PS    1056(CX), Y1
+	VCVTPH2PS    1072(CX), Y2
 	VBROADCASTSS 320(R11), Y0
 	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y0
-	VMULPS       Y1, Y3, Y1
-	VMULPS       Y0, Y2, Y0
+	VMULPS       Y2, Y0, Y0
+	VMULPS       Y1, Y4, Y1
+	VMULPS       Y0, Y3, Y0
 	VADDPS       Y1, Y6, Y1
 	VADDPS       Y0, Y5, Y0
 	ADDQ         $+384, R11

@@ -6,104 +6,120 @@
 
 // func kv_store_f16__p1__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f16__p1__avx512vnni(SB), NOSPLIT, $256-24
+TEXT ·kv_store_f16__p1__avx512vnni(SB), NOSPLIT, $280-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 168(SP)
+	MOVQ   AX, 176(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 184(SP)
-	MOVQ   184(SP), AX
-	SUBQ   168(SP), AX
-	MOVQ   AX, 184(SP)
+	MOVQ   AX, 192(SP)
+	MOVQ   192(SP), AX
+	SUBQ   176(SP), AX
+	MOVQ   AX, 192(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 152(SP)
+	MOVQ   AX, 144(SP)
 	MOVQ   112(CX), R11
 	MOVQ   120(CX), AX
-	MOVQ   AX, 160(SP)
+	MOVQ   AX, 168(SP)
 	MOVQ   32(CX), AX
-	MOVQ   AX, 248(SP)
+	MOVQ   AX, 272(SP)
 	MOVQ   40(CX), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   152(SP), AX
-	MOVQ   AX, 176(SP)
-	MOVQ   176(SP), AX
-	IMULQ  R11, AX
-	MOVQ   AX, 176(SP)
-	IMUL3Q $+4, R11, AX
-	MOVQ   AX, 144(SP)
-	MOVQ   16(CX), AX
-	MOVQ   AX, 208(SP)
-	MOVQ   24(CX), AX
+	MOVQ   AX, 264(SP)
+	LEAQ   15(R11), AX
 	MOVQ   AX, 200(SP)
 	MOVQ   200(SP), AX
-	SUBQ   208(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 200(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 232(SP)
-	IMUL3Q $+512, R11, AX
+	MOVQ   (CX), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   144(SP), AX
+	MOVQ   AX, 184(SP)
+	MOVQ   184(SP), AX
+	IMULQ  R11, AX
+	MOVQ   AX, 184(SP)
+	IMUL3Q $+4, R11, AX
 	MOVQ   AX, 136(SP)
+	MOVQ   16(CX), AX
+	MOVQ   AX, 232(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 216(SP)
+	MOVQ   216(SP), AX
+	SUBQ   232(SP), AX
+	MOVQ   AX, 216(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 256(SP)
+	IMUL3Q $+512, R11, AX
+	MOVQ   AX, 160(SP)
 	MOVQ   8(CX), AX
-	MOVQ   AX, 192(SP)
-	MOVQ   192(SP), AX
-	SUBQ   216(SP), AX
-	MOVQ   AX, 192(SP)
+	MOVQ   AX, 208(SP)
+	MOVQ   208(SP), AX
+	SUBQ   240(SP), AX
+	MOVQ   AX, 208(SP)
 	MOVQ   56(CX), AX
+	MOVQ   AX, 248(SP)
+	MOVQ   144(SP), AX
 	MOVQ   AX, 224(SP)
+	MOVQ   224(SP), AX
+	IMULQ  200(SP), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   200(SP), AX
+	IMUL3Q $+8192, AX, AX
+	MOVQ   AX, 152(SP)
 
 tile:
-	MOVQ    168(SP), CX
-	MOVQ    248(SP), AX
-	MOVLQSX (AX)(CX*4), BX
-	MOVQ    BX, CX
-	SHRQ    $0x08, CX
-	MOVQ    240(SP), AX
+	MOVQ    176(SP), CX
+	MOVQ    272(SP), AX
 	MOVLQSX (AX)(CX*4), R8
-	MOVQ    BX, DX
+	MOVQ    R8, CX
+	SHRQ    $0x08, CX
+	MOVQ    264(SP), AX
+	MOVLQSX (AX)(CX*4), BX
+	MOVQ    R8, DX
 	ANDQ    $+255, DX
 	MOVQ    DX, DI
 	SHRQ    $0x04, DI
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    176(SP), CX
-	IMULQ   168(SP), CX
-	MOVQ    216(SP), AX
+	MOVQ    184(SP), CX
+	IMULQ   176(SP), CX
+	MOVQ    240(SP), AX
 	LEAQ    (AX)(CX*4), R13
 	MOVQ    R11, CX
-	IMULQ   BX, CX
-	MOVQ    208(SP), AX
-	LEAQ    (AX)(CX*4), R12
-	MOVQ    200(SP), AX
-	LEAQ    (R12)(AX*1), R10
-	MOVQ    176(SP), BX
-	IMULQ   R8, BX
-	IMUL3Q  $+512, BX, CX
+	IMULQ   R8, CX
 	MOVQ    232(SP), AX
+	LEAQ    (AX)(CX*4), R12
+	MOVQ    216(SP), AX
+	LEAQ    (R12)(AX*1), R10
+	MOVQ    184(SP), AX
+	IMULQ   BX, AX
+	IMUL3Q  $+512, AX, CX
+	MOVQ    256(SP), AX
 	LEAQ    (AX)(CX*1), CX
 	MOVQ    R11, AX
 	IMULQ   DI, AX
 	IMUL3Q  $+32, AX, AX
 	LEAQ    (CX)(AX*1), AX
 	LEAQ    (AX)(SI*2), R9
-	MOVQ    192(SP), AX
+	MOVQ    208(SP), AX
 	LEAQ    (R13)(AX*1), R8
-	IMUL3Q  $+512, BX, CX
 	MOVQ    224(SP), AX
+	IMULQ   BX, AX
+	IMUL3Q  $+8192, AX, CX
+	MOVQ    248(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    R11, AX
+	MOVQ    200(SP), AX
 	IMULQ   DX, AX
-	LEAQ    (CX)(AX*2), DI
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (CX)(AX*1), DI
 	XORQ    AX, AX
 	MOVQ    AX, 128(SP)
 	MOVQ    128(SP), AX
-	CMPQ    AX, 152(SP)
+	CMPQ    AX, 144(SP)
 	JGE     end2
 
 loop1:
 	MOVQ R11, R14
-	MOVQ 160(SP), SI
+	MOVQ 168(SP), SI
 	MOVQ R9, BX
 	XORQ DX, DX
 	CMPQ DX, R11
@@ -267,23 +283,23 @@ masked20:
 	JLT       loop3
 
 end4:
-	ADDQ 144(SP), R13
-	ADDQ 136(SP), R9
-	ADDQ 144(SP), R8
-	ADDQ 136(SP), DI
+	ADDQ 136(SP), R13
+	ADDQ 160(SP), R9
+	ADDQ 136(SP), R8
+	ADDQ 152(SP), DI
 	ADDQ $+1, 128(SP)
 	MOVQ 128(SP), AX
-	CMPQ AX, 152(SP)
+	CMPQ AX, 144(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 184(SP), AX
+	MOVQ 192(SP), AX
 	DECQ AX
-	MOVQ AX, 184(SP)
+	MOVQ AX, 192(SP)
 	JEQ  done
-	MOVQ 168(SP), AX
+	MOVQ 176(SP), AX
 	INCQ AX
-	MOVQ AX, 168(SP)
+	MOVQ AX, 176(SP)
 	JMP  tile
 
 done:

@@ -6,86 +6,99 @@
 
 // func kv_store_f16__p2__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV, F16C
-TEXT ·kv_store_f16__p2__avx2(SB), NOSPLIT, $272-24
+TEXT ·kv_store_f16__p2__avx2(SB), NOSPLIT, $296-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 184(SP)
+	MOVQ   AX, 192(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 200(SP)
-	MOVQ   200(SP), AX
-	SUBQ   184(SP), AX
-	MOVQ   AX, 200(SP)
+	MOVQ   AX, 208(SP)
+	MOVQ   208(SP), AX
+	SUBQ   192(SP), AX
+	MOVQ   AX, 208(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 168(SP)
+	MOVQ   AX, 160(SP)
 	MOVQ   112(CX), R10
 	MOVQ   120(CX), AX
-	MOVQ   AX, 176(SP)
+	MOVQ   AX, 168(SP)
 	MOVQ   32(CX), AX
-	MOVQ   AX, 264(SP)
+	MOVQ   AX, 288(SP)
 	MOVQ   40(CX), AX
-	MOVQ   AX, 256(SP)
+	MOVQ   AX, 280(SP)
+	LEAQ   15(R10), AX
+	MOVQ   AX, 216(SP)
+	MOVQ   216(SP), AX
+	SHRQ   $0x04, AX
+	MOVQ   AX, 216(SP)
 	MOVQ   (CX), AX
-	MOVQ   AX, 232(SP)
-	MOVQ   168(SP), AX
-	MOVQ   AX, 192(SP)
-	MOVQ   192(SP), AX
+	MOVQ   AX, 256(SP)
+	MOVQ   160(SP), AX
+	MOVQ   AX, 200(SP)
+	MOVQ   200(SP), AX
 	IMULQ  R10, AX
-	MOVQ   AX, 192(SP)
+	MOVQ   AX, 200(SP)
 	IMUL3Q $+4, R10, AX
-	MOVQ   AX, 160(SP)
-	MOVQ   176(SP), AX
+	MOVQ   AX, 152(SP)
+	MOVQ   168(SP), AX
 	MOVQ   AX, 128(SP)
 	MOVQ   128(SP), AX
 	SHRQ   $0x01, AX
 	MOVQ   AX, 128(SP)
 	MOVQ   16(CX), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   24(CX), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   216(SP), AX
-	SUBQ   224(SP), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   48(CX), AX
 	MOVQ   AX, 248(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 232(SP)
+	MOVQ   232(SP), AX
+	SUBQ   248(SP), AX
+	MOVQ   AX, 232(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 272(SP)
 	IMUL3Q $+512, R10, AX
-	MOVQ   AX, 152(SP)
+	MOVQ   AX, 184(SP)
 	MOVQ   8(CX), AX
-	MOVQ   AX, 208(SP)
-	MOVQ   208(SP), AX
-	SUBQ   232(SP), AX
-	MOVQ   AX, 208(SP)
+	MOVQ   AX, 224(SP)
+	MOVQ   224(SP), AX
+	SUBQ   256(SP), AX
+	MOVQ   AX, 224(SP)
 	MOVQ   56(CX), AX
+	MOVQ   AX, 264(SP)
+	MOVQ   160(SP), AX
 	MOVQ   AX, 240(SP)
+	MOVQ   240(SP), AX
+	IMULQ  216(SP), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   216(SP), AX
+	IMUL3Q $+8192, AX, AX
+	MOVQ   AX, 176(SP)
 
 tile:
-	MOVQ    184(SP), CX
-	MOVQ    264(SP), AX
-	MOVLQSX (AX)(CX*4), BX
-	MOVQ    BX, CX
-	SHRQ    $0x08, CX
-	MOVQ    256(SP), AX
+	MOVQ    192(SP), CX
+	MOVQ    288(SP), AX
 	MOVLQSX (AX)(CX*4), R8
-	MOVQ    BX, DX
+	MOVQ    R8, CX
+	SHRQ    $0x08, CX
+	MOVQ    280(SP), AX
+	MOVLQSX (AX)(CX*4), BX
+	MOVQ    R8, DX
 	ANDQ    $+255, DX
 	MOVQ    DX, DI
 	SHRQ    $0x04, DI
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    192(SP), CX
-	IMULQ   184(SP), CX
-	MOVQ    232(SP), AX
+	MOVQ    200(SP), CX
+	IMULQ   192(SP), CX
+	MOVQ    256(SP), AX
 	LEAQ    (AX)(CX*4), R12
 	MOVQ    R10, CX
-	IMULQ   BX, CX
-	MOVQ    224(SP), AX
-	LEAQ    (AX)(CX*4), R11
-	MOVQ    216(SP), AX
-	LEAQ    (R11)(AX*1), R9
-	MOVQ    192(SP), BX
-	IMULQ   R8, BX
-	IMUL3Q  $+512, BX, CX
+	IMULQ   R8, CX
 	MOVQ    248(SP), AX
+	LEAQ    (AX)(CX*4), R11
+	MOVQ    232(SP), AX
+	LEAQ    (R11)(AX*1), R9
+	MOVQ    200(SP), AX
+	IMULQ   BX, AX
+	IMUL3Q  $+512, AX, CX
+	MOVQ    272(SP), AX
 	LEAQ    (AX)(CX*1), CX
 	MOVQ    R10, AX
 	IMULQ   DI, AX
@@ -93,23 +106,26 @@ tile:
 	LEAQ    (CX)(AX*1), AX
 	LEAQ    (AX)(SI*2), AX
 	MOVQ    AX, 136(SP)
-	MOVQ    208(SP), AX
+	MOVQ    224(SP), AX
 	LEAQ    (R12)(AX*1), R8
-	IMUL3Q  $+512, BX, CX
 	MOVQ    240(SP), AX
+	IMULQ   BX, AX
+	IMUL3Q  $+8192, AX, CX
+	MOVQ    264(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    R10, AX
+	MOVQ    216(SP), AX
 	IMULQ   DX, AX
-	LEAQ    (CX)(AX*2), DI
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (CX)(AX*1), DI
 	XORQ    AX, AX
 	MOVQ    AX, 144(SP)
 	MOVQ    144(SP), AX
-	CMPQ    AX, 168(SP)
+	CMPQ    AX, 160(SP)
 	JGE     end2
 
 loop1:
 	MOVQ R10, R14
-	MOVQ 176(SP), R13
+	MOVQ 168(SP), R13
 	MOVQ 136(SP), SI
 	XORQ BX, BX
 	CMPQ BX, R10
@@ -438,25 +454,25 @@ masked36:
 	JLT  loop3
 
 end4:
-	ADDQ 160(SP), R12
+	ADDQ 152(SP), R12
 	MOVQ 136(SP), AX
-	ADDQ 152(SP), AX
+	ADDQ 184(SP), AX
 	MOVQ AX, 136(SP)
-	ADDQ 160(SP), R8
-	ADDQ 152(SP), DI
+	ADDQ 152(SP), R8
+	ADDQ 176(SP), DI
 	ADDQ $+1, 144(SP)
 	MOVQ 144(SP), AX
-	CMPQ AX, 168(SP)
+	CMPQ AX, 160(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 200(SP), AX
+	MOVQ 208(SP), AX
 	DECQ AX
-	MOVQ AX, 200(SP)
+	MOVQ AX, 208(SP)
 	JEQ  done
-	MOVQ 184(SP), AX
+	MOVQ 192(SP), AX
 	INCQ AX
-	MOVQ AX, 184(SP)
+	MOVQ AX, 192(SP)
 	JMP  tile
 
 done:

@@ -6,107 +6,123 @@
 
 // func kv_store_f16__p2__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f16__p2__avx512vnni(SB), NOSPLIT, $264-24
+TEXT ·kv_store_f16__p2__avx512vnni(SB), NOSPLIT, $288-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 176(SP)
+	MOVQ   AX, 184(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 192(SP)
-	MOVQ   192(SP), AX
-	SUBQ   176(SP), AX
-	MOVQ   AX, 192(SP)
+	MOVQ   AX, 200(SP)
+	MOVQ   200(SP), AX
+	SUBQ   184(SP), AX
+	MOVQ   AX, 200(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 160(SP)
+	MOVQ   AX, 152(SP)
 	MOVQ   112(CX), R10
 	MOVQ   120(CX), AX
-	MOVQ   AX, 168(SP)
+	MOVQ   AX, 160(SP)
 	MOVQ   32(CX), AX
-	MOVQ   AX, 256(SP)
+	MOVQ   AX, 280(SP)
 	MOVQ   40(CX), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   160(SP), AX
-	MOVQ   AX, 184(SP)
-	MOVQ   184(SP), AX
-	IMULQ  R10, AX
-	MOVQ   AX, 184(SP)
-	IMUL3Q $+4, R10, AX
-	MOVQ   AX, 152(SP)
-	MOVQ   168(SP), R9
-	SHRQ   $0x01, R9
-	MOVQ   16(CX), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   24(CX), AX
+	MOVQ   AX, 272(SP)
+	LEAQ   15(R10), AX
 	MOVQ   AX, 208(SP)
 	MOVQ   208(SP), AX
-	SUBQ   216(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 208(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 240(SP)
-	IMUL3Q $+512, R10, AX
+	MOVQ   (CX), AX
+	MOVQ   AX, 248(SP)
+	MOVQ   152(SP), AX
+	MOVQ   AX, 192(SP)
+	MOVQ   192(SP), AX
+	IMULQ  R10, AX
+	MOVQ   AX, 192(SP)
+	IMUL3Q $+4, R10, AX
 	MOVQ   AX, 144(SP)
+	MOVQ   160(SP), R9
+	SHRQ   $0x01, R9
+	MOVQ   16(CX), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   224(SP), AX
+	SUBQ   240(SP), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 264(SP)
+	IMUL3Q $+512, R10, AX
+	MOVQ   AX, 176(SP)
 	MOVQ   8(CX), AX
-	MOVQ   AX, 200(SP)
-	MOVQ   200(SP), AX
-	SUBQ   224(SP), AX
-	MOVQ   AX, 200(SP)
+	MOVQ   AX, 216(SP)
+	MOVQ   216(SP), AX
+	SUBQ   248(SP), AX
+	MOVQ   AX, 216(SP)
 	MOVQ   56(CX), AX
+	MOVQ   AX, 256(SP)
+	MOVQ   152(SP), AX
 	MOVQ   AX, 232(SP)
+	MOVQ   232(SP), AX
+	IMULQ  208(SP), AX
+	MOVQ   AX, 232(SP)
+	MOVQ   208(SP), AX
+	IMUL3Q $+8192, AX, AX
+	MOVQ   AX, 168(SP)
 
 tile:
-	MOVQ    176(SP), CX
-	MOVQ    256(SP), AX
-	MOVLQSX (AX)(CX*4), BX
-	MOVQ    BX, CX
+	MOVQ    184(SP), CX
+	MOVQ    280(SP), AX
+	MOVLQSX (AX)(CX*4), R8
+	MOVQ    R8, CX
 	SHRQ    $0x08, CX
-	MOVQ    248(SP), AX
-	MOVLQSX (AX)(CX*4), R13
-	MOVQ    BX, DX
+	MOVQ    272(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    R8, DX
 	ANDQ    $+255, DX
 	MOVQ    DX, DI
 	SHRQ    $0x04, DI
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    184(SP), CX
-	IMULQ   176(SP), CX
-	MOVQ    224(SP), AX
-	LEAQ    (AX)(CX*4), R12
-	MOVQ    R10, CX
-	IMULQ   BX, CX
-	MOVQ    216(SP), AX
-	LEAQ    (AX)(CX*4), R11
-	MOVQ    208(SP), AX
-	LEAQ    (R11)(AX*1), R8
-	MOVQ    184(SP), BX
-	IMULQ   R13, BX
-	IMUL3Q  $+512, BX, CX
+	MOVQ    192(SP), BX
+	IMULQ   184(SP), BX
+	MOVQ    248(SP), AX
+	LEAQ    (AX)(BX*4), R12
+	MOVQ    R10, BX
+	IMULQ   R8, BX
 	MOVQ    240(SP), AX
-	LEAQ    (AX)(CX*1), CX
+	LEAQ    (AX)(BX*4), R11
+	MOVQ    224(SP), AX
+	LEAQ    (R11)(AX*1), R8
+	MOVQ    192(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+512, AX, BX
+	MOVQ    264(SP), AX
+	LEAQ    (AX)(BX*1), BX
 	MOVQ    R10, AX
 	IMULQ   DI, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (CX)(AX*1), AX
+	LEAQ    (BX)(AX*1), AX
 	LEAQ    (AX)(SI*2), AX
 	MOVQ    AX, 128(SP)
-	MOVQ    200(SP), AX
+	MOVQ    216(SP), AX
 	LEAQ    (R12)(AX*1), DI
-	IMUL3Q  $+512, BX, CX
 	MOVQ    232(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+8192, AX, CX
+	MOVQ    256(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    R10, AX
+	MOVQ    208(SP), AX
 	IMULQ   DX, AX
-	LEAQ    (CX)(AX*2), SI
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (CX)(AX*1), SI
 	XORQ    AX, AX
 	MOVQ    AX, 136(SP)
 	MOVQ    136(SP), AX
-	CMPQ    AX, 160(SP)
+	CMPQ    AX, 152(SP)
 	JGE     end2
 
 loop1:
 	MOVQ R10, R14
-	MOVQ 168(SP), R13
+	MOVQ 160(SP), R13
 	MOVQ 128(SP), BX
 	XORQ DX, DX
 	CMPQ DX, R10
@@ -279,25 +295,25 @@ masked20:
 	JLT       loop3
 
 end4:
-	ADDQ 152(SP), R12
+	ADDQ 144(SP), R12
 	MOVQ 128(SP), AX
-	ADDQ 144(SP), AX
+	ADDQ 176(SP), AX
 	MOVQ AX, 128(SP)
-	ADDQ 152(SP), DI
-	ADDQ 144(SP), SI
+	ADDQ 144(SP), DI
+	ADDQ 168(SP), SI
 	ADDQ $+1, 136(SP)
 	MOVQ 136(SP), AX
-	CMPQ AX, 160(SP)
+	CMPQ AX, 152(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 192(SP), AX
+	MOVQ 200(SP), AX
 	DECQ AX
-	MOVQ AX, 192(SP)
+	MOVQ AX, 200(SP)
 	JEQ  done
-	MOVQ 176(SP), AX
+	MOVQ 184(SP), AX
 	INCQ AX
-	MOVQ AX, 176(SP)
+	MOVQ AX, 184(SP)
 	JMP  tile
 
 done:

@@ -6,102 +6,118 @@
 
 // func kv_store_f32__p1__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f32__p1__avx512vnni(SB), NOSPLIT, $120-24
+TEXT ·kv_store_f32__p1__avx512vnni(SB), NOSPLIT, $144-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 32(SP)
+	MOVQ   AX, 40(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   48(SP), AX
-	SUBQ   32(SP), AX
-	MOVQ   AX, 48(SP)
+	MOVQ   AX, 56(SP)
+	MOVQ   56(SP), AX
+	SUBQ   40(SP), AX
+	MOVQ   AX, 56(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 16(SP)
+	MOVQ   AX, 8(SP)
 	MOVQ   112(CX), R13
 	MOVQ   120(CX), AX
-	MOVQ   AX, 24(SP)
+	MOVQ   AX, 32(SP)
 	MOVQ   32(CX), AX
-	MOVQ   AX, 112(SP)
+	MOVQ   AX, 136(SP)
 	MOVQ   40(CX), AX
-	MOVQ   AX, 104(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   16(SP), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   40(SP), AX
-	IMULQ  R13, AX
-	MOVQ   AX, 40(SP)
-	IMUL3Q $+4, R13, AX
-	MOVQ   AX, 8(SP)
-	MOVQ   16(CX), AX
-	MOVQ   AX, 72(SP)
-	MOVQ   24(CX), AX
+	MOVQ   AX, 128(SP)
+	LEAQ   15(R13), AX
 	MOVQ   AX, 64(SP)
 	MOVQ   64(SP), AX
-	SUBQ   72(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 64(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 96(SP)
-	IMUL3Q $+1024, R13, AX
+	MOVQ   (CX), AX
+	MOVQ   AX, 104(SP)
+	MOVQ   8(SP), AX
+	MOVQ   AX, 48(SP)
+	MOVQ   48(SP), AX
+	IMULQ  R13, AX
+	MOVQ   AX, 48(SP)
+	IMUL3Q $+4, R13, AX
 	MOVQ   AX, (SP)
+	MOVQ   16(CX), AX
+	MOVQ   AX, 96(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 80(SP)
+	MOVQ   80(SP), AX
+	SUBQ   96(SP), AX
+	MOVQ   AX, 80(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 120(SP)
+	IMUL3Q $+1024, R13, AX
+	MOVQ   AX, 24(SP)
 	MOVQ   8(CX), AX
-	MOVQ   AX, 56(SP)
-	MOVQ   56(SP), AX
-	SUBQ   80(SP), AX
-	MOVQ   AX, 56(SP)
+	MOVQ   AX, 72(SP)
+	MOVQ   72(SP), AX
+	SUBQ   104(SP), AX
+	MOVQ   AX, 72(SP)
 	MOVQ   56(CX), AX
+	MOVQ   AX, 112(SP)
+	MOVQ   8(SP), AX
 	MOVQ   AX, 88(SP)
+	MOVQ   88(SP), AX
+	IMULQ  64(SP), AX
+	MOVQ   AX, 88(SP)
+	MOVQ   64(SP), AX
+	IMUL3Q $+16384, AX, AX
+	MOVQ   AX, 16(SP)
 
 tile:
-	MOVQ    32(SP), CX
-	MOVQ    112(SP), AX
-	MOVLQSX (AX)(CX*4), BX
-	MOVQ    BX, CX
-	SHRQ    $0x08, CX
-	MOVQ    104(SP), AX
+	MOVQ    40(SP), CX
+	MOVQ    136(SP), AX
 	MOVLQSX (AX)(CX*4), R8
-	MOVQ    BX, DX
+	MOVQ    R8, CX
+	SHRQ    $0x08, CX
+	MOVQ    128(SP), AX
+	MOVLQSX (AX)(CX*4), BX
+	MOVQ    R8, DX
 	ANDQ    $+255, DX
 	MOVQ    DX, DI
 	SHRQ    $0x04, DI
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    40(SP), CX
-	IMULQ   32(SP), CX
-	MOVQ    80(SP), AX
+	MOVQ    48(SP), CX
+	IMULQ   40(SP), CX
+	MOVQ    104(SP), AX
 	LEAQ    (AX)(CX*4), R15
 	MOVQ    R13, CX
-	IMULQ   BX, CX
-	MOVQ    72(SP), AX
-	LEAQ    (AX)(CX*4), R14
-	MOVQ    64(SP), AX
-	LEAQ    (R14)(AX*1), R12
-	MOVQ    40(SP), BX
-	IMULQ   R8, BX
-	IMUL3Q  $+1024, BX, CX
+	IMULQ   R8, CX
 	MOVQ    96(SP), AX
+	LEAQ    (AX)(CX*4), R14
+	MOVQ    80(SP), AX
+	LEAQ    (R14)(AX*1), R12
+	MOVQ    48(SP), AX
+	IMULQ   BX, AX
+	IMUL3Q  $+1024, AX, CX
+	MOVQ    120(SP), AX
 	LEAQ    (AX)(CX*1), CX
 	MOVQ    R13, AX
 	IMULQ   DI, AX
 	IMUL3Q  $+64, AX, AX
 	LEAQ    (CX)(AX*1), AX
 	LEAQ    (AX)(SI*4), R11
-	MOVQ    56(SP), AX
+	MOVQ    72(SP), AX
 	LEAQ    (R15)(AX*1), R10
-	IMUL3Q  $+1024, BX, CX
 	MOVQ    88(SP), AX
+	IMULQ   BX, AX
+	IMUL3Q  $+16384, AX, CX
+	MOVQ    112(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    R13, AX
+	MOVQ    64(SP), AX
 	IMULQ   DX, AX
-	LEAQ    (CX)(AX*4), R9
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (CX)(AX*1), R9
 	XORQ    R8, R8
-	CMPQ    R8, 16(SP)
+	CMPQ    R8, 8(SP)
 	JGE     end2
 
 loop1:
 	MOVQ R13, DI
-	MOVQ 24(SP), SI
+	MOVQ 32(SP), SI
 	MOVQ R11, BX
 	XORQ DX, DX
 	CMPQ DX, R13
@@ -150,22 +166,22 @@ loop3:
 	JLT          loop3
 
 end4:
-	ADDQ 8(SP), R15
-	ADDQ (SP), R11
-	ADDQ 8(SP), R10
-	ADDQ (SP), R9
+	ADDQ (SP), R15
+	ADDQ 24(SP), R11
+	ADDQ (SP), R10
+	ADDQ 16(SP), R9
 	ADDQ $+1, R8
-	CMPQ R8, 16(SP)
+	CMPQ R8, 8(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 48(SP), AX
+	MOVQ 56(SP), AX
 	DECQ AX
-	MOVQ AX, 48(SP)
+	MOVQ AX, 56(SP)
 	JEQ  done
-	MOVQ 32(SP), AX
+	MOVQ 40(SP), AX
 	INCQ AX
-	MOVQ AX, 32(SP)
+	MOVQ AX, 40(SP)
 	JMP  tile
 
 done:

@@ -6,106 +6,122 @@
 
 // func kv_store_f32__p2__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f32__p2__avx512vnni(SB), NOSPLIT, $128-24
+TEXT ·kv_store_f32__p2__avx512vnni(SB), NOSPLIT, $152-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 40(SP)
+	MOVQ   AX, 48(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 56(SP)
-	MOVQ   56(SP), AX
-	SUBQ   40(SP), AX
-	MOVQ   AX, 56(SP)
+	MOVQ   AX, 64(SP)
+	MOVQ   64(SP), AX
+	SUBQ   48(SP), AX
+	MOVQ   AX, 64(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 24(SP)
+	MOVQ   AX, 16(SP)
 	MOVQ   112(CX), R12
 	MOVQ   120(CX), AX
-	MOVQ   AX, 32(SP)
+	MOVQ   AX, 24(SP)
 	MOVQ   32(CX), AX
-	MOVQ   AX, 120(SP)
+	MOVQ   AX, 144(SP)
 	MOVQ   40(CX), AX
-	MOVQ   AX, 112(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 88(SP)
-	MOVQ   24(SP), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   48(SP), AX
-	IMULQ  R12, AX
-	MOVQ   AX, 48(SP)
-	IMUL3Q $+4, R12, AX
-	MOVQ   AX, 16(SP)
-	MOVQ   32(SP), R11
-	SHRQ   $0x01, R11
-	MOVQ   16(CX), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   24(CX), AX
+	MOVQ   AX, 136(SP)
+	LEAQ   15(R12), AX
 	MOVQ   AX, 72(SP)
 	MOVQ   72(SP), AX
-	SUBQ   80(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 72(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 104(SP)
-	IMUL3Q $+1024, R12, AX
+	MOVQ   (CX), AX
+	MOVQ   AX, 112(SP)
+	MOVQ   16(SP), AX
+	MOVQ   AX, 56(SP)
+	MOVQ   56(SP), AX
+	IMULQ  R12, AX
+	MOVQ   AX, 56(SP)
+	IMUL3Q $+4, R12, AX
 	MOVQ   AX, 8(SP)
+	MOVQ   24(SP), R11
+	SHRQ   $0x01, R11
+	MOVQ   16(CX), AX
+	MOVQ   AX, 104(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 88(SP)
+	MOVQ   88(SP), AX
+	SUBQ   104(SP), AX
+	MOVQ   AX, 88(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 128(SP)
+	IMUL3Q $+1024, R12, AX
+	MOVQ   AX, 40(SP)
 	MOVQ   8(CX), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   64(SP), AX
-	SUBQ   88(SP), AX
-	MOVQ   AX, 64(SP)
+	MOVQ   AX, 80(SP)
+	MOVQ   80(SP), AX
+	SUBQ   112(SP), AX
+	MOVQ   AX, 80(SP)
 	MOVQ   56(CX), AX
+	MOVQ   AX, 120(SP)
+	MOVQ   16(SP), AX
 	MOVQ   AX, 96(SP)
+	MOVQ   96(SP), AX
+	IMULQ  72(SP), AX
+	MOVQ   AX, 96(SP)
+	MOVQ   72(SP), AX
+	IMUL3Q $+16384, AX, AX
+	MOVQ   AX, 32(SP)
 
 tile:
-	MOVQ    40(SP), CX
-	MOVQ    120(SP), AX
-	MOVLQSX (AX)(CX*4), BX
-	MOVQ    BX, CX
-	SHRQ    $0x08, CX
-	MOVQ    112(SP), AX
+	MOVQ    48(SP), CX
+	MOVQ    144(SP), AX
 	MOVLQSX (AX)(CX*4), R8
-	MOVQ    BX, DX
+	MOVQ    R8, CX
+	SHRQ    $0x08, CX
+	MOVQ    136(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    R8, DX
 	ANDQ    $+255, DX
 	MOVQ    DX, DI
 	SHRQ    $0x04, DI
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    48(SP), CX
-	IMULQ   40(SP), CX
-	MOVQ    88(SP), AX
-	LEAQ    (AX)(CX*4), R14
-	MOVQ    R12, CX
-	IMULQ   BX, CX
-	MOVQ    80(SP), AX
-	LEAQ    (AX)(CX*4), R13
-	MOVQ    72(SP), AX
-	LEAQ    (R13)(AX*1), R10
-	MOVQ    48(SP), BX
+	MOVQ    56(SP), BX
+	IMULQ   48(SP), BX
+	MOVQ    112(SP), AX
+	LEAQ    (AX)(BX*4), R14
+	MOVQ    R12, BX
 	IMULQ   R8, BX
-	IMUL3Q  $+1024, BX, CX
 	MOVQ    104(SP), AX
-	LEAQ    (AX)(CX*1), CX
+	LEAQ    (AX)(BX*4), R13
+	MOVQ    88(SP), AX
+	LEAQ    (R13)(AX*1), R10
+	MOVQ    56(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+1024, AX, BX
+	MOVQ    128(SP), AX
+	LEAQ    (AX)(BX*1), BX
 	MOVQ    R12, AX
 	IMULQ   DI, AX
 	IMUL3Q  $+64, AX, AX
-	LEAQ    (CX)(AX*1), AX
+	LEAQ    (BX)(AX*1), AX
 	LEAQ    (AX)(SI*4), R9
-	MOVQ    64(SP), AX
+	MOVQ    80(SP), AX
 	LEAQ    (R14)(AX*1), R8
-	IMUL3Q  $+1024, BX, CX
 	MOVQ    96(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+16384, AX, CX
+	MOVQ    120(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    R12, AX
+	MOVQ    72(SP), AX
 	IMULQ   DX, AX
-	LEAQ    (CX)(AX*4), DI
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (CX)(AX*1), DI
 	XORQ    AX, AX
 	MOVQ    AX, (SP)
 	MOVQ    (SP), AX
-	CMPQ    AX, 24(SP)
+	CMPQ    AX, 16(SP)
 	JGE     end2
 
 loop1:
 	MOVQ R12, R15
-	MOVQ 32(SP), SI
+	MOVQ 24(SP), SI
 	MOVQ R9, BX
 	XORQ DX, DX
 	CMPQ DX, R12
@@ -163,23 +179,23 @@ loop3:
 	JLT          loop3
 
 end4:
-	ADDQ 16(SP), R14
-	ADDQ 8(SP), R9
-	ADDQ 16(SP), R8
-	ADDQ 8(SP), DI
+	ADDQ 8(SP), R14
+	ADDQ 40(SP), R9
+	ADDQ 8(SP), R8
+	ADDQ 32(SP), DI
 	ADDQ $+1, (SP)
 	MOVQ (SP), AX
-	CMPQ AX, 24(SP)
+	CMPQ AX, 16(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 56(SP), AX
+	MOVQ 64(SP), AX
 	DECQ AX
-	MOVQ AX, 56(SP)
+	MOVQ AX, 64(SP)
 	JEQ  done
-	MOVQ 40(SP), AX
+	MOVQ 48(SP), AX
 	INCQ AX
-	MOVQ AX, 40(SP)
+	MOVQ AX, 48(SP)
 	JMP  tile
 
 done:

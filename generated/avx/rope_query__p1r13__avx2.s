@@ -154,34 +154,34 @@ loop5:
 	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y3, Y1
 	VADDPS       Y0, Y2, Y0
-	VBLENDVPS    Y5, Y1, Y9, Y1
-	VBLENDVPS    Y4, Y0, Y8, Y2
+	VBLENDVPS    Y5, Y1, Y9, Y2
+	VBLENDVPS    Y4, Y0, Y8, Y1
 	VBROADCASTSS 192(R9), Y0
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y2, Y0
-	VPAND        rope_query__p1r13__avx2_data<>+64(SB), Y1, Y9
-	VPAND        rope_query__p1r13__avx2_data<>+64(SB), Y0, Y8
-	VPADDD       rope_query__p1r13__avx2_data<>+96(SB), Y1, Y3
-	VPADDD       rope_query__p1r13__avx2_data<>+96(SB), Y0, Y2
-	VPSRLD       $0x0b, Y1, Y1
-	VPSRLD       $0x0b, Y0, Y0
-	VPAND        rope_query__p1r13__avx2_data<>+128(SB), Y1, Y1
-	VPAND        rope_query__p1r13__avx2_data<>+128(SB), Y0, Y0
-	VPADDD       Y1, Y3, Y1
-	VPADDD       Y0, Y2, Y0
-	VPAND        rope_query__p1r13__avx2_data<>+160(SB), Y1, Y5
-	VPAND        rope_query__p1r13__avx2_data<>+160(SB), Y0, Y4
-	VMOVUPS      rope_query__p1r13__avx2_data<>+192(SB), Y3
-	VPMAXUD      Y3, Y9, Y1
+	VMULPS       Y0, Y2, Y11
+	VMULPS       Y0, Y1, Y10
+	VPAND        rope_query__p1r13__avx2_data<>+64(SB), Y11, Y9
+	VPAND        rope_query__p1r13__avx2_data<>+64(SB), Y10, Y8
+	VMOVUPS      rope_query__p1r13__avx2_data<>+96(SB), Y2
+	VPMAXUD      Y2, Y9, Y1
 	VPCMPEQD     Y9, Y1, Y1
 	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y2
-	VPMAXUD      Y3, Y8, Y1
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y2, Y8, Y1
 	VPCMPEQD     Y8, Y1, Y1
 	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y0
-	VBLENDVPS    Y2, rope_query__p1r13__avx2_data<>+224(SB), Y5, Y5
-	VBLENDVPS    Y0, rope_query__p1r13__avx2_data<>+224(SB), Y4, Y4
+	VPXOR        Y0, Y1, Y4
+	VPADDD       rope_query__p1r13__avx2_data<>+128(SB), Y11, Y3
+	VPADDD       rope_query__p1r13__avx2_data<>+128(SB), Y10, Y2
+	VPSRLD       $0x0b, Y11, Y1
+	VPSRLD       $0x0b, Y10, Y0
+	VPAND        rope_query__p1r13__avx2_data<>+160(SB), Y1, Y1
+	VPAND        rope_query__p1r13__avx2_data<>+160(SB), Y0, Y0
+	VPADDD       Y1, Y3, Y1
+	VPADDD       Y0, Y2, Y0
+	VPAND        rope_query__p1r13__avx2_data<>+192(SB), Y1, Y1
+	VPAND        rope_query__p1r13__avx2_data<>+192(SB), Y0, Y0
+	VBLENDVPS    Y5, rope_query__p1r13__avx2_data<>+224(SB), Y1, Y5
+	VBLENDVPS    Y4, rope_query__p1r13__avx2_data<>+224(SB), Y0, Y4
 	VMOVUPS      rope_query__p1r13__avx2_data<>+256(SB), Y3
 	VPMAXUD      Y9, Y3, Y1
 	VPCMPEQD     Y3, Y1, Y1
@@ -365,22 +365,22 @@ DATA rope_query__p1r13__avx2_data<>+64(SB)/8, $0x7fffffff7fffffff
 DATA rope_query__p1r13__avx2_data<>+72(SB)/8, $0x7fffffff7fffffff
 DATA rope_query__p1r13__avx2_data<>+80(SB)/8, $0x7fffffff7fffffff
 DATA rope_query__p1r13__avx2_data<>+88(SB)/8, $0x7fffffff7fffffff
-DATA rope_query__p1r13__avx2_data<>+96(SB)/8, $0x000003ff000003ff
-DATA rope_query__p1r13__avx2_data<>+104(SB)/8, $0x000003ff000003ff
-DATA rope_query__p1r13__avx2_data<>+112(SB)/8, $0x000003ff000003ff
-DATA rope_query__p1r13__avx2_data<>+120(SB)/8, $0x000003ff000003ff
-DATA rope_query__p1r13__avx2_data<>+128(SB)/8, $0x0000000100000001
-DATA rope_query__p1r13__avx2_data<>+136(SB)/8, $0x0000000100000001
-DATA rope_query__p1r13__avx2_data<>+144(SB)/8, $0x0000000100000001
-DATA rope_query__p1r13__avx2_data<>+152(SB)/8, $0x0000000100000001
-DATA rope_query__p1r13__avx2_data<>+160(SB)/8, $0xfffff800fffff800
-DATA rope_query__p1r13__avx2_data<>+168(SB)/8, $0xfffff800fffff800
-DATA rope_query__p1r13__avx2_data<>+176(SB)/8, $0xfffff800fffff800
-DATA rope_query__p1r13__avx2_data<>+184(SB)/8, $0xfffff800fffff800
-DATA rope_query__p1r13__avx2_data<>+192(SB)/8, $0x2680000026800000
-DATA rope_query__p1r13__avx2_data<>+200(SB)/8, $0x2680000026800000
-DATA rope_query__p1r13__avx2_data<>+208(SB)/8, $0x2680000026800000
-DATA rope_query__p1r13__avx2_data<>+216(SB)/8, $0x2680000026800000
+DATA rope_query__p1r13__avx2_data<>+96(SB)/8, $0x2680000026800000
+DATA rope_query__p1r13__avx2_data<>+104(SB)/8, $0x2680000026800000
+DATA rope_query__p1r13__avx2_data<>+112(SB)/8, $0x2680000026800000
+DATA rope_query__p1r13__avx2_data<>+120(SB)/8, $0x2680000026800000
+DATA rope_query__p1r13__avx2_data<>+128(SB)/8, $0x000003ff000003ff
+DATA rope_query__p1r13__avx2_data<>+136(SB)/8, $0x000003ff000003ff
+DATA rope_query__p1r13__avx2_data<>+144(SB)/8, $0x000003ff000003ff
+DATA rope_query__p1r13__avx2_data<>+152(SB)/8, $0x000003ff000003ff
+DATA rope_query__p1r13__avx2_data<>+160(SB)/8, $0x0000000100000001
+DATA rope_query__p1r13__avx2_data<>+168(SB)/8, $0x0000000100000001
+DATA rope_query__p1r13__avx2_data<>+176(SB)/8, $0x0000000100000001
+DATA rope_query__p1r13__avx2_data<>+184(SB)/8, $0x0000000100000001
+DATA rope_query__p1r13__avx2_data<>+192(SB)/8, $0xfffff800fffff800
+DATA rope_query__p1r13__avx2_data<>+200(SB)/8, $0xfffff800fffff800
+DATA rope_query__p1r13__avx2_data<>+208(SB)/8, $0xfffff800fffff800
+DATA rope_query__p1r13__avx2_data<>+216(SB)/8, $0xfffff800fffff800
 DATA rope_query__p1r13__avx2_data<>+224(SB)/8, $0x0000000000000000
 DATA rope_query__p1r13__avx2_data<>+232(SB)/8, $0x0000000000000000
 DATA rope_query__p1r13__avx2_data<>+240(SB)/8, $0x0000000000000000

@@ -161,12 +161,12 @@ loop5:
 	VPBLENDMD    Z0, Z12, K2, Z0
 	VMULPS       Z11, Z0, Z0
 	VPANDD       Z10, Z0, Z2
-	VPADDD       Z9, Z0, Z1
+	VPCMPUD      $0x01, Z9, Z2, K1
+	VPADDD       Z8, Z0, Z1
 	VPSRLD       $0x0b, Z0, Z0
-	VPANDD       Z8, Z0, Z0
-	VPADDD       Z0, Z1, Z0
 	VPANDD       Z7, Z0, Z0
-	VPCMPUD      $0x01, Z6, Z2, K1
+	VPADDD       Z0, Z1, Z0
+	VPANDD       Z6, Z0, Z0
 	VPBLENDMD    Z5, Z0, K1, Z0
 	VPCMPUD      $0x01, Z2, Z4, K1
 	VPBLENDMD    Z3, Z0, K1, Z1
@@ -220,10 +220,10 @@ DATA rope_query__p2r13__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
 DATA rope_query__p2r13__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
 DATA rope_query__p2r13__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
 DATA rope_query__p2r13__avx512vnni_data<>+64(SB)/4, $0x7fffffff
-DATA rope_query__p2r13__avx512vnni_data<>+68(SB)/4, $0x000003ff
-DATA rope_query__p2r13__avx512vnni_data<>+72(SB)/4, $0x00000001
-DATA rope_query__p2r13__avx512vnni_data<>+76(SB)/4, $0xfffff800
-DATA rope_query__p2r13__avx512vnni_data<>+80(SB)/4, $0x26800000
+DATA rope_query__p2r13__avx512vnni_data<>+68(SB)/4, $0x26800000
+DATA rope_query__p2r13__avx512vnni_data<>+72(SB)/4, $0x000003ff
+DATA rope_query__p2r13__avx512vnni_data<>+76(SB)/4, $0x00000001
+DATA rope_query__p2r13__avx512vnni_data<>+80(SB)/4, $0xfffff800
 DATA rope_query__p2r13__avx512vnni_data<>+84(SB)/4, $0x5f7fffff
 DATA rope_query__p2r13__avx512vnni_data<>+88(SB)/4, $0x7fc00000
 DATA rope_query__p2r13__avx512vnni_data<>+128(SB)/8, $0x0000000400000000

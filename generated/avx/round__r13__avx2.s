@@ -61,18 +61,18 @@ loop1:
 	VMOVD        CX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y3
-	VPMASKMOVD   (R9)(DX*4), Y3, Y0
-	VPAND        Y11, Y0, Y12
-	VPADDD       Y10, Y0, Y1
-	VPSRLD       $0x0b, Y0, Y0
-	VPAND        Y9, Y0, Y0
-	VPADDD       Y0, Y1, Y0
-	VPAND        Y8, Y0, Y2
-	VPMAXUD      Y7, Y12, Y1
+	VPMASKMOVD   (R9)(DX*4), Y3, Y13
+	VPAND        Y11, Y13, Y12
+	VPMAXUD      Y10, Y12, Y1
 	VPCMPEQD     Y12, Y1, Y1
 	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y0
-	VBLENDVPS    Y0, Y6, Y2, Y2
+	VPXOR        Y0, Y1, Y2
+	VPADDD       Y9, Y13, Y1
+	VPSRLD       $0x0b, Y13, Y0
+	VPAND        Y8, Y0, Y0
+	VPADDD       Y0, Y1, Y0
+	VPAND        Y7, Y0, Y0
+	VBLENDVPS    Y2, Y6, Y0, Y2
 	VPMAXUD      Y12, Y5, Y1
 	VPCMPEQD     Y5, Y1, Y1
 	VPCMPEQD     Y0, Y0, Y0
@@ -168,22 +168,22 @@ DATA round__r13__avx2_data<>+32(SB)/8, $0x7fffffff7fffffff
 DATA round__r13__avx2_data<>+40(SB)/8, $0x7fffffff7fffffff
 DATA round__r13__avx2_data<>+48(SB)/8, $0x7fffffff7fffffff
 DATA round__r13__avx2_data<>+56(SB)/8, $0x7fffffff7fffffff
-DATA round__r13__avx2_data<>+64(SB)/8, $0x000003ff000003ff
-DATA round__r13__avx2_data<>+72(SB)/8, $0x000003ff000003ff
-DATA round__r13__avx2_data<>+80(SB)/8, $0x000003ff000003ff
-DATA round__r13__avx2_data<>+88(SB)/8, $0x000003ff000003ff
-DATA round__r13__avx2_data<>+96(SB)/8, $0x0000000100000001
-DATA round__r13__avx2_data<>+104(SB)/8, $0x0000000100000001
-DATA round__r13__avx2_data<>+112(SB)/8, $0x0000000100000001
-DATA round__r13__avx2_data<>+120(SB)/8, $0x0000000100000001
-DATA round__r13__avx2_data<>+128(SB)/8, $0xfffff800fffff800
-DATA round__r13__avx2_data<>+136(SB)/8, $0xfffff800fffff800
-DATA round__r13__avx2_data<>+144(SB)/8, $0xfffff800fffff800
-DATA round__r13__avx2_data<>+152(SB)/8, $0xfffff800fffff800
-DATA round__r13__avx2_data<>+160(SB)/8, $0x2680000026800000
-DATA round__r13__avx2_data<>+168(SB)/8, $0x2680000026800000
-DATA round__r13__avx2_data<>+176(SB)/8, $0x2680000026800000
-DATA round__r13__avx2_data<>+184(SB)/8, $0x2680000026800000
+DATA round__r13__avx2_data<>+64(SB)/8, $0x2680000026800000
+DATA round__r13__avx2_data<>+72(SB)/8, $0x2680000026800000
+DATA round__r13__avx2_data<>+80(SB)/8, $0x2680000026800000
+DATA round__r13__avx2_data<>+88(SB)/8, $0x2680000026800000
+DATA round__r13__avx2_data<>+96(SB)/8, $0x000003ff000003ff
+DATA round__r13__avx2_data<>+104(SB)/8, $0x000003ff000003ff
+DATA round__r13__avx2_data<>+112(SB)/8, $0x000003ff000003ff
+DATA round__r13__avx2_data<>+120(SB)/8, $0x000003ff000003ff
+DATA round__r13__avx2_data<>+128(SB)/8, $0x0000000100000001
+DATA round__r13__avx2_data<>+136(SB)/8, $0x0000000100000001
+DATA round__r13__avx2_data<>+144(SB)/8, $0x0000000100000001
+DATA round__r13__avx2_data<>+152(SB)/8, $0x0000000100000001
+DATA round__r13__avx2_data<>+160(SB)/8, $0xfffff800fffff800
+DATA round__r13__avx2_data<>+168(SB)/8, $0xfffff800fffff800
+DATA round__r13__avx2_data<>+176(SB)/8, $0xfffff800fffff800
+DATA round__r13__avx2_data<>+184(SB)/8, $0xfffff800fffff800
 DATA round__r13__avx2_data<>+192(SB)/8, $0x5f7fffff5f7fffff
 DATA round__r13__avx2_data<>+200(SB)/8, $0x5f7fffff5f7fffff
 DATA round__r13__avx2_data<>+208(SB)/8, $0x5f7fffff5f7fffff

@@ -59,18 +59,18 @@ loop1:
 	VMOVUPS.Z    64(SI)(DX*4), K3, Z0
 	VPANDD       Z13, Z1, Z5
 	VPANDD       Z13, Z0, Z4
-	VPADDD       Z12, Z1, Z3
-	VPADDD       Z12, Z0, Z2
+	VPCMPUD      $0x01, Z12, Z5, K2
+	VPCMPUD      $0x01, Z12, Z4, K1
+	VPADDD       Z11, Z1, Z3
+	VPADDD       Z11, Z0, Z2
 	VPSRLD       $0x08, Z1, Z1
 	VPSRLD       $0x08, Z0, Z0
-	VPANDD       Z11, Z1, Z1
-	VPANDD       Z11, Z0, Z0
-	VPADDD       Z1, Z3, Z1
-	VPADDD       Z0, Z2, Z0
 	VPANDD       Z10, Z1, Z1
 	VPANDD       Z10, Z0, Z0
-	VPCMPUD      $0x01, Z9, Z5, K2
-	VPCMPUD      $0x01, Z9, Z4, K1
+	VPADDD       Z1, Z3, Z1
+	VPADDD       Z0, Z2, Z0
+	VPANDD       Z9, Z1, Z1
+	VPANDD       Z9, Z0, Z0
 	VPBLENDMD    Z8, Z1, K2, Z1
 	VPBLENDMD    Z8, Z0, K1, Z0
 	VPCMPUD      $0x01, Z5, Z7, K2
@@ -116,10 +116,10 @@ DATA round__r16__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
 DATA round__r16__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
 DATA round__r16__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
 DATA round__r16__avx512vnni_data<>+128(SB)/4, $0x7fffffff
-DATA round__r16__avx512vnni_data<>+132(SB)/4, $0x0000007f
-DATA round__r16__avx512vnni_data<>+136(SB)/4, $0x00000001
-DATA round__r16__avx512vnni_data<>+140(SB)/4, $0xffffff00
-DATA round__r16__avx512vnni_data<>+144(SB)/4, $0x26800000
+DATA round__r16__avx512vnni_data<>+132(SB)/4, $0x26800000
+DATA round__r16__avx512vnni_data<>+136(SB)/4, $0x0000007f
+DATA round__r16__avx512vnni_data<>+140(SB)/4, $0x00000001
+DATA round__r16__avx512vnni_data<>+144(SB)/4, $0xffffff00
 DATA round__r16__avx512vnni_data<>+148(SB)/4, $0x5f7fffff
 DATA round__r16__avx512vnni_data<>+152(SB)/4, $0x7fc00000
 DATA round__r16__avx512vnni_data<>+192(SB)/8, $0x0000000400000000

@@ -74,61 +74,53 @@ loop1:
 	VMOVUPS      Y0, (SP)
 	VMOVUPS      128(SP), Y0
 	VPMASKMOVD   (R8), Y0, Y0
-	VMOVUPS      Y0, 352(SP)
+	VMOVUPS      Y0, 256(SP)
 	VMOVUPS      96(SP), Y0
 	VPMASKMOVD   32(R8), Y0, Y0
-	VMOVUPS      Y0, 320(SP)
+	VMOVUPS      Y0, 224(SP)
 	VMOVUPS      32(SP), Y0
 	VPMASKMOVD   64(R8), Y0, Y0
-	VMOVUPS      Y0, 288(SP)
+	VMOVUPS      Y0, 192(SP)
 	VMOVUPS      (SP), Y0
 	VPMASKMOVD   96(R8), Y0, Y0
-	VMOVUPS      Y0, 256(SP)
-	VMOVUPS      352(SP), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+128(SB), Y0, Y11
-	VMOVUPS      320(SP), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+128(SB), Y0, Y10
-	VMOVUPS      288(SP), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+128(SB), Y0, Y9
-	VMOVUPS      256(SP), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+128(SB), Y0, Y8
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+160(SB), Y0
-	VCMPPS       $0x11, Y11, Y0, Y3
-	VCMPPS       $0x11, Y10, Y0, Y2
-	VCMPPS       $0x11, Y9, Y0, Y1
-	VCMPPS       $0x11, Y8, Y0, Y0
-	VBLENDVPS    Y3, silu_mul_quantize__any__avx2_data<>+160(SB), Y11, Y7
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+160(SB), Y10, Y6
-	VBLENDVPS    Y1, silu_mul_quantize__any__avx2_data<>+160(SB), Y9, Y5
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+160(SB), Y8, Y4
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y7, Y0
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y6, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y5, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y4, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y0, Y0
-	VMOVUPS      Y0, 224(SP)
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y3, Y0
-	VMOVUPS      Y0, 192(SP)
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y2, Y0
 	VMOVUPS      Y0, 160(SP)
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y1, Y0
-	VMOVUPS      Y0, 64(SP)
+	VMOVUPS      256(SP), Y0
+	VPXOR        silu_mul_quantize__any__avx2_data<>+128(SB), Y0, Y7
 	VMOVUPS      224(SP), Y0
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y0, Y15
+	VPXOR        silu_mul_quantize__any__avx2_data<>+128(SB), Y0, Y6
 	VMOVUPS      192(SP), Y0
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y0, Y14
+	VPXOR        silu_mul_quantize__any__avx2_data<>+128(SB), Y0, Y5
 	VMOVUPS      160(SP), Y0
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y0, Y13
-	VMOVUPS      64(SP), Y0
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y0, Y12
-	VMULPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y15, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y14, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y13, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y12, Y0
-	VSUBPS       Y3, Y7, Y7
-	VSUBPS       Y2, Y6, Y6
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
+	VPXOR        silu_mul_quantize__any__avx2_data<>+128(SB), Y0, Y4
+	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+160(SB), Y7, Y0
+	VMOVUPS      Y0, 352(SP)
+	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+160(SB), Y6, Y0
+	VMOVUPS      Y0, 320(SP)
+	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+160(SB), Y5, Y0
+	VMOVUPS      Y0, 288(SP)
+	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+160(SB), Y4, Y0
+	VMOVUPS      Y0, 64(SP)
+	VMOVUPS      silu_mul_quantize__any__avx2_data<>+192(SB), Y0
+	VCMPPS       $0x11, Y7, Y0, Y3
+	VCMPPS       $0x11, Y6, Y0, Y2
+	VCMPPS       $0x11, Y5, Y0, Y1
+	VCMPPS       $0x11, Y4, Y0, Y0
+	VBLENDVPS    Y3, silu_mul_quantize__any__avx2_data<>+192(SB), Y7, Y7
+	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+192(SB), Y6, Y6
+	VBLENDVPS    Y1, silu_mul_quantize__any__avx2_data<>+192(SB), Y5, Y5
+	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+192(SB), Y4, Y4
+	VMULPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y7, Y3
+	VMULPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y6, Y2
+	VMULPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y5, Y1
+	VMULPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y4, Y0
+	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y3, Y11
+	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y2, Y10
+	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y1, Y9
+	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y0, Y8
+	VSUBPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y11, Y15
+	VSUBPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y10, Y14
+	VSUBPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y9, Y13
+	VSUBPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y8, Y12
 	VMULPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y15, Y3
 	VMULPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y14, Y2
 	VMULPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y13, Y1
@@ -137,18 +129,18 @@ loop1:
 	VSUBPS       Y2, Y6, Y6
 	VSUBPS       Y1, Y5, Y5
 	VSUBPS       Y0, Y4, Y4
-	VMULPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y7, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y6, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y5, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y4, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
+	VMULPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y15, Y3
+	VMULPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y14, Y2
+	VMULPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y13, Y1
+	VMULPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y12, Y0
+	VSUBPS       Y3, Y7, Y7
+	VSUBPS       Y2, Y6, Y6
+	VSUBPS       Y1, Y5, Y5
+	VSUBPS       Y0, Y4, Y4
+	VMULPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y7, Y3
+	VMULPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y6, Y2
+	VMULPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y5, Y1
+	VMULPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y4, Y0
 	VADDPS       silu_mul_quantize__any__avx2_data<>+384(SB), Y3, Y3
 	VADDPS       silu_mul_quantize__any__avx2_data<>+384(SB), Y2, Y2
 	VADDPS       silu_mul_quantize__any__avx2_data<>+384(SB), Y1, Y1
@@ -181,34 +173,38 @@ loop1:
 	VMULPS       Y6, Y2, Y2
 	VMULPS       Y5, Y1, Y1
 	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y3, Y7
-	VADDPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y2, Y6
-	VADDPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y1, Y5
-	VADDPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y0, Y4
-	VMOVUPS      224(SP), Y0
-	VPSLLD       $0x17, Y0, Y3
-	VMOVUPS      192(SP), Y0
-	VPSLLD       $0x17, Y0, Y2
-	VMOVUPS      160(SP), Y0
-	VPSLLD       $0x17, Y0, Y1
-	VMOVUPS      64(SP), Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y3, Y7, Y7
-	VMULPS       Y2, Y6, Y6
-	VMULPS       Y1, Y5, Y5
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y3, Y3
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y2, Y2
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y1, Y1
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y0
+	VMULPS       Y7, Y3, Y3
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y5, Y1, Y1
+	VMULPS       Y4, Y0, Y0
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y3, Y7
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y2, Y6
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y1, Y5
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y4
+	VPSLLD       $0x17, Y11, Y3
+	VPSLLD       $0x17, Y10, Y2
+	VPSLLD       $0x17, Y9, Y1
+	VPSLLD       $0x17, Y8, Y0
+	VMULPS       Y3, Y7, Y3
+	VMULPS       Y2, Y6, Y2
+	VMULPS       Y1, Y5, Y1
 	VMULPS       Y0, Y4, Y4
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+512(SB), Y11, Y3
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+512(SB), Y10, Y2
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+512(SB), Y9, Y1
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+512(SB), Y8, Y0
-	VBLENDVPS    Y3, silu_mul_quantize__any__avx2_data<>+544(SB), Y7, Y3
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+544(SB), Y6, Y2
-	VBLENDVPS    Y1, silu_mul_quantize__any__avx2_data<>+544(SB), Y5, Y1
+	VMOVUPS      352(SP), Y0
+	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+544(SB), Y3, Y3
+	VMOVUPS      320(SP), Y0
+	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+544(SB), Y2, Y2
+	VMOVUPS      288(SP), Y0
+	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+544(SB), Y1, Y1
+	VMOVUPS      64(SP), Y0
 	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+544(SB), Y4, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y3, Y11
-	VADDPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y2, Y10
-	VADDPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y1, Y9
-	VADDPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y0, Y4
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y3, Y11
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y2, Y10
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y1, Y9
+	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y4
 	VMOVUPS      silu_mul_quantize__any__avx2_data<>+576(SB), Y0
 	VPSUBD       Y11, Y0, Y8
 	VPSUBD       Y10, Y0, Y7
@@ -253,13 +249,13 @@ loop1:
 	VMULPS       Y2, Y7, Y3
 	VMULPS       Y1, Y6, Y2
 	VMULPS       Y0, Y5, Y1
-	VMOVUPS      352(SP), Y0
-	VMULPS       Y4, Y0, Y4
-	VMOVUPS      320(SP), Y0
-	VMULPS       Y3, Y0, Y5
-	VMOVUPS      288(SP), Y0
-	VMULPS       Y2, Y0, Y7
 	VMOVUPS      256(SP), Y0
+	VMULPS       Y4, Y0, Y4
+	VMOVUPS      224(SP), Y0
+	VMULPS       Y3, Y0, Y5
+	VMOVUPS      192(SP), Y0
+	VMULPS       Y2, Y0, Y7
+	VMOVUPS      160(SP), Y0
 	VMULPS       Y1, Y0, Y6
 	VMOVUPS      128(SP), Y0
 	VPMASKMOVD   (DI), Y0, Y3
@@ -447,54 +443,54 @@ DATA silu_mul_quantize__any__avx2_data<>+128(SB)/8, $0x8000000080000000
 DATA silu_mul_quantize__any__avx2_data<>+136(SB)/8, $0x8000000080000000
 DATA silu_mul_quantize__any__avx2_data<>+144(SB)/8, $0x8000000080000000
 DATA silu_mul_quantize__any__avx2_data<>+152(SB)/8, $0x8000000080000000
-DATA silu_mul_quantize__any__avx2_data<>+160(SB)/8, $0x42ae000042ae0000
-DATA silu_mul_quantize__any__avx2_data<>+168(SB)/8, $0x42ae000042ae0000
-DATA silu_mul_quantize__any__avx2_data<>+176(SB)/8, $0x42ae000042ae0000
-DATA silu_mul_quantize__any__avx2_data<>+184(SB)/8, $0x42ae000042ae0000
-DATA silu_mul_quantize__any__avx2_data<>+192(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul_quantize__any__avx2_data<>+200(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul_quantize__any__avx2_data<>+208(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul_quantize__any__avx2_data<>+216(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul_quantize__any__avx2_data<>+224(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul_quantize__any__avx2_data<>+232(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul_quantize__any__avx2_data<>+240(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul_quantize__any__avx2_data<>+248(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul_quantize__any__avx2_data<>+256(SB)/8, $0x3f3172003f317200
-DATA silu_mul_quantize__any__avx2_data<>+264(SB)/8, $0x3f3172003f317200
-DATA silu_mul_quantize__any__avx2_data<>+272(SB)/8, $0x3f3172003f317200
-DATA silu_mul_quantize__any__avx2_data<>+280(SB)/8, $0x3f3172003f317200
-DATA silu_mul_quantize__any__avx2_data<>+288(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul_quantize__any__avx2_data<>+296(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul_quantize__any__avx2_data<>+304(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul_quantize__any__avx2_data<>+312(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul_quantize__any__avx2_data<>+320(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul_quantize__any__avx2_data<>+328(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul_quantize__any__avx2_data<>+336(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul_quantize__any__avx2_data<>+344(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul_quantize__any__avx2_data<>+352(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul_quantize__any__avx2_data<>+360(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul_quantize__any__avx2_data<>+368(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul_quantize__any__avx2_data<>+376(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul_quantize__any__avx2_data<>+384(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul_quantize__any__avx2_data<>+392(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul_quantize__any__avx2_data<>+400(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul_quantize__any__avx2_data<>+408(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul_quantize__any__avx2_data<>+416(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul_quantize__any__avx2_data<>+424(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul_quantize__any__avx2_data<>+432(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul_quantize__any__avx2_data<>+440(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul_quantize__any__avx2_data<>+448(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul_quantize__any__avx2_data<>+456(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul_quantize__any__avx2_data<>+464(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul_quantize__any__avx2_data<>+472(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul_quantize__any__avx2_data<>+480(SB)/8, $0x3f8000003f800000
-DATA silu_mul_quantize__any__avx2_data<>+488(SB)/8, $0x3f8000003f800000
-DATA silu_mul_quantize__any__avx2_data<>+496(SB)/8, $0x3f8000003f800000
-DATA silu_mul_quantize__any__avx2_data<>+504(SB)/8, $0x3f8000003f800000
-DATA silu_mul_quantize__any__avx2_data<>+512(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul_quantize__any__avx2_data<>+520(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul_quantize__any__avx2_data<>+528(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul_quantize__any__avx2_data<>+536(SB)/8, $0xc2ae0000c2ae0000
+DATA silu_mul_quantize__any__avx2_data<>+160(SB)/8, $0xc2ae0000c2ae0000
+DATA silu_mul_quantize__any__avx2_data<>+168(SB)/8, $0xc2ae0000c2ae0000
+DATA silu_mul_quantize__any__avx2_data<>+176(SB)/8, $0xc2ae0000c2ae0000
+DATA silu_mul_quantize__any__avx2_data<>+184(SB)/8, $0xc2ae0000c2ae0000
+DATA silu_mul_quantize__any__avx2_data<>+192(SB)/8, $0x42ae000042ae0000
+DATA silu_mul_quantize__any__avx2_data<>+200(SB)/8, $0x42ae000042ae0000
+DATA silu_mul_quantize__any__avx2_data<>+208(SB)/8, $0x42ae000042ae0000
+DATA silu_mul_quantize__any__avx2_data<>+216(SB)/8, $0x42ae000042ae0000
+DATA silu_mul_quantize__any__avx2_data<>+224(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA silu_mul_quantize__any__avx2_data<>+232(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA silu_mul_quantize__any__avx2_data<>+240(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA silu_mul_quantize__any__avx2_data<>+248(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA silu_mul_quantize__any__avx2_data<>+256(SB)/8, $0x4b40007f4b40007f
+DATA silu_mul_quantize__any__avx2_data<>+264(SB)/8, $0x4b40007f4b40007f
+DATA silu_mul_quantize__any__avx2_data<>+272(SB)/8, $0x4b40007f4b40007f
+DATA silu_mul_quantize__any__avx2_data<>+280(SB)/8, $0x4b40007f4b40007f
+DATA silu_mul_quantize__any__avx2_data<>+288(SB)/8, $0x3f3172003f317200
+DATA silu_mul_quantize__any__avx2_data<>+296(SB)/8, $0x3f3172003f317200
+DATA silu_mul_quantize__any__avx2_data<>+304(SB)/8, $0x3f3172003f317200
+DATA silu_mul_quantize__any__avx2_data<>+312(SB)/8, $0x3f3172003f317200
+DATA silu_mul_quantize__any__avx2_data<>+320(SB)/8, $0x35bfbe8e35bfbe8e
+DATA silu_mul_quantize__any__avx2_data<>+328(SB)/8, $0x35bfbe8e35bfbe8e
+DATA silu_mul_quantize__any__avx2_data<>+336(SB)/8, $0x35bfbe8e35bfbe8e
+DATA silu_mul_quantize__any__avx2_data<>+344(SB)/8, $0x35bfbe8e35bfbe8e
+DATA silu_mul_quantize__any__avx2_data<>+352(SB)/8, $0x3ab58f093ab58f09
+DATA silu_mul_quantize__any__avx2_data<>+360(SB)/8, $0x3ab58f093ab58f09
+DATA silu_mul_quantize__any__avx2_data<>+368(SB)/8, $0x3ab58f093ab58f09
+DATA silu_mul_quantize__any__avx2_data<>+376(SB)/8, $0x3ab58f093ab58f09
+DATA silu_mul_quantize__any__avx2_data<>+384(SB)/8, $0x3c092f9d3c092f9d
+DATA silu_mul_quantize__any__avx2_data<>+392(SB)/8, $0x3c092f9d3c092f9d
+DATA silu_mul_quantize__any__avx2_data<>+400(SB)/8, $0x3c092f9d3c092f9d
+DATA silu_mul_quantize__any__avx2_data<>+408(SB)/8, $0x3c092f9d3c092f9d
+DATA silu_mul_quantize__any__avx2_data<>+416(SB)/8, $0x3d2aacd03d2aacd0
+DATA silu_mul_quantize__any__avx2_data<>+424(SB)/8, $0x3d2aacd03d2aacd0
+DATA silu_mul_quantize__any__avx2_data<>+432(SB)/8, $0x3d2aacd03d2aacd0
+DATA silu_mul_quantize__any__avx2_data<>+440(SB)/8, $0x3d2aacd03d2aacd0
+DATA silu_mul_quantize__any__avx2_data<>+448(SB)/8, $0x3e2aaa323e2aaa32
+DATA silu_mul_quantize__any__avx2_data<>+456(SB)/8, $0x3e2aaa323e2aaa32
+DATA silu_mul_quantize__any__avx2_data<>+464(SB)/8, $0x3e2aaa323e2aaa32
+DATA silu_mul_quantize__any__avx2_data<>+472(SB)/8, $0x3e2aaa323e2aaa32
+DATA silu_mul_quantize__any__avx2_data<>+480(SB)/8, $0x3efffffd3efffffd
+DATA silu_mul_quantize__any__avx2_data<>+488(SB)/8, $0x3efffffd3efffffd
+DATA silu_mul_quantize__any__avx2_data<>+496(SB)/8, $0x3efffffd3efffffd
+DATA silu_mul_quantize__any__avx2_data<>+504(SB)/8, $0x3efffffd3efffffd
+DATA silu_mul_quantize__any__avx2_data<>+512(SB)/8, $0x3f8000003f800000
+DATA silu_mul_quantize__any__avx2_data<>+520(SB)/8, $0x3f8000003f800000
+DATA silu_mul_quantize__any__avx2_data<>+528(SB)/8, $0x3f8000003f800000
+DATA silu_mul_quantize__any__avx2_data<>+536(SB)/8, $0x3f8000003f800000
 DATA silu_mul_quantize__any__avx2_data<>+544(SB)/8, $0x0000000000000000
 DATA silu_mul_quantize__any__avx2_data<>+552(SB)/8, $0x0000000000000000
 DATA silu_mul_quantize__any__avx2_data<>+560(SB)/8, $0x0000000000000000

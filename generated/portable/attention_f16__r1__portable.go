@@ -30,7 +30,7 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 	var rtop [1][16]float32
 	var rsum [2][16]float32
 	var rvalue [1][16]float32
-	var w158, w352 [16]float32
+	var w168, w350 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -49,18 +49,19 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 		v40 := max(0, v37)
 		v42 := max(min(256, v30), v40)
 		if v38 < v39 {
-			v50 := (((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * nhd) * 256
-			v54 := (((t2 * nkv) + t1) * nrows) + v10
-			v56 := v12 >> 2
-			v67 := ((t1 * (v56 + 1)) + min(t0, v56)) * nhd
+			v49 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v53 := (((t2 * nkv) + t1) * nrows) + v10
+			v55 := v12 >> 2
+			v66 := ((t1 * (v55 + 1)) + min(t0, v55)) * nhd
+			v67 := v49 * nhd
 			v74 := (v39 + 15) >> 4
 			for v75 := v38 >> 4; v75 < v74; v75 += 1 {
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 				}
 				for v81 := 0; v81 < nhd; v81 += 1 {
-					v86 := v50 + (((v75 * nhd) + v81) * 16)
-					v94 := *(*float32)(unsafe.Add(pq, ((v67+v81)*4)*4))
+					v86 := v67 + (((v75 * nhd) + v81) * 16)
+					v94 := *(*float32)(unsafe.Add(pq, ((v66+v81)*4)*4))
 					for l := range 16 {
 						v96 := rscore[0][l]
 						rscore[0][l] = float32(v94*lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v86+l)*2)))) + v96
@@ -78,135 +79,133 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 				v122 := max(min(v115+1, 256), 0)
 				v129 := min(max((v115-nwindow)+1, 0), v122)
 				v131 := v108 * 256
-				v139 := (v129 >> 5) << 5
+				v135 := int32(v129)
+				v139 := uint32(int32(v122 - v129))
+				v146 := (v129 >> 5) << 5
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 				}
-				for v140 := v139; v140 < v122; v140 += 16 {
+				for v147 := v146; v147 < v122; v147 += 16 {
+					v151 := int32(v147)
 					for l := range 16 {
-						v143 := v140 + l
-						v146 := (v129 <= v143) && (v143 < v122)
-						var v148 float32
-						if v146 {
-							v148 = *(*float32)(unsafe.Add(sscores, (v131+v143)*4))
+						v156 := uint32(((int32(l)-v135)+v151)+0) < v139
+						var v158 float32
+						if v156 {
+							v158 = *(*float32)(unsafe.Add(sscores, (v131+(v147+l))*4))
 						}
-						v151 := rtop[0][l]
-						v149 := lane.Select(v146, v148, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v151 < v149, v149, v151)
+						v161 := rtop[0][l]
+						v159 := lane.Select(v156, v158, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v161 < v159, v159, v161)
 					}
 				}
 				for l := range 16 {
-					v158 := rtop[0][l]
-					w158[l] = v158
+					v168 := rtop[0][l]
+					w168[l] = v168
 				}
-				v159 := lane.FoldMaxF32(w158[:])
+				v169 := lane.FoldMaxF32(w168[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v169 := v139; v169 < v122; v169 += 32 {
+				for v179 := v146; v179 < v122; v179 += 32 {
+					v183 := int32(v179)
 					for l := range 16 {
-						v172 := v169 + l
-						v175 := (v129 <= v172) && (v172 < v122)
-						var v177 float32
-						v176 := v131 + v172
-						if v175 {
-							v177 = *(*float32)(unsafe.Add(sscores, v176*4))
+						v184 := (int32(l) - v135) + v183
+						v188 := uint32(v184+0) < v139
+						var v190 float32
+						v189 := v131 + (v179 + l)
+						if v188 {
+							v190 = *(*float32)(unsafe.Add(sscores, v189*4))
 						}
-						v178 := v177 - v159
-						v184 := lane.Select(math.Float32frombits(0x42AE0000) < v178, math.Float32frombits(0x42AE0000), v178)
-						v188 := float32(v184*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v190 := v188 - math.Float32frombits(0x4B40007F)
-						v196 := (v184 - float32(v190*math.Float32frombits(0x3F317200))) - float32(v190*math.Float32frombits(0x35BFBE8E))
-						v210 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v196)+math.Float32frombits(0x3C092F9D))*v196)+math.Float32frombits(0x3D2AACD0))*v196)+math.Float32frombits(0x3E2AAA32))*v196) + math.Float32frombits(0x3EFFFFFD)) * v196)
-						v225 := lane.Select(v178 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v178 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v210+math.Float32frombits(0x3F800000))*v196)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v188)<<23))))
-						v226 := math.Float32bits(v225)
-						v229 := v226 & 0x7FFFFFFF
-						v246 := lane.Select(0x5F7FFFFF < v229, uint32(0x7FC00000), lane.Select(v229 < 0x26800000, uint32(0x0), ((v226+0x3FF)+((v226>>11)&0x1))&0xFFFFF800))
-						v247 := math.Float32frombits(v246)
-						if v175 {
-							*(*float32)(unsafe.Add(sscores, v176*4)) = v247
+						v191 := v190 - v169
+						v198 := float32(v191*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v200 := v198 - math.Float32frombits(0x4B40007F)
+						v206 := (v191 - float32(v200*math.Float32frombits(0x3F317200))) - float32(v200*math.Float32frombits(0x35BFBE8E))
+						v220 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v206)+math.Float32frombits(0x3C092F9D))*v206)+math.Float32frombits(0x3D2AACD0))*v206)+math.Float32frombits(0x3E2AAA32))*v206) + math.Float32frombits(0x3EFFFFFD)) * v206)
+						v232 := math.Float32bits(lane.Select(v191 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v220+math.Float32frombits(0x3F800000))*v206)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v198)<<23))))
+						v250 := lane.Select(0x3F800000 < v232, uint32(0x7FC00000), lane.Select(v232 < 0x26800000, uint32(0x0), ((v232+0x3FF)+((v232>>11)&0x1))&0xFFFFF800))
+						v251 := math.Float32frombits(v250)
+						if v188 {
+							*(*float32)(unsafe.Add(sscores, v189*4)) = v251
 						}
-						v252 := rsum[0][l]
-						rsum[0][l] = v252 + lane.Select(v175, v247, math.Float32frombits(0x00000000))
-						v259 := v172 + 16
-						v264 := (v129 <= v259) && (v259 < v122)
-						var v268 float32
-						if v264 {
-							v268 = *(*float32)(unsafe.Add(sscores, v176*4+64))
+						v256 := rsum[0][l]
+						rsum[0][l] = v256 + lane.Select(v188, v251, math.Float32frombits(0x00000000))
+						v271 := uint32(v184+16) < v139
+						var v275 float32
+						if v271 {
+							v275 = *(*float32)(unsafe.Add(sscores, v189*4+64))
 						}
-						v269 := v268 - v159
-						v275 := lane.Select(math.Float32frombits(0x42AE0000) < v269, math.Float32frombits(0x42AE0000), v269)
-						v279 := float32(v275*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v281 := v279 - math.Float32frombits(0x4B40007F)
-						v287 := (v275 - float32(v281*math.Float32frombits(0x3F317200))) - float32(v281*math.Float32frombits(0x35BFBE8E))
-						v301 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v287)+math.Float32frombits(0x3C092F9D))*v287)+math.Float32frombits(0x3D2AACD0))*v287)+math.Float32frombits(0x3E2AAA32))*v287) + math.Float32frombits(0x3EFFFFFD)) * v287)
-						v316 := lane.Select(v269 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v269 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v301+math.Float32frombits(0x3F800000))*v287)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v279)<<23))))
-						v317 := math.Float32bits(v316)
-						v320 := v317 & 0x7FFFFFFF
-						v337 := lane.Select(0x5F7FFFFF < v320, uint32(0x7FC00000), lane.Select(v320 < 0x26800000, uint32(0x0), ((v317+0x3FF)+((v317>>11)&0x1))&0xFFFFF800))
-						v338 := math.Float32frombits(v337)
-						if v264 {
-							*(*float32)(unsafe.Add(sscores, v176*4+64)) = v338
+						v276 := v275 - v169
+						v283 := float32(v276*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v285 := v283 - math.Float32frombits(0x4B40007F)
+						v291 := (v276 - float32(v285*math.Float32frombits(0x3F317200))) - float32(v285*math.Float32frombits(0x35BFBE8E))
+						v305 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v291)+math.Float32frombits(0x3C092F9D))*v291)+math.Float32frombits(0x3D2AACD0))*v291)+math.Float32frombits(0x3E2AAA32))*v291) + math.Float32frombits(0x3EFFFFFD)) * v291)
+						v317 := math.Float32bits(lane.Select(v276 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v305+math.Float32frombits(0x3F800000))*v291)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v283)<<23))))
+						v335 := lane.Select(0x3F800000 < v317, uint32(0x7FC00000), lane.Select(v317 < 0x26800000, uint32(0x0), ((v317+0x3FF)+((v317>>11)&0x1))&0xFFFFF800))
+						v336 := math.Float32frombits(v335)
+						if v271 {
+							*(*float32)(unsafe.Add(sscores, v189*4+64)) = v336
 						}
-						v345 := rsum[1][l]
-						rsum[1][l] = v345 + lane.Select(v264, v338, math.Float32frombits(0x00000000))
+						v343 := rsum[1][l]
+						rsum[1][l] = v343 + lane.Select(v271, v336, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v349 := rsum[0][l]
-					v351 := rsum[1][l]
-					w352[l] = v349 + v351
+					v347 := rsum[0][l]
+					v349 := rsum[1][l]
+					w350[l] = v347 + v349
 				}
-				v353 := lane.FoldAddF32(w352[:])
+				v351 := lane.FoldAddF32(w350[:])
 				if (v109 <= v12) && (v129 < v122) {
-					v360 := (v54 + v108) * 2
-					*(*float32)(unsafe.Add(pml, v360*4)) = v159
-					*(*float32)(unsafe.Add(pml, v360*4+4)) = v353
+					v358 := (v53 + v108) * 2
+					*(*float32)(unsafe.Add(pml, v358*4)) = v169
+					*(*float32)(unsafe.Add(pml, v358*4+4)) = v351
 				}
 			}
-			for v368 := 0; v368 < nhd; v368 += 16 {
-				v382 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v389 := max(min(v382+1, 256), 0)
-				v397 := min(v40, v389)
+			for v366 := 0; v366 < nhd; v366 += 16 {
+				v375 := ((nhd + 15) >> 4) << 4
+				v376 := v49 * v375
+				v395 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v402 := max(min(v395+1, 256), 0)
+				v410 := min(v40, v402)
 				for l := range 16 {
 					rvalue[0][l] = math.Float32frombits(0x00000000)
 				}
-				for v398 := min(max((v382-nwindow)+1, 0), v389); v398 < v397; v398 += 1 {
-					v399 := v398 * nhd
-					v403 := *(*float32)(unsafe.Add(sscores, v398*4))
+				for v411 := min(max((v395-nwindow)+1, 0), v402); v411 < v410; v411 += 1 {
+					v412 := v411 * v375
+					v416 := *(*float32)(unsafe.Add(sscores, v411*4))
 					for l := range 16 {
-						v405 := rvalue[0][l]
-						rvalue[0][l] = float32(v403*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v50+(v368+l))+v399)*2)))) + v405
+						v418 := rvalue[0][l]
+						rvalue[0][l] = float32(v416*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v376+(v366+l))+v412)*2)))) + v418
 					}
 				}
-				for v408 := v40; v408 < v42; v408 += 1 {
-					v409 := v408 * nhd
-					v413 := *(*float32)(unsafe.Add(sscores, v408*4))
+				for v421 := v40; v421 < v42; v421 += 1 {
+					v422 := v421 * v375
+					v426 := *(*float32)(unsafe.Add(sscores, v421*4))
 					for l := range 16 {
-						v415 := rvalue[0][l]
-						rvalue[0][l] = float32(v413*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v50+(v368+l))+v409)*2)))) + v415
+						v428 := rvalue[0][l]
+						rvalue[0][l] = float32(v426*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v376+(v366+l))+v422)*2)))) + v428
 					}
 				}
-				v424 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v431 := max(min(v424+1, 256), 0)
-				for v440 := max(v42, min(max((v424-nwindow)+1, 0), v431)); v440 < v431; v440 += 1 {
-					v441 := v440 * nhd
-					v445 := *(*float32)(unsafe.Add(sscores, v440*4))
+				v437 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v444 := max(min(v437+1, 256), 0)
+				for v453 := max(v42, min(max((v437-nwindow)+1, 0), v444)); v453 < v444; v453 += 1 {
+					v454 := v453 * v375
+					v458 := *(*float32)(unsafe.Add(sscores, v453*4))
 					for l := range 16 {
-						v447 := rvalue[0][l]
-						rvalue[0][l] = float32(v445*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v50+(v368+l))+v441)*2)))) + v447
+						v460 := rvalue[0][l]
+						rvalue[0][l] = float32(v458*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v376+(v366+l))+v454)*2)))) + v460
 					}
 				}
-				v456 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v463 := max(min(v456+1, 256), 0)
-				if (v10 <= v12) && (min(max((v456-nwindow)+1, 0), v463) < v463) {
-					v476 := v54 * nhd
+				v469 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v476 := max(min(v469+1, 256), 0)
+				if (v10 <= v12) && (min(max((v469-nwindow)+1, 0), v476) < v476) {
+					v489 := v53 * nhd
 					for l := range 16 {
-						v479 := rvalue[0][l]
-						v370 := v368 + l
-						if v370 < nhd {
-							*(*float32)(unsafe.Add(po, (v476+v370)*4)) = v479
+						v492 := rvalue[0][l]
+						v368 := v366 + l
+						if v368 < nhd {
+							*(*float32)(unsafe.Add(po, (v489+v368)*4)) = v492
 						}
 					}
 				}

@@ -30,7 +30,7 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 	var rtop [1][16]float32
 	var rsum [2][16]float32
 	var rvalue [2][16]float32
-	var w208, w402 [16]float32
+	var w218, w400 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -54,10 +54,11 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 		v67 := max(max(0, v37), v64)
 		v69 := max(min(min(256, v30), v57), v67)
 		if v65 < v66 {
-			v77 := (((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * nhd) * 256
-			v81 := (((t2 * nkv) + t1) * nrows) + v10
-			v83 := v12 >> 2
-			v94 := ((t1 * (v83 + 1)) + min(t0, v83)) * nhd
+			v76 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v80 := (((t2 * nkv) + t1) * nrows) + v10
+			v82 := v12 >> 2
+			v93 := ((t1 * (v82 + 1)) + min(t0, v82)) * nhd
+			v94 := v76 * nhd
 			v101 := (v66 + 15) >> 4
 			for v102 := v65 >> 4; v102 < v101; v102 += 1 {
 				for l := range 16 {
@@ -65,8 +66,8 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 					rscore[1][l] = math.Float32frombits(0x00000000)
 				}
 				for v109 := 0; v109 < nhd; v109 += 1 {
-					v114 := v77 + (((v102 * nhd) + v109) * 16)
-					v120 := (v94 + v109) * 4
+					v114 := v94 + (((v102 * nhd) + v109) * 16)
+					v120 := (v93 + v109) * 4
 					v122 := *(*float32)(unsafe.Add(pq, v120*4))
 					v133 := *(*float32)(unsafe.Add(pq, v120*4+4))
 					for l := range 16 {
@@ -92,173 +93,171 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 				v172 := max(min(v165+1, 256), 0)
 				v179 := min(max((v165-nwindow)+1, 0), v172)
 				v181 := v158 * 256
-				v189 := (v179 >> 5) << 5
+				v185 := int32(v179)
+				v189 := uint32(int32(v172 - v179))
+				v196 := (v179 >> 5) << 5
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 				}
-				for v190 := v189; v190 < v172; v190 += 16 {
+				for v197 := v196; v197 < v172; v197 += 16 {
+					v201 := int32(v197)
 					for l := range 16 {
-						v193 := v190 + l
-						v196 := (v179 <= v193) && (v193 < v172)
-						var v198 float32
-						if v196 {
-							v198 = *(*float32)(unsafe.Add(sscores, (v181+v193)*4))
+						v206 := uint32(((int32(l)-v185)+v201)+0) < v189
+						var v208 float32
+						if v206 {
+							v208 = *(*float32)(unsafe.Add(sscores, (v181+(v197+l))*4))
 						}
-						v201 := rtop[0][l]
-						v199 := lane.Select(v196, v198, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v201 < v199, v199, v201)
+						v211 := rtop[0][l]
+						v209 := lane.Select(v206, v208, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v211 < v209, v209, v211)
 					}
 				}
 				for l := range 16 {
-					v208 := rtop[0][l]
-					w208[l] = v208
+					v218 := rtop[0][l]
+					w218[l] = v218
 				}
-				v209 := lane.FoldMaxF32(w208[:])
+				v219 := lane.FoldMaxF32(w218[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v219 := v189; v219 < v172; v219 += 32 {
+				for v229 := v196; v229 < v172; v229 += 32 {
+					v233 := int32(v229)
 					for l := range 16 {
-						v222 := v219 + l
-						v225 := (v179 <= v222) && (v222 < v172)
-						var v227 float32
-						v226 := v181 + v222
-						if v225 {
-							v227 = *(*float32)(unsafe.Add(sscores, v226*4))
+						v234 := (int32(l) - v185) + v233
+						v238 := uint32(v234+0) < v189
+						var v240 float32
+						v239 := v181 + (v229 + l)
+						if v238 {
+							v240 = *(*float32)(unsafe.Add(sscores, v239*4))
 						}
-						v228 := v227 - v209
-						v234 := lane.Select(math.Float32frombits(0x42AE0000) < v228, math.Float32frombits(0x42AE0000), v228)
-						v238 := float32(v234*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v240 := v238 - math.Float32frombits(0x4B40007F)
-						v246 := (v234 - float32(v240*math.Float32frombits(0x3F317200))) - float32(v240*math.Float32frombits(0x35BFBE8E))
-						v260 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v246)+math.Float32frombits(0x3C092F9D))*v246)+math.Float32frombits(0x3D2AACD0))*v246)+math.Float32frombits(0x3E2AAA32))*v246) + math.Float32frombits(0x3EFFFFFD)) * v246)
-						v275 := lane.Select(v228 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v228 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v260+math.Float32frombits(0x3F800000))*v246)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v238)<<23))))
-						v276 := math.Float32bits(v275)
-						v279 := v276 & 0x7FFFFFFF
-						v296 := lane.Select(0x5F7FFFFF < v279, uint32(0x7FC00000), lane.Select(v279 < 0x26800000, uint32(0x0), ((v276+0x3FF)+((v276>>11)&0x1))&0xFFFFF800))
-						v297 := math.Float32frombits(v296)
-						if v225 {
-							*(*float32)(unsafe.Add(sscores, v226*4)) = v297
+						v241 := v240 - v219
+						v248 := float32(v241*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v250 := v248 - math.Float32frombits(0x4B40007F)
+						v256 := (v241 - float32(v250*math.Float32frombits(0x3F317200))) - float32(v250*math.Float32frombits(0x35BFBE8E))
+						v270 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v256)+math.Float32frombits(0x3C092F9D))*v256)+math.Float32frombits(0x3D2AACD0))*v256)+math.Float32frombits(0x3E2AAA32))*v256) + math.Float32frombits(0x3EFFFFFD)) * v256)
+						v282 := math.Float32bits(lane.Select(v241 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v270+math.Float32frombits(0x3F800000))*v256)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v248)<<23))))
+						v300 := lane.Select(0x3F800000 < v282, uint32(0x7FC00000), lane.Select(v282 < 0x26800000, uint32(0x0), ((v282+0x3FF)+((v282>>11)&0x1))&0xFFFFF800))
+						v301 := math.Float32frombits(v300)
+						if v238 {
+							*(*float32)(unsafe.Add(sscores, v239*4)) = v301
 						}
-						v302 := rsum[0][l]
-						rsum[0][l] = v302 + lane.Select(v225, v297, math.Float32frombits(0x00000000))
-						v309 := v222 + 16
-						v314 := (v179 <= v309) && (v309 < v172)
-						var v318 float32
-						if v314 {
-							v318 = *(*float32)(unsafe.Add(sscores, v226*4+64))
+						v306 := rsum[0][l]
+						rsum[0][l] = v306 + lane.Select(v238, v301, math.Float32frombits(0x00000000))
+						v321 := uint32(v234+16) < v189
+						var v325 float32
+						if v321 {
+							v325 = *(*float32)(unsafe.Add(sscores, v239*4+64))
 						}
-						v319 := v318 - v209
-						v325 := lane.Select(math.Float32frombits(0x42AE0000) < v319, math.Float32frombits(0x42AE0000), v319)
-						v329 := float32(v325*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v331 := v329 - math.Float32frombits(0x4B40007F)
-						v337 := (v325 - float32(v331*math.Float32frombits(0x3F317200))) - float32(v331*math.Float32frombits(0x35BFBE8E))
-						v351 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v337)+math.Float32frombits(0x3C092F9D))*v337)+math.Float32frombits(0x3D2AACD0))*v337)+math.Float32frombits(0x3E2AAA32))*v337) + math.Float32frombits(0x3EFFFFFD)) * v337)
-						v366 := lane.Select(v319 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v319 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v351+math.Float32frombits(0x3F800000))*v337)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v329)<<23))))
-						v367 := math.Float32bits(v366)
-						v370 := v367 & 0x7FFFFFFF
-						v387 := lane.Select(0x5F7FFFFF < v370, uint32(0x7FC00000), lane.Select(v370 < 0x26800000, uint32(0x0), ((v367+0x3FF)+((v367>>11)&0x1))&0xFFFFF800))
-						v388 := math.Float32frombits(v387)
-						if v314 {
-							*(*float32)(unsafe.Add(sscores, v226*4+64)) = v388
+						v326 := v325 - v219
+						v333 := float32(v326*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v335 := v333 - math.Float32frombits(0x4B40007F)
+						v341 := (v326 - float32(v335*math.Float32frombits(0x3F317200))) - float32(v335*math.Float32frombits(0x35BFBE8E))
+						v355 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v341)+math.Float32frombits(0x3C092F9D))*v341)+math.Float32frombits(0x3D2AACD0))*v341)+math.Float32frombits(0x3E2AAA32))*v341) + math.Float32frombits(0x3EFFFFFD)) * v341)
+						v367 := math.Float32bits(lane.Select(v326 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v355+math.Float32frombits(0x3F800000))*v341)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v333)<<23))))
+						v385 := lane.Select(0x3F800000 < v367, uint32(0x7FC00000), lane.Select(v367 < 0x26800000, uint32(0x0), ((v367+0x3FF)+((v367>>11)&0x1))&0xFFFFF800))
+						v386 := math.Float32frombits(v385)
+						if v321 {
+							*(*float32)(unsafe.Add(sscores, v239*4+64)) = v386
 						}
-						v395 := rsum[1][l]
-						rsum[1][l] = v395 + lane.Select(v314, v388, math.Float32frombits(0x00000000))
+						v393 := rsum[1][l]
+						rsum[1][l] = v393 + lane.Select(v321, v386, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v399 := rsum[0][l]
-					v401 := rsum[1][l]
-					w402[l] = v399 + v401
+					v397 := rsum[0][l]
+					v399 := rsum[1][l]
+					w400[l] = v397 + v399
 				}
-				v403 := lane.FoldAddF32(w402[:])
+				v401 := lane.FoldAddF32(w400[:])
 				if (v159 <= v12) && (v179 < v172) {
-					v410 := (v81 + v158) * 2
-					*(*float32)(unsafe.Add(pml, v410*4)) = v209
-					*(*float32)(unsafe.Add(pml, v410*4+4)) = v403
+					v408 := (v80 + v158) * 2
+					*(*float32)(unsafe.Add(pml, v408*4)) = v219
+					*(*float32)(unsafe.Add(pml, v408*4+4)) = v401
 				}
 			}
-			for v418 := 0; v418 < nhd; v418 += 16 {
-				v433 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v440 := max(min(v433+1, 256), 0)
-				v448 := min(v67, v440)
+			for v416 := 0; v416 < nhd; v416 += 16 {
+				v425 := ((nhd + 15) >> 4) << 4
+				v426 := v76 * v425
+				v446 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v453 := max(min(v446+1, 256), 0)
+				v461 := min(v67, v453)
 				for l := range 16 {
 					rvalue[0][l] = math.Float32frombits(0x00000000)
 					rvalue[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v449 := min(max((v433-nwindow)+1, 0), v440); v449 < v448; v449 += 1 {
-					v450 := v449 * nhd
-					v454 := *(*float32)(unsafe.Add(sscores, v449*4))
+				for v462 := min(max((v446-nwindow)+1, 0), v453); v462 < v461; v462 += 1 {
+					v463 := v462 * v425
+					v467 := *(*float32)(unsafe.Add(sscores, v462*4))
 					for l := range 16 {
-						v456 := rvalue[0][l]
-						rvalue[0][l] = float32(v454*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v77+(v418+l))+v450)*2)))) + v456
+						v469 := rvalue[0][l]
+						rvalue[0][l] = float32(v467*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v463)*2)))) + v469
 					}
 				}
-				v467 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v474 := max(min(v467+1, 256), 0)
-				v482 := min(v67, v474)
-				for v483 := min(max((v467-nwindow)+1, 0), v474); v483 < v482; v483 += 1 {
-					v484 := v483 * nhd
-					v490 := *(*float32)(unsafe.Add(sscores, v483*4+1024))
+				v480 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v487 := max(min(v480+1, 256), 0)
+				v495 := min(v67, v487)
+				for v496 := min(max((v480-nwindow)+1, 0), v487); v496 < v495; v496 += 1 {
+					v497 := v496 * v425
+					v503 := *(*float32)(unsafe.Add(sscores, v496*4+1024))
 					for l := range 16 {
-						v492 := rvalue[1][l]
-						rvalue[1][l] = float32(v490*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v77+(v418+l))+v484)*2)))) + v492
+						v505 := rvalue[1][l]
+						rvalue[1][l] = float32(v503*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v497)*2)))) + v505
 					}
 				}
-				for v495 := v67; v495 < v69; v495 += 1 {
-					v496 := v495 * nhd
-					v500 := *(*float32)(unsafe.Add(sscores, v495*4))
-					v508 := *(*float32)(unsafe.Add(sscores, v495*4+1024))
+				for v508 := v67; v508 < v69; v508 += 1 {
+					v509 := v508 * v425
+					v513 := *(*float32)(unsafe.Add(sscores, v508*4))
+					v521 := *(*float32)(unsafe.Add(sscores, v508*4+1024))
 					for l := range 16 {
-						v502 := rvalue[0][l]
-						v498 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v77+(v418+l))+v496)*2)))
-						rvalue[0][l] = float32(v500*v498) + v502
-						v510 := rvalue[1][l]
-						rvalue[1][l] = float32(v508*v498) + v510
+						v515 := rvalue[0][l]
+						v511 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v509)*2)))
+						rvalue[0][l] = float32(v513*v511) + v515
+						v523 := rvalue[1][l]
+						rvalue[1][l] = float32(v521*v511) + v523
 					}
 				}
-				v519 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v526 := max(min(v519+1, 256), 0)
-				for v535 := max(v69, min(max((v519-nwindow)+1, 0), v526)); v535 < v526; v535 += 1 {
-					v536 := v535 * nhd
-					v540 := *(*float32)(unsafe.Add(sscores, v535*4))
+				v532 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v539 := max(min(v532+1, 256), 0)
+				for v548 := max(v69, min(max((v532-nwindow)+1, 0), v539)); v548 < v539; v548 += 1 {
+					v549 := v548 * v425
+					v553 := *(*float32)(unsafe.Add(sscores, v548*4))
 					for l := range 16 {
-						v542 := rvalue[0][l]
-						rvalue[0][l] = float32(v540*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v77+(v418+l))+v536)*2)))) + v542
+						v555 := rvalue[0][l]
+						rvalue[0][l] = float32(v553*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v549)*2)))) + v555
 					}
 				}
-				v553 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v560 := max(min(v553+1, 256), 0)
-				for v569 := max(v69, min(max((v553-nwindow)+1, 0), v560)); v569 < v560; v569 += 1 {
-					v570 := v569 * nhd
-					v576 := *(*float32)(unsafe.Add(sscores, v569*4+1024))
+				v566 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v573 := max(min(v566+1, 256), 0)
+				for v582 := max(v69, min(max((v566-nwindow)+1, 0), v573)); v582 < v573; v582 += 1 {
+					v583 := v582 * v425
+					v589 := *(*float32)(unsafe.Add(sscores, v582*4+1024))
 					for l := range 16 {
-						v578 := rvalue[1][l]
-						rvalue[1][l] = float32(v576*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v77+(v418+l))+v570)*2)))) + v578
+						v591 := rvalue[1][l]
+						rvalue[1][l] = float32(v589*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v583)*2)))) + v591
 					}
 				}
-				v587 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v594 := max(min(v587+1, 256), 0)
-				if (v10 <= v12) && (min(max((v587-nwindow)+1, 0), v594) < v594) {
-					v607 := v81 * nhd
+				v600 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v607 := max(min(v600+1, 256), 0)
+				if (v10 <= v12) && (min(max((v600-nwindow)+1, 0), v607) < v607) {
+					v620 := v80 * nhd
 					for l := range 16 {
-						v610 := rvalue[0][l]
-						v420 := v418 + l
-						if v420 < nhd {
-							*(*float32)(unsafe.Add(po, (v607+v420)*4)) = v610
+						v623 := rvalue[0][l]
+						v418 := v416 + l
+						if v418 < nhd {
+							*(*float32)(unsafe.Add(po, (v620+v418)*4)) = v623
 						}
 					}
 				}
-				v620 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v627 := max(min(v620+1, 256), 0)
-				if (v43 <= v12) && (min(max((v620-nwindow)+1, 0), v627) < v627) {
-					v644 := (v81 + 1) * nhd
+				v633 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v640 := max(min(v633+1, 256), 0)
+				if (v43 <= v12) && (min(max((v633-nwindow)+1, 0), v640) < v640) {
+					v657 := (v80 + 1) * nhd
 					for l := range 16 {
-						v647 := rvalue[1][l]
-						v420 := v418 + l
-						if v420 < nhd {
-							*(*float32)(unsafe.Add(po, (v644+v420)*4)) = v647
+						v660 := rvalue[1][l]
+						v418 := v416 + l
+						if v418 < nhd {
+							*(*float32)(unsafe.Add(po, (v657+v418)*4)) = v660
 						}
 					}
 				}

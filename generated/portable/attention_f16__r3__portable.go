@@ -30,7 +30,7 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 	var rtop [1][16]float32
 	var rsum [2][16]float32
 	var rvalue [3][16]float32
-	var w258, w452 [16]float32
+	var w268, w450 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -59,10 +59,11 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 		v94 := max(max(max(0, v37), v64), v91)
 		v96 := max(min(min(min(256, v30), v57), v84), v94)
 		if v92 < v93 {
-			v104 := (((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * nhd) * 256
-			v108 := (((t2 * nkv) + t1) * nrows) + v10
-			v110 := v12 >> 2
-			v121 := ((t1 * (v110 + 1)) + min(t0, v110)) * nhd
+			v103 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v107 := (((t2 * nkv) + t1) * nrows) + v10
+			v109 := v12 >> 2
+			v120 := ((t1 * (v109 + 1)) + min(t0, v109)) * nhd
+			v121 := v103 * nhd
 			v128 := (v93 + 15) >> 4
 			for v129 := v92 >> 4; v129 < v128; v129 += 1 {
 				for l := range 16 {
@@ -71,8 +72,8 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 					rscore[2][l] = math.Float32frombits(0x00000000)
 				}
 				for v137 := 0; v137 < nhd; v137 += 1 {
-					v142 := v104 + (((v129 * nhd) + v137) * 16)
-					v148 := (v121 + v137) * 4
+					v142 := v121 + (((v129 * nhd) + v137) * 16)
+					v148 := (v120 + v137) * 4
 					v150 := *(*float32)(unsafe.Add(pq, v148*4))
 					v161 := *(*float32)(unsafe.Add(pq, v148*4+4))
 					v172 := *(*float32)(unsafe.Add(pq, v148*4+8))
@@ -103,210 +104,208 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 				v222 := max(min(v215+1, 256), 0)
 				v229 := min(max((v215-nwindow)+1, 0), v222)
 				v231 := v208 * 256
-				v239 := (v229 >> 5) << 5
+				v235 := int32(v229)
+				v239 := uint32(int32(v222 - v229))
+				v246 := (v229 >> 5) << 5
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 				}
-				for v240 := v239; v240 < v222; v240 += 16 {
+				for v247 := v246; v247 < v222; v247 += 16 {
+					v251 := int32(v247)
 					for l := range 16 {
-						v243 := v240 + l
-						v246 := (v229 <= v243) && (v243 < v222)
-						var v248 float32
-						if v246 {
-							v248 = *(*float32)(unsafe.Add(sscores, (v231+v243)*4))
+						v256 := uint32(((int32(l)-v235)+v251)+0) < v239
+						var v258 float32
+						if v256 {
+							v258 = *(*float32)(unsafe.Add(sscores, (v231+(v247+l))*4))
 						}
-						v251 := rtop[0][l]
-						v249 := lane.Select(v246, v248, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v251 < v249, v249, v251)
+						v261 := rtop[0][l]
+						v259 := lane.Select(v256, v258, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v261 < v259, v259, v261)
 					}
 				}
 				for l := range 16 {
-					v258 := rtop[0][l]
-					w258[l] = v258
+					v268 := rtop[0][l]
+					w268[l] = v268
 				}
-				v259 := lane.FoldMaxF32(w258[:])
+				v269 := lane.FoldMaxF32(w268[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v269 := v239; v269 < v222; v269 += 32 {
+				for v279 := v246; v279 < v222; v279 += 32 {
+					v283 := int32(v279)
 					for l := range 16 {
-						v272 := v269 + l
-						v275 := (v229 <= v272) && (v272 < v222)
-						var v277 float32
-						v276 := v231 + v272
-						if v275 {
-							v277 = *(*float32)(unsafe.Add(sscores, v276*4))
+						v284 := (int32(l) - v235) + v283
+						v288 := uint32(v284+0) < v239
+						var v290 float32
+						v289 := v231 + (v279 + l)
+						if v288 {
+							v290 = *(*float32)(unsafe.Add(sscores, v289*4))
 						}
-						v278 := v277 - v259
-						v284 := lane.Select(math.Float32frombits(0x42AE0000) < v278, math.Float32frombits(0x42AE0000), v278)
-						v288 := float32(v284*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v290 := v288 - math.Float32frombits(0x4B40007F)
-						v296 := (v284 - float32(v290*math.Float32frombits(0x3F317200))) - float32(v290*math.Float32frombits(0x35BFBE8E))
-						v310 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v296)+math.Float32frombits(0x3C092F9D))*v296)+math.Float32frombits(0x3D2AACD0))*v296)+math.Float32frombits(0x3E2AAA32))*v296) + math.Float32frombits(0x3EFFFFFD)) * v296)
-						v325 := lane.Select(v278 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v278 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v310+math.Float32frombits(0x3F800000))*v296)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v288)<<23))))
-						v326 := math.Float32bits(v325)
-						v329 := v326 & 0x7FFFFFFF
-						v346 := lane.Select(0x5F7FFFFF < v329, uint32(0x7FC00000), lane.Select(v329 < 0x26800000, uint32(0x0), ((v326+0x3FF)+((v326>>11)&0x1))&0xFFFFF800))
-						v347 := math.Float32frombits(v346)
-						if v275 {
-							*(*float32)(unsafe.Add(sscores, v276*4)) = v347
+						v291 := v290 - v269
+						v298 := float32(v291*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v300 := v298 - math.Float32frombits(0x4B40007F)
+						v306 := (v291 - float32(v300*math.Float32frombits(0x3F317200))) - float32(v300*math.Float32frombits(0x35BFBE8E))
+						v320 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v306)+math.Float32frombits(0x3C092F9D))*v306)+math.Float32frombits(0x3D2AACD0))*v306)+math.Float32frombits(0x3E2AAA32))*v306) + math.Float32frombits(0x3EFFFFFD)) * v306)
+						v332 := math.Float32bits(lane.Select(v291 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v320+math.Float32frombits(0x3F800000))*v306)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v298)<<23))))
+						v350 := lane.Select(0x3F800000 < v332, uint32(0x7FC00000), lane.Select(v332 < 0x26800000, uint32(0x0), ((v332+0x3FF)+((v332>>11)&0x1))&0xFFFFF800))
+						v351 := math.Float32frombits(v350)
+						if v288 {
+							*(*float32)(unsafe.Add(sscores, v289*4)) = v351
 						}
-						v352 := rsum[0][l]
-						rsum[0][l] = v352 + lane.Select(v275, v347, math.Float32frombits(0x00000000))
-						v359 := v272 + 16
-						v364 := (v229 <= v359) && (v359 < v222)
-						var v368 float32
-						if v364 {
-							v368 = *(*float32)(unsafe.Add(sscores, v276*4+64))
+						v356 := rsum[0][l]
+						rsum[0][l] = v356 + lane.Select(v288, v351, math.Float32frombits(0x00000000))
+						v371 := uint32(v284+16) < v239
+						var v375 float32
+						if v371 {
+							v375 = *(*float32)(unsafe.Add(sscores, v289*4+64))
 						}
-						v369 := v368 - v259
-						v375 := lane.Select(math.Float32frombits(0x42AE0000) < v369, math.Float32frombits(0x42AE0000), v369)
-						v379 := float32(v375*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v381 := v379 - math.Float32frombits(0x4B40007F)
-						v387 := (v375 - float32(v381*math.Float32frombits(0x3F317200))) - float32(v381*math.Float32frombits(0x35BFBE8E))
-						v401 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v387)+math.Float32frombits(0x3C092F9D))*v387)+math.Float32frombits(0x3D2AACD0))*v387)+math.Float32frombits(0x3E2AAA32))*v387) + math.Float32frombits(0x3EFFFFFD)) * v387)
-						v416 := lane.Select(v369 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v369 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v401+math.Float32frombits(0x3F800000))*v387)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v379)<<23))))
-						v417 := math.Float32bits(v416)
-						v420 := v417 & 0x7FFFFFFF
-						v437 := lane.Select(0x5F7FFFFF < v420, uint32(0x7FC00000), lane.Select(v420 < 0x26800000, uint32(0x0), ((v417+0x3FF)+((v417>>11)&0x1))&0xFFFFF800))
-						v438 := math.Float32frombits(v437)
-						if v364 {
-							*(*float32)(unsafe.Add(sscores, v276*4+64)) = v438
+						v376 := v375 - v269
+						v383 := float32(v376*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v385 := v383 - math.Float32frombits(0x4B40007F)
+						v391 := (v376 - float32(v385*math.Float32frombits(0x3F317200))) - float32(v385*math.Float32frombits(0x35BFBE8E))
+						v405 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v391)+math.Float32frombits(0x3C092F9D))*v391)+math.Float32frombits(0x3D2AACD0))*v391)+math.Float32frombits(0x3E2AAA32))*v391) + math.Float32frombits(0x3EFFFFFD)) * v391)
+						v417 := math.Float32bits(lane.Select(v376 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v405+math.Float32frombits(0x3F800000))*v391)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v383)<<23))))
+						v435 := lane.Select(0x3F800000 < v417, uint32(0x7FC00000), lane.Select(v417 < 0x26800000, uint32(0x0), ((v417+0x3FF)+((v417>>11)&0x1))&0xFFFFF800))
+						v436 := math.Float32frombits(v435)
+						if v371 {
+							*(*float32)(unsafe.Add(sscores, v289*4+64)) = v436
 						}
-						v445 := rsum[1][l]
-						rsum[1][l] = v445 + lane.Select(v364, v438, math.Float32frombits(0x00000000))
+						v443 := rsum[1][l]
+						rsum[1][l] = v443 + lane.Select(v371, v436, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v449 := rsum[0][l]
-					v451 := rsum[1][l]
-					w452[l] = v449 + v451
+					v447 := rsum[0][l]
+					v449 := rsum[1][l]
+					w450[l] = v447 + v449
 				}
-				v453 := lane.FoldAddF32(w452[:])
+				v451 := lane.FoldAddF32(w450[:])
 				if (v209 <= v12) && (v229 < v222) {
-					v460 := (v108 + v208) * 2
-					*(*float32)(unsafe.Add(pml, v460*4)) = v259
-					*(*float32)(unsafe.Add(pml, v460*4+4)) = v453
+					v458 := (v107 + v208) * 2
+					*(*float32)(unsafe.Add(pml, v458*4)) = v269
+					*(*float32)(unsafe.Add(pml, v458*4+4)) = v451
 				}
 			}
-			for v468 := 0; v468 < nhd; v468 += 16 {
-				v484 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v491 := max(min(v484+1, 256), 0)
-				v499 := min(v94, v491)
+			for v466 := 0; v466 < nhd; v466 += 16 {
+				v475 := ((nhd + 15) >> 4) << 4
+				v476 := v103 * v475
+				v497 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v504 := max(min(v497+1, 256), 0)
+				v512 := min(v94, v504)
 				for l := range 16 {
 					rvalue[0][l] = math.Float32frombits(0x00000000)
 					rvalue[1][l] = math.Float32frombits(0x00000000)
 					rvalue[2][l] = math.Float32frombits(0x00000000)
 				}
-				for v500 := min(max((v484-nwindow)+1, 0), v491); v500 < v499; v500 += 1 {
-					v501 := v500 * nhd
-					v505 := *(*float32)(unsafe.Add(sscores, v500*4))
+				for v513 := min(max((v497-nwindow)+1, 0), v504); v513 < v512; v513 += 1 {
+					v514 := v513 * v475
+					v518 := *(*float32)(unsafe.Add(sscores, v513*4))
 					for l := range 16 {
-						v507 := rvalue[0][l]
-						rvalue[0][l] = float32(v505*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v104+(v468+l))+v501)*2)))) + v507
+						v520 := rvalue[0][l]
+						rvalue[0][l] = float32(v518*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v514)*2)))) + v520
 					}
 				}
-				v518 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v525 := max(min(v518+1, 256), 0)
-				v533 := min(v94, v525)
-				for v534 := min(max((v518-nwindow)+1, 0), v525); v534 < v533; v534 += 1 {
-					v535 := v534 * nhd
-					v541 := *(*float32)(unsafe.Add(sscores, v534*4+1024))
+				v531 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v538 := max(min(v531+1, 256), 0)
+				v546 := min(v94, v538)
+				for v547 := min(max((v531-nwindow)+1, 0), v538); v547 < v546; v547 += 1 {
+					v548 := v547 * v475
+					v554 := *(*float32)(unsafe.Add(sscores, v547*4+1024))
 					for l := range 16 {
-						v543 := rvalue[1][l]
-						rvalue[1][l] = float32(v541*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v104+(v468+l))+v535)*2)))) + v543
+						v556 := rvalue[1][l]
+						rvalue[1][l] = float32(v554*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v548)*2)))) + v556
 					}
 				}
-				v554 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v561 := max(min(v554+1, 256), 0)
-				v569 := min(v94, v561)
-				for v570 := min(max((v554-nwindow)+1, 0), v561); v570 < v569; v570 += 1 {
-					v571 := v570 * nhd
-					v577 := *(*float32)(unsafe.Add(sscores, v570*4+2048))
+				v567 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v574 := max(min(v567+1, 256), 0)
+				v582 := min(v94, v574)
+				for v583 := min(max((v567-nwindow)+1, 0), v574); v583 < v582; v583 += 1 {
+					v584 := v583 * v475
+					v590 := *(*float32)(unsafe.Add(sscores, v583*4+2048))
 					for l := range 16 {
-						v579 := rvalue[2][l]
-						rvalue[2][l] = float32(v577*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v104+(v468+l))+v571)*2)))) + v579
+						v592 := rvalue[2][l]
+						rvalue[2][l] = float32(v590*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v584)*2)))) + v592
 					}
 				}
-				for v582 := v94; v582 < v96; v582 += 1 {
-					v583 := v582 * nhd
-					v587 := *(*float32)(unsafe.Add(sscores, v582*4))
-					v595 := *(*float32)(unsafe.Add(sscores, v582*4+1024))
-					v603 := *(*float32)(unsafe.Add(sscores, v582*4+2048))
+				for v595 := v94; v595 < v96; v595 += 1 {
+					v596 := v595 * v475
+					v600 := *(*float32)(unsafe.Add(sscores, v595*4))
+					v608 := *(*float32)(unsafe.Add(sscores, v595*4+1024))
+					v616 := *(*float32)(unsafe.Add(sscores, v595*4+2048))
 					for l := range 16 {
-						v589 := rvalue[0][l]
-						v585 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v104+(v468+l))+v583)*2)))
-						rvalue[0][l] = float32(v587*v585) + v589
-						v597 := rvalue[1][l]
-						rvalue[1][l] = float32(v595*v585) + v597
-						v605 := rvalue[2][l]
-						rvalue[2][l] = float32(v603*v585) + v605
+						v602 := rvalue[0][l]
+						v598 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v596)*2)))
+						rvalue[0][l] = float32(v600*v598) + v602
+						v610 := rvalue[1][l]
+						rvalue[1][l] = float32(v608*v598) + v610
+						v618 := rvalue[2][l]
+						rvalue[2][l] = float32(v616*v598) + v618
 					}
 				}
-				v614 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v621 := max(min(v614+1, 256), 0)
-				for v630 := max(v96, min(max((v614-nwindow)+1, 0), v621)); v630 < v621; v630 += 1 {
-					v631 := v630 * nhd
-					v635 := *(*float32)(unsafe.Add(sscores, v630*4))
+				v627 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v634 := max(min(v627+1, 256), 0)
+				for v643 := max(v96, min(max((v627-nwindow)+1, 0), v634)); v643 < v634; v643 += 1 {
+					v644 := v643 * v475
+					v648 := *(*float32)(unsafe.Add(sscores, v643*4))
 					for l := range 16 {
-						v637 := rvalue[0][l]
-						rvalue[0][l] = float32(v635*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v104+(v468+l))+v631)*2)))) + v637
+						v650 := rvalue[0][l]
+						rvalue[0][l] = float32(v648*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v644)*2)))) + v650
 					}
 				}
-				v648 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v655 := max(min(v648+1, 256), 0)
-				for v664 := max(v96, min(max((v648-nwindow)+1, 0), v655)); v664 < v655; v664 += 1 {
-					v665 := v664 * nhd
-					v671 := *(*float32)(unsafe.Add(sscores, v664*4+1024))
+				v661 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v668 := max(min(v661+1, 256), 0)
+				for v677 := max(v96, min(max((v661-nwindow)+1, 0), v668)); v677 < v668; v677 += 1 {
+					v678 := v677 * v475
+					v684 := *(*float32)(unsafe.Add(sscores, v677*4+1024))
 					for l := range 16 {
-						v673 := rvalue[1][l]
-						rvalue[1][l] = float32(v671*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v104+(v468+l))+v665)*2)))) + v673
+						v686 := rvalue[1][l]
+						rvalue[1][l] = float32(v684*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v678)*2)))) + v686
 					}
 				}
-				v684 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v691 := max(min(v684+1, 256), 0)
-				for v700 := max(v96, min(max((v684-nwindow)+1, 0), v691)); v700 < v691; v700 += 1 {
-					v701 := v700 * nhd
-					v707 := *(*float32)(unsafe.Add(sscores, v700*4+2048))
+				v697 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v704 := max(min(v697+1, 256), 0)
+				for v713 := max(v96, min(max((v697-nwindow)+1, 0), v704)); v713 < v704; v713 += 1 {
+					v714 := v713 * v475
+					v720 := *(*float32)(unsafe.Add(sscores, v713*4+2048))
 					for l := range 16 {
-						v709 := rvalue[2][l]
-						rvalue[2][l] = float32(v707*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v104+(v468+l))+v701)*2)))) + v709
+						v722 := rvalue[2][l]
+						rvalue[2][l] = float32(v720*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v714)*2)))) + v722
 					}
 				}
-				v718 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v725 := max(min(v718+1, 256), 0)
-				if (v10 <= v12) && (min(max((v718-nwindow)+1, 0), v725) < v725) {
-					v738 := v108 * nhd
+				v731 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v738 := max(min(v731+1, 256), 0)
+				if (v10 <= v12) && (min(max((v731-nwindow)+1, 0), v738) < v738) {
+					v751 := v107 * nhd
 					for l := range 16 {
-						v741 := rvalue[0][l]
-						v470 := v468 + l
-						if v470 < nhd {
-							*(*float32)(unsafe.Add(po, (v738+v470)*4)) = v741
+						v754 := rvalue[0][l]
+						v468 := v466 + l
+						if v468 < nhd {
+							*(*float32)(unsafe.Add(po, (v751+v468)*4)) = v754
 						}
 					}
 				}
-				v751 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v758 := max(min(v751+1, 256), 0)
-				if (v43 <= v12) && (min(max((v751-nwindow)+1, 0), v758) < v758) {
-					v775 := (v108 + 1) * nhd
+				v764 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v771 := max(min(v764+1, 256), 0)
+				if (v43 <= v12) && (min(max((v764-nwindow)+1, 0), v771) < v771) {
+					v788 := (v107 + 1) * nhd
 					for l := range 16 {
-						v778 := rvalue[1][l]
-						v470 := v468 + l
-						if v470 < nhd {
-							*(*float32)(unsafe.Add(po, (v775+v470)*4)) = v778
+						v791 := rvalue[1][l]
+						v468 := v466 + l
+						if v468 < nhd {
+							*(*float32)(unsafe.Add(po, (v788+v468)*4)) = v791
 						}
 					}
 				}
-				v788 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v795 := max(min(v788+1, 256), 0)
-				if (v70 <= v12) && (min(max((v788-nwindow)+1, 0), v795) < v795) {
-					v812 := (v108 + 2) * nhd
+				v801 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v808 := max(min(v801+1, 256), 0)
+				if (v70 <= v12) && (min(max((v801-nwindow)+1, 0), v808) < v808) {
+					v825 := (v107 + 2) * nhd
 					for l := range 16 {
-						v815 := rvalue[2][l]
-						v470 := v468 + l
-						if v470 < nhd {
-							*(*float32)(unsafe.Add(po, (v812+v470)*4)) = v815
+						v828 := rvalue[2][l]
+						v468 := v466 + l
+						if v468 < nhd {
+							*(*float32)(unsafe.Add(po, (v825+v468)*4)) = v828
 						}
 					}
 				}

@@ -30,7 +30,7 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 	var rtop [1][16]float32
 	var rsum [2][16]float32
 	var rvalue [4][16]float32
-	var w308, w502 [16]float32
+	var w318, w500 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -64,10 +64,11 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 		v121 := max(max(max(max(0, v37), v64), v91), v118)
 		v123 := max(min(min(min(min(256, v30), v57), v84), v111), v121)
 		if v119 < v120 {
-			v131 := (((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * nhd) * 256
-			v135 := (((t2 * nkv) + t1) * nrows) + v10
-			v137 := v12 >> 2
-			v148 := ((t1 * (v137 + 1)) + min(t0, v137)) * nhd
+			v130 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v134 := (((t2 * nkv) + t1) * nrows) + v10
+			v136 := v12 >> 2
+			v147 := ((t1 * (v136 + 1)) + min(t0, v136)) * nhd
+			v148 := v130 * nhd
 			v155 := (v120 + 15) >> 4
 			for v156 := v119 >> 4; v156 < v155; v156 += 1 {
 				for l := range 16 {
@@ -77,8 +78,8 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 					rscore[3][l] = math.Float32frombits(0x00000000)
 				}
 				for v165 := 0; v165 < nhd; v165 += 1 {
-					v170 := v131 + (((v156 * nhd) + v165) * 16)
-					v176 := (v148 + v165) * 4
+					v170 := v148 + (((v156 * nhd) + v165) * 16)
+					v176 := (v147 + v165) * 4
 					v178 := *(*float32)(unsafe.Add(pq, v176*4))
 					v189 := *(*float32)(unsafe.Add(pq, v176*4+4))
 					v200 := *(*float32)(unsafe.Add(pq, v176*4+8))
@@ -114,247 +115,245 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 				v272 := max(min(v265+1, 256), 0)
 				v279 := min(max((v265-nwindow)+1, 0), v272)
 				v281 := v258 * 256
-				v289 := (v279 >> 5) << 5
+				v285 := int32(v279)
+				v289 := uint32(int32(v272 - v279))
+				v296 := (v279 >> 5) << 5
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 				}
-				for v290 := v289; v290 < v272; v290 += 16 {
+				for v297 := v296; v297 < v272; v297 += 16 {
+					v301 := int32(v297)
 					for l := range 16 {
-						v293 := v290 + l
-						v296 := (v279 <= v293) && (v293 < v272)
-						var v298 float32
-						if v296 {
-							v298 = *(*float32)(unsafe.Add(sscores, (v281+v293)*4))
+						v306 := uint32(((int32(l)-v285)+v301)+0) < v289
+						var v308 float32
+						if v306 {
+							v308 = *(*float32)(unsafe.Add(sscores, (v281+(v297+l))*4))
 						}
-						v301 := rtop[0][l]
-						v299 := lane.Select(v296, v298, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v301 < v299, v299, v301)
+						v311 := rtop[0][l]
+						v309 := lane.Select(v306, v308, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v311 < v309, v309, v311)
 					}
 				}
 				for l := range 16 {
-					v308 := rtop[0][l]
-					w308[l] = v308
+					v318 := rtop[0][l]
+					w318[l] = v318
 				}
-				v309 := lane.FoldMaxF32(w308[:])
+				v319 := lane.FoldMaxF32(w318[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v319 := v289; v319 < v272; v319 += 32 {
+				for v329 := v296; v329 < v272; v329 += 32 {
+					v333 := int32(v329)
 					for l := range 16 {
-						v322 := v319 + l
-						v325 := (v279 <= v322) && (v322 < v272)
-						var v327 float32
-						v326 := v281 + v322
-						if v325 {
-							v327 = *(*float32)(unsafe.Add(sscores, v326*4))
+						v334 := (int32(l) - v285) + v333
+						v338 := uint32(v334+0) < v289
+						var v340 float32
+						v339 := v281 + (v329 + l)
+						if v338 {
+							v340 = *(*float32)(unsafe.Add(sscores, v339*4))
 						}
-						v328 := v327 - v309
-						v334 := lane.Select(math.Float32frombits(0x42AE0000) < v328, math.Float32frombits(0x42AE0000), v328)
-						v338 := float32(v334*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v340 := v338 - math.Float32frombits(0x4B40007F)
-						v346 := (v334 - float32(v340*math.Float32frombits(0x3F317200))) - float32(v340*math.Float32frombits(0x35BFBE8E))
-						v360 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v346)+math.Float32frombits(0x3C092F9D))*v346)+math.Float32frombits(0x3D2AACD0))*v346)+math.Float32frombits(0x3E2AAA32))*v346) + math.Float32frombits(0x3EFFFFFD)) * v346)
-						v375 := lane.Select(v328 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v328 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v360+math.Float32frombits(0x3F800000))*v346)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v338)<<23))))
-						v376 := math.Float32bits(v375)
-						v379 := v376 & 0x7FFFFFFF
-						v396 := lane.Select(0x5F7FFFFF < v379, uint32(0x7FC00000), lane.Select(v379 < 0x26800000, uint32(0x0), ((v376+0x3FF)+((v376>>11)&0x1))&0xFFFFF800))
-						v397 := math.Float32frombits(v396)
-						if v325 {
-							*(*float32)(unsafe.Add(sscores, v326*4)) = v397
+						v341 := v340 - v319
+						v348 := float32(v341*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v350 := v348 - math.Float32frombits(0x4B40007F)
+						v356 := (v341 - float32(v350*math.Float32frombits(0x3F317200))) - float32(v350*math.Float32frombits(0x35BFBE8E))
+						v370 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v356)+math.Float32frombits(0x3C092F9D))*v356)+math.Float32frombits(0x3D2AACD0))*v356)+math.Float32frombits(0x3E2AAA32))*v356) + math.Float32frombits(0x3EFFFFFD)) * v356)
+						v382 := math.Float32bits(lane.Select(v341 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v370+math.Float32frombits(0x3F800000))*v356)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v348)<<23))))
+						v400 := lane.Select(0x3F800000 < v382, uint32(0x7FC00000), lane.Select(v382 < 0x26800000, uint32(0x0), ((v382+0x3FF)+((v382>>11)&0x1))&0xFFFFF800))
+						v401 := math.Float32frombits(v400)
+						if v338 {
+							*(*float32)(unsafe.Add(sscores, v339*4)) = v401
 						}
-						v402 := rsum[0][l]
-						rsum[0][l] = v402 + lane.Select(v325, v397, math.Float32frombits(0x00000000))
-						v409 := v322 + 16
-						v414 := (v279 <= v409) && (v409 < v272)
-						var v418 float32
-						if v414 {
-							v418 = *(*float32)(unsafe.Add(sscores, v326*4+64))
+						v406 := rsum[0][l]
+						rsum[0][l] = v406 + lane.Select(v338, v401, math.Float32frombits(0x00000000))
+						v421 := uint32(v334+16) < v289
+						var v425 float32
+						if v421 {
+							v425 = *(*float32)(unsafe.Add(sscores, v339*4+64))
 						}
-						v419 := v418 - v309
-						v425 := lane.Select(math.Float32frombits(0x42AE0000) < v419, math.Float32frombits(0x42AE0000), v419)
-						v429 := float32(v425*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v431 := v429 - math.Float32frombits(0x4B40007F)
-						v437 := (v425 - float32(v431*math.Float32frombits(0x3F317200))) - float32(v431*math.Float32frombits(0x35BFBE8E))
-						v451 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v437)+math.Float32frombits(0x3C092F9D))*v437)+math.Float32frombits(0x3D2AACD0))*v437)+math.Float32frombits(0x3E2AAA32))*v437) + math.Float32frombits(0x3EFFFFFD)) * v437)
-						v466 := lane.Select(v419 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v419 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v451+math.Float32frombits(0x3F800000))*v437)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v429)<<23))))
-						v467 := math.Float32bits(v466)
-						v470 := v467 & 0x7FFFFFFF
-						v487 := lane.Select(0x5F7FFFFF < v470, uint32(0x7FC00000), lane.Select(v470 < 0x26800000, uint32(0x0), ((v467+0x3FF)+((v467>>11)&0x1))&0xFFFFF800))
-						v488 := math.Float32frombits(v487)
-						if v414 {
-							*(*float32)(unsafe.Add(sscores, v326*4+64)) = v488
+						v426 := v425 - v319
+						v433 := float32(v426*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v435 := v433 - math.Float32frombits(0x4B40007F)
+						v441 := (v426 - float32(v435*math.Float32frombits(0x3F317200))) - float32(v435*math.Float32frombits(0x35BFBE8E))
+						v455 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v441)+math.Float32frombits(0x3C092F9D))*v441)+math.Float32frombits(0x3D2AACD0))*v441)+math.Float32frombits(0x3E2AAA32))*v441) + math.Float32frombits(0x3EFFFFFD)) * v441)
+						v467 := math.Float32bits(lane.Select(v426 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v455+math.Float32frombits(0x3F800000))*v441)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v433)<<23))))
+						v485 := lane.Select(0x3F800000 < v467, uint32(0x7FC00000), lane.Select(v467 < 0x26800000, uint32(0x0), ((v467+0x3FF)+((v467>>11)&0x1))&0xFFFFF800))
+						v486 := math.Float32frombits(v485)
+						if v421 {
+							*(*float32)(unsafe.Add(sscores, v339*4+64)) = v486
 						}
-						v495 := rsum[1][l]
-						rsum[1][l] = v495 + lane.Select(v414, v488, math.Float32frombits(0x00000000))
+						v493 := rsum[1][l]
+						rsum[1][l] = v493 + lane.Select(v421, v486, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v499 := rsum[0][l]
-					v501 := rsum[1][l]
-					w502[l] = v499 + v501
+					v497 := rsum[0][l]
+					v499 := rsum[1][l]
+					w500[l] = v497 + v499
 				}
-				v503 := lane.FoldAddF32(w502[:])
+				v501 := lane.FoldAddF32(w500[:])
 				if (v259 <= v12) && (v279 < v272) {
-					v510 := (v135 + v258) * 2
-					*(*float32)(unsafe.Add(pml, v510*4)) = v309
-					*(*float32)(unsafe.Add(pml, v510*4+4)) = v503
+					v508 := (v134 + v258) * 2
+					*(*float32)(unsafe.Add(pml, v508*4)) = v319
+					*(*float32)(unsafe.Add(pml, v508*4+4)) = v501
 				}
 			}
-			for v518 := 0; v518 < nhd; v518 += 16 {
-				v535 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v542 := max(min(v535+1, 256), 0)
-				v550 := min(v121, v542)
+			for v516 := 0; v516 < nhd; v516 += 16 {
+				v525 := ((nhd + 15) >> 4) << 4
+				v526 := v130 * v525
+				v548 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v555 := max(min(v548+1, 256), 0)
+				v563 := min(v121, v555)
 				for l := range 16 {
 					rvalue[0][l] = math.Float32frombits(0x00000000)
 					rvalue[1][l] = math.Float32frombits(0x00000000)
 					rvalue[2][l] = math.Float32frombits(0x00000000)
 					rvalue[3][l] = math.Float32frombits(0x00000000)
 				}
-				for v551 := min(max((v535-nwindow)+1, 0), v542); v551 < v550; v551 += 1 {
-					v552 := v551 * nhd
-					v556 := *(*float32)(unsafe.Add(sscores, v551*4))
+				for v564 := min(max((v548-nwindow)+1, 0), v555); v564 < v563; v564 += 1 {
+					v565 := v564 * v525
+					v569 := *(*float32)(unsafe.Add(sscores, v564*4))
 					for l := range 16 {
-						v558 := rvalue[0][l]
-						rvalue[0][l] = float32(v556*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v552)*2)))) + v558
+						v571 := rvalue[0][l]
+						rvalue[0][l] = float32(v569*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v565)*2)))) + v571
 					}
 				}
-				v569 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v576 := max(min(v569+1, 256), 0)
-				v584 := min(v121, v576)
-				for v585 := min(max((v569-nwindow)+1, 0), v576); v585 < v584; v585 += 1 {
-					v586 := v585 * nhd
-					v592 := *(*float32)(unsafe.Add(sscores, v585*4+1024))
+				v582 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v589 := max(min(v582+1, 256), 0)
+				v597 := min(v121, v589)
+				for v598 := min(max((v582-nwindow)+1, 0), v589); v598 < v597; v598 += 1 {
+					v599 := v598 * v525
+					v605 := *(*float32)(unsafe.Add(sscores, v598*4+1024))
 					for l := range 16 {
-						v594 := rvalue[1][l]
-						rvalue[1][l] = float32(v592*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v586)*2)))) + v594
+						v607 := rvalue[1][l]
+						rvalue[1][l] = float32(v605*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v599)*2)))) + v607
 					}
 				}
-				v605 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v612 := max(min(v605+1, 256), 0)
-				v620 := min(v121, v612)
-				for v621 := min(max((v605-nwindow)+1, 0), v612); v621 < v620; v621 += 1 {
-					v622 := v621 * nhd
-					v628 := *(*float32)(unsafe.Add(sscores, v621*4+2048))
+				v618 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v625 := max(min(v618+1, 256), 0)
+				v633 := min(v121, v625)
+				for v634 := min(max((v618-nwindow)+1, 0), v625); v634 < v633; v634 += 1 {
+					v635 := v634 * v525
+					v641 := *(*float32)(unsafe.Add(sscores, v634*4+2048))
 					for l := range 16 {
-						v630 := rvalue[2][l]
-						rvalue[2][l] = float32(v628*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v622)*2)))) + v630
+						v643 := rvalue[2][l]
+						rvalue[2][l] = float32(v641*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v635)*2)))) + v643
 					}
 				}
-				v641 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v648 := max(min(v641+1, 256), 0)
-				v656 := min(v121, v648)
-				for v657 := min(max((v641-nwindow)+1, 0), v648); v657 < v656; v657 += 1 {
-					v658 := v657 * nhd
-					v664 := *(*float32)(unsafe.Add(sscores, v657*4+3072))
+				v654 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
+				v661 := max(min(v654+1, 256), 0)
+				v669 := min(v121, v661)
+				for v670 := min(max((v654-nwindow)+1, 0), v661); v670 < v669; v670 += 1 {
+					v671 := v670 * v525
+					v677 := *(*float32)(unsafe.Add(sscores, v670*4+3072))
 					for l := range 16 {
-						v666 := rvalue[3][l]
-						rvalue[3][l] = float32(v664*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v658)*2)))) + v666
+						v679 := rvalue[3][l]
+						rvalue[3][l] = float32(v677*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v671)*2)))) + v679
 					}
 				}
-				for v669 := v121; v669 < v123; v669 += 1 {
-					v670 := v669 * nhd
-					v674 := *(*float32)(unsafe.Add(sscores, v669*4))
-					v682 := *(*float32)(unsafe.Add(sscores, v669*4+1024))
-					v690 := *(*float32)(unsafe.Add(sscores, v669*4+2048))
-					v698 := *(*float32)(unsafe.Add(sscores, v669*4+3072))
+				for v682 := v121; v682 < v123; v682 += 1 {
+					v683 := v682 * v525
+					v687 := *(*float32)(unsafe.Add(sscores, v682*4))
+					v695 := *(*float32)(unsafe.Add(sscores, v682*4+1024))
+					v703 := *(*float32)(unsafe.Add(sscores, v682*4+2048))
+					v711 := *(*float32)(unsafe.Add(sscores, v682*4+3072))
 					for l := range 16 {
-						v676 := rvalue[0][l]
-						v672 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v670)*2)))
-						rvalue[0][l] = float32(v674*v672) + v676
-						v684 := rvalue[1][l]
-						rvalue[1][l] = float32(v682*v672) + v684
-						v692 := rvalue[2][l]
-						rvalue[2][l] = float32(v690*v672) + v692
-						v700 := rvalue[3][l]
-						rvalue[3][l] = float32(v698*v672) + v700
+						v689 := rvalue[0][l]
+						v685 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v683)*2)))
+						rvalue[0][l] = float32(v687*v685) + v689
+						v697 := rvalue[1][l]
+						rvalue[1][l] = float32(v695*v685) + v697
+						v705 := rvalue[2][l]
+						rvalue[2][l] = float32(v703*v685) + v705
+						v713 := rvalue[3][l]
+						rvalue[3][l] = float32(v711*v685) + v713
 					}
 				}
-				v709 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v716 := max(min(v709+1, 256), 0)
-				for v725 := max(v123, min(max((v709-nwindow)+1, 0), v716)); v725 < v716; v725 += 1 {
-					v726 := v725 * nhd
-					v730 := *(*float32)(unsafe.Add(sscores, v725*4))
+				v722 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v729 := max(min(v722+1, 256), 0)
+				for v738 := max(v123, min(max((v722-nwindow)+1, 0), v729)); v738 < v729; v738 += 1 {
+					v739 := v738 * v525
+					v743 := *(*float32)(unsafe.Add(sscores, v738*4))
 					for l := range 16 {
-						v732 := rvalue[0][l]
-						rvalue[0][l] = float32(v730*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v726)*2)))) + v732
+						v745 := rvalue[0][l]
+						rvalue[0][l] = float32(v743*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v739)*2)))) + v745
 					}
 				}
-				v743 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v750 := max(min(v743+1, 256), 0)
-				for v759 := max(v123, min(max((v743-nwindow)+1, 0), v750)); v759 < v750; v759 += 1 {
-					v760 := v759 * nhd
-					v766 := *(*float32)(unsafe.Add(sscores, v759*4+1024))
+				v756 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v763 := max(min(v756+1, 256), 0)
+				for v772 := max(v123, min(max((v756-nwindow)+1, 0), v763)); v772 < v763; v772 += 1 {
+					v773 := v772 * v525
+					v779 := *(*float32)(unsafe.Add(sscores, v772*4+1024))
 					for l := range 16 {
-						v768 := rvalue[1][l]
-						rvalue[1][l] = float32(v766*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v760)*2)))) + v768
+						v781 := rvalue[1][l]
+						rvalue[1][l] = float32(v779*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v773)*2)))) + v781
 					}
 				}
-				v779 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v786 := max(min(v779+1, 256), 0)
-				for v795 := max(v123, min(max((v779-nwindow)+1, 0), v786)); v795 < v786; v795 += 1 {
-					v796 := v795 * nhd
-					v802 := *(*float32)(unsafe.Add(sscores, v795*4+2048))
+				v792 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v799 := max(min(v792+1, 256), 0)
+				for v808 := max(v123, min(max((v792-nwindow)+1, 0), v799)); v808 < v799; v808 += 1 {
+					v809 := v808 * v525
+					v815 := *(*float32)(unsafe.Add(sscores, v808*4+2048))
 					for l := range 16 {
-						v804 := rvalue[2][l]
-						rvalue[2][l] = float32(v802*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v796)*2)))) + v804
+						v817 := rvalue[2][l]
+						rvalue[2][l] = float32(v815*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v809)*2)))) + v817
 					}
 				}
-				v815 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v822 := max(min(v815+1, 256), 0)
-				for v831 := max(v123, min(max((v815-nwindow)+1, 0), v822)); v831 < v822; v831 += 1 {
-					v832 := v831 * nhd
-					v838 := *(*float32)(unsafe.Add(sscores, v831*4+3072))
+				v828 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
+				v835 := max(min(v828+1, 256), 0)
+				for v844 := max(v123, min(max((v828-nwindow)+1, 0), v835)); v844 < v835; v844 += 1 {
+					v845 := v844 * v525
+					v851 := *(*float32)(unsafe.Add(sscores, v844*4+3072))
 					for l := range 16 {
-						v840 := rvalue[3][l]
-						rvalue[3][l] = float32(v838*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v131+(v518+l))+v832)*2)))) + v840
+						v853 := rvalue[3][l]
+						rvalue[3][l] = float32(v851*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v845)*2)))) + v853
 					}
 				}
-				v849 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v856 := max(min(v849+1, 256), 0)
-				if (v10 <= v12) && (min(max((v849-nwindow)+1, 0), v856) < v856) {
-					v869 := v135 * nhd
+				v862 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v869 := max(min(v862+1, 256), 0)
+				if (v10 <= v12) && (min(max((v862-nwindow)+1, 0), v869) < v869) {
+					v882 := v134 * nhd
 					for l := range 16 {
-						v872 := rvalue[0][l]
-						v520 := v518 + l
-						if v520 < nhd {
-							*(*float32)(unsafe.Add(po, (v869+v520)*4)) = v872
+						v885 := rvalue[0][l]
+						v518 := v516 + l
+						if v518 < nhd {
+							*(*float32)(unsafe.Add(po, (v882+v518)*4)) = v885
 						}
 					}
 				}
-				v882 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v889 := max(min(v882+1, 256), 0)
-				if (v43 <= v12) && (min(max((v882-nwindow)+1, 0), v889) < v889) {
-					v906 := (v135 + 1) * nhd
+				v895 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v902 := max(min(v895+1, 256), 0)
+				if (v43 <= v12) && (min(max((v895-nwindow)+1, 0), v902) < v902) {
+					v919 := (v134 + 1) * nhd
 					for l := range 16 {
-						v909 := rvalue[1][l]
-						v520 := v518 + l
-						if v520 < nhd {
-							*(*float32)(unsafe.Add(po, (v906+v520)*4)) = v909
+						v922 := rvalue[1][l]
+						v518 := v516 + l
+						if v518 < nhd {
+							*(*float32)(unsafe.Add(po, (v919+v518)*4)) = v922
 						}
 					}
 				}
-				v919 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v926 := max(min(v919+1, 256), 0)
-				if (v70 <= v12) && (min(max((v919-nwindow)+1, 0), v926) < v926) {
-					v943 := (v135 + 2) * nhd
+				v932 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v939 := max(min(v932+1, 256), 0)
+				if (v70 <= v12) && (min(max((v932-nwindow)+1, 0), v939) < v939) {
+					v956 := (v134 + 2) * nhd
 					for l := range 16 {
-						v946 := rvalue[2][l]
-						v520 := v518 + l
-						if v520 < nhd {
-							*(*float32)(unsafe.Add(po, (v943+v520)*4)) = v946
+						v959 := rvalue[2][l]
+						v518 := v516 + l
+						if v518 < nhd {
+							*(*float32)(unsafe.Add(po, (v956+v518)*4)) = v959
 						}
 					}
 				}
-				v956 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v963 := max(min(v956+1, 256), 0)
-				if (v97 <= v12) && (min(max((v956-nwindow)+1, 0), v963) < v963) {
-					v980 := (v135 + 3) * nhd
+				v969 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
+				v976 := max(min(v969+1, 256), 0)
+				if (v97 <= v12) && (min(max((v969-nwindow)+1, 0), v976) < v976) {
+					v993 := (v134 + 3) * nhd
 					for l := range 16 {
-						v983 := rvalue[3][l]
-						v520 := v518 + l
-						if v520 < nhd {
-							*(*float32)(unsafe.Add(po, (v980+v520)*4)) = v983
+						v996 := rvalue[3][l]
+						v518 := v516 + l
+						if v518 < nhd {
+							*(*float32)(unsafe.Add(po, (v993+v518)*4)) = v996
 						}
 					}
 				}

@@ -30,7 +30,7 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 	var rtop [1][16]float32
 	var rsum [2][16]float32
 	var rvalue [1][16]float32
-	var w159, w309 [16]float32
+	var w169, w311 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -49,18 +49,19 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 		v40 := max(0, v37)
 		v42 := max(min(256, v30), v40)
 		if v38 < v39 {
-			v50 := (((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * nhd) * 256
-			v54 := (((t2 * nkv) + t1) * nrows) + v10
-			v56 := v12 >> 2
-			v67 := ((t1 * (v56 + 1)) + min(t0, v56)) * nhd
+			v49 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v53 := (((t2 * nkv) + t1) * nrows) + v10
+			v55 := v12 >> 2
+			v66 := ((t1 * (v55 + 1)) + min(t0, v55)) * nhd
+			v67 := v49 * nhd
 			v74 := (v39 + 15) >> 4
 			for v75 := v38 >> 4; v75 < v74; v75 += 1 {
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 				}
 				for v81 := 0; v81 < nhd; v81 += 1 {
-					v86 := v50 + (((v75 * nhd) + v81) * 16)
-					v94 := *(*float32)(unsafe.Add(pq, ((v67+v81)*4)*4))
+					v86 := v67 + (((v75 * nhd) + v81) * 16)
+					v94 := *(*float32)(unsafe.Add(pq, ((v66+v81)*4)*4))
 					for l := range 16 {
 						v97 := rscore[0][l]
 						rscore[0][l] = v97 + float32(v94**(*float32)(unsafe.Add(pkcache, (v86+l)*4)))
@@ -78,127 +79,129 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 				v123 := max(min(v116+1, 256), 0)
 				v130 := min(max((v116-nwindow)+1, 0), v123)
 				v132 := v109 * 256
-				v140 := (v130 >> 5) << 5
+				v136 := int32(v130)
+				v140 := uint32(int32(v123 - v130))
+				v147 := (v130 >> 5) << 5
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 				}
-				for v141 := v140; v141 < v123; v141 += 16 {
+				for v148 := v147; v148 < v123; v148 += 16 {
+					v152 := int32(v148)
 					for l := range 16 {
-						v144 := v141 + l
-						v147 := (v130 <= v144) && (v144 < v123)
-						var v149 float32
-						if v147 {
-							v149 = *(*float32)(unsafe.Add(sscores, (v132+v144)*4))
+						v157 := uint32(((int32(l)-v136)+v152)+0) < v140
+						var v159 float32
+						if v157 {
+							v159 = *(*float32)(unsafe.Add(sscores, (v132+(v148+l))*4))
 						}
-						v152 := rtop[0][l]
-						v150 := lane.Select(v147, v149, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v152 < v150, v150, v152)
+						v162 := rtop[0][l]
+						v160 := lane.Select(v157, v159, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v162 < v160, v160, v162)
 					}
 				}
 				for l := range 16 {
-					v159 := rtop[0][l]
-					w159[l] = v159
+					v169 := rtop[0][l]
+					w169[l] = v169
 				}
-				v160 := lane.FoldMaxF32(w159[:])
+				v170 := lane.FoldMaxF32(w169[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v170 := v140; v170 < v123; v170 += 32 {
+				for v180 := v147; v180 < v123; v180 += 32 {
+					v184 := int32(v180)
 					for l := range 16 {
-						v173 := v170 + l
-						v176 := (v130 <= v173) && (v173 < v123)
-						var v178 float32
-						v177 := v132 + v173
-						if v176 {
-							v178 = *(*float32)(unsafe.Add(sscores, v177*4))
+						v185 := (int32(l) - v136) + v184
+						v189 := uint32(v185+0) < v140
+						var v191 float32
+						v190 := v132 + (v180 + l)
+						if v189 {
+							v191 = *(*float32)(unsafe.Add(sscores, v190*4))
 						}
-						v179 := v178 - v160
-						v185 := lane.Select(math.Float32frombits(0x42AE0000) < v179, math.Float32frombits(0x42AE0000), v179)
-						v189 := float32(v185*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v191 := v189 - math.Float32frombits(0x4B40007F)
-						v197 := (v185 - float32(v191*math.Float32frombits(0x3F317200))) - float32(v191*math.Float32frombits(0x35BFBE8E))
-						v211 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v197)+math.Float32frombits(0x3C092F9D))*v197)+math.Float32frombits(0x3D2AACD0))*v197)+math.Float32frombits(0x3E2AAA32))*v197) + math.Float32frombits(0x3EFFFFFD)) * v197)
-						v226 := lane.Select(v179 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v179 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v211+math.Float32frombits(0x3F800000))*v197)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v189)<<23))))
-						if v176 {
-							*(*float32)(unsafe.Add(sscores, v177*4)) = v226
+						v192 := v191 - v170
+						v199 := float32(v192*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v201 := v199 - math.Float32frombits(0x4B40007F)
+						v207 := (v192 - float32(v201*math.Float32frombits(0x3F317200))) - float32(v201*math.Float32frombits(0x35BFBE8E))
+						v221 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v207)+math.Float32frombits(0x3C092F9D))*v207)+math.Float32frombits(0x3D2AACD0))*v207)+math.Float32frombits(0x3E2AAA32))*v207) + math.Float32frombits(0x3EFFFFFD)) * v207)
+						v232 := lane.Select(v192 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v221+math.Float32frombits(0x3F800000))*v207)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v199)<<23)))
+						if v189 {
+							*(*float32)(unsafe.Add(sscores, v190*4)) = v232
 						}
-						v231 := rsum[0][l]
-						rsum[0][l] = v231 + lane.Select(v176, v226, math.Float32frombits(0x00000000))
-						v238 := v173 + 16
-						v243 := (v130 <= v238) && (v238 < v123)
-						var v247 float32
-						if v243 {
-							v247 = *(*float32)(unsafe.Add(sscores, v177*4+64))
+						v237 := rsum[0][l]
+						rsum[0][l] = v237 + lane.Select(v189, v232, math.Float32frombits(0x00000000))
+						v252 := uint32(v185+16) < v140
+						var v256 float32
+						if v252 {
+							v256 = *(*float32)(unsafe.Add(sscores, v190*4+64))
 						}
-						v248 := v247 - v160
-						v254 := lane.Select(math.Float32frombits(0x42AE0000) < v248, math.Float32frombits(0x42AE0000), v248)
-						v258 := float32(v254*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v260 := v258 - math.Float32frombits(0x4B40007F)
-						v266 := (v254 - float32(v260*math.Float32frombits(0x3F317200))) - float32(v260*math.Float32frombits(0x35BFBE8E))
-						v280 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v266)+math.Float32frombits(0x3C092F9D))*v266)+math.Float32frombits(0x3D2AACD0))*v266)+math.Float32frombits(0x3E2AAA32))*v266) + math.Float32frombits(0x3EFFFFFD)) * v266)
-						v295 := lane.Select(v248 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v248 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v280+math.Float32frombits(0x3F800000))*v266)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v258)<<23))))
-						if v243 {
-							*(*float32)(unsafe.Add(sscores, v177*4+64)) = v295
+						v257 := v256 - v170
+						v264 := float32(v257*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v266 := v264 - math.Float32frombits(0x4B40007F)
+						v272 := (v257 - float32(v266*math.Float32frombits(0x3F317200))) - float32(v266*math.Float32frombits(0x35BFBE8E))
+						v286 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v272)+math.Float32frombits(0x3C092F9D))*v272)+math.Float32frombits(0x3D2AACD0))*v272)+math.Float32frombits(0x3E2AAA32))*v272) + math.Float32frombits(0x3EFFFFFD)) * v272)
+						v297 := lane.Select(v257 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v286+math.Float32frombits(0x3F800000))*v272)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v264)<<23)))
+						if v252 {
+							*(*float32)(unsafe.Add(sscores, v190*4+64)) = v297
 						}
-						v302 := rsum[1][l]
-						rsum[1][l] = v302 + lane.Select(v243, v295, math.Float32frombits(0x00000000))
+						v304 := rsum[1][l]
+						rsum[1][l] = v304 + lane.Select(v252, v297, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v306 := rsum[0][l]
-					v308 := rsum[1][l]
-					w309[l] = v306 + v308
+					v308 := rsum[0][l]
+					v310 := rsum[1][l]
+					w311[l] = v308 + v310
 				}
-				v310 := lane.FoldAddF32(w309[:])
+				v312 := lane.FoldAddF32(w311[:])
 				if (v110 <= v12) && (v130 < v123) {
-					v317 := (v54 + v109) * 2
-					*(*float32)(unsafe.Add(pml, v317*4)) = v160
-					*(*float32)(unsafe.Add(pml, v317*4+4)) = v310
+					v319 := (v53 + v109) * 2
+					*(*float32)(unsafe.Add(pml, v319*4)) = v170
+					*(*float32)(unsafe.Add(pml, v319*4+4)) = v312
 				}
 			}
-			for v325 := 0; v325 < nhd; v325 += 16 {
-				v339 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v346 := max(min(v339+1, 256), 0)
-				v354 := min(v40, v346)
+			for v327 := 0; v327 < nhd; v327 += 16 {
+				v336 := ((nhd + 15) >> 4) << 4
+				v337 := v49 * v336
+				v356 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v363 := max(min(v356+1, 256), 0)
+				v371 := min(v40, v363)
 				for l := range 16 {
 					rvalue[0][l] = math.Float32frombits(0x00000000)
 				}
-				for v355 := min(max((v339-nwindow)+1, 0), v346); v355 < v354; v355 += 1 {
-					v356 := v355 * nhd
-					v360 := *(*float32)(unsafe.Add(sscores, v355*4))
+				for v372 := min(max((v356-nwindow)+1, 0), v363); v372 < v371; v372 += 1 {
+					v373 := v372 * v336
+					v377 := *(*float32)(unsafe.Add(sscores, v372*4))
 					for l := range 16 {
-						v363 := rvalue[0][l]
-						rvalue[0][l] = v363 + float32(v360**(*float32)(unsafe.Add(pvcache, ((v50+(v325+l))+v356)*4)))
+						v380 := rvalue[0][l]
+						rvalue[0][l] = v380 + float32(v377**(*float32)(unsafe.Add(pvcache, ((v337+(v327+l))+v373)*4)))
 					}
 				}
-				for v366 := v40; v366 < v42; v366 += 1 {
-					v367 := v366 * nhd
-					v371 := *(*float32)(unsafe.Add(sscores, v366*4))
+				for v383 := v40; v383 < v42; v383 += 1 {
+					v384 := v383 * v336
+					v388 := *(*float32)(unsafe.Add(sscores, v383*4))
 					for l := range 16 {
-						v374 := rvalue[0][l]
-						rvalue[0][l] = v374 + float32(v371**(*float32)(unsafe.Add(pvcache, ((v50+(v325+l))+v367)*4)))
+						v391 := rvalue[0][l]
+						rvalue[0][l] = v391 + float32(v388**(*float32)(unsafe.Add(pvcache, ((v337+(v327+l))+v384)*4)))
 					}
 				}
-				v383 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v390 := max(min(v383+1, 256), 0)
-				for v399 := max(v42, min(max((v383-nwindow)+1, 0), v390)); v399 < v390; v399 += 1 {
-					v400 := v399 * nhd
-					v404 := *(*float32)(unsafe.Add(sscores, v399*4))
+				v400 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v407 := max(min(v400+1, 256), 0)
+				for v416 := max(v42, min(max((v400-nwindow)+1, 0), v407)); v416 < v407; v416 += 1 {
+					v417 := v416 * v336
+					v421 := *(*float32)(unsafe.Add(sscores, v416*4))
 					for l := range 16 {
-						v407 := rvalue[0][l]
-						rvalue[0][l] = v407 + float32(v404**(*float32)(unsafe.Add(pvcache, ((v50+(v325+l))+v400)*4)))
+						v424 := rvalue[0][l]
+						rvalue[0][l] = v424 + float32(v421**(*float32)(unsafe.Add(pvcache, ((v337+(v327+l))+v417)*4)))
 					}
 				}
-				v416 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v423 := max(min(v416+1, 256), 0)
-				if (v10 <= v12) && (min(max((v416-nwindow)+1, 0), v423) < v423) {
-					v436 := v54 * nhd
+				v433 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v440 := max(min(v433+1, 256), 0)
+				if (v10 <= v12) && (min(max((v433-nwindow)+1, 0), v440) < v440) {
+					v453 := v53 * nhd
 					for l := range 16 {
-						v439 := rvalue[0][l]
-						v327 := v325 + l
-						if v327 < nhd {
-							*(*float32)(unsafe.Add(po, (v436+v327)*4)) = v439
+						v456 := rvalue[0][l]
+						v329 := v327 + l
+						if v329 < nhd {
+							*(*float32)(unsafe.Add(po, (v453+v329)*4)) = v456
 						}
 					}
 				}

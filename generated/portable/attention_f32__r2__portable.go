@@ -30,7 +30,7 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 	var rtop [1][16]float32
 	var rsum [2][16]float32
 	var rvalue [2][16]float32
-	var w210, w360 [16]float32
+	var w220, w362 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -54,10 +54,11 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 		v67 := max(max(0, v37), v64)
 		v69 := max(min(min(256, v30), v57), v67)
 		if v65 < v66 {
-			v77 := (((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * nhd) * 256
-			v81 := (((t2 * nkv) + t1) * nrows) + v10
-			v83 := v12 >> 2
-			v94 := ((t1 * (v83 + 1)) + min(t0, v83)) * nhd
+			v76 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v80 := (((t2 * nkv) + t1) * nrows) + v10
+			v82 := v12 >> 2
+			v93 := ((t1 * (v82 + 1)) + min(t0, v82)) * nhd
+			v94 := v76 * nhd
 			v101 := (v66 + 15) >> 4
 			for v102 := v65 >> 4; v102 < v101; v102 += 1 {
 				for l := range 16 {
@@ -65,8 +66,8 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 					rscore[1][l] = math.Float32frombits(0x00000000)
 				}
 				for v109 := 0; v109 < nhd; v109 += 1 {
-					v114 := v77 + (((v102 * nhd) + v109) * 16)
-					v120 := (v94 + v109) * 4
+					v114 := v94 + (((v102 * nhd) + v109) * 16)
+					v120 := (v93 + v109) * 4
 					v122 := *(*float32)(unsafe.Add(pq, v120*4))
 					v134 := *(*float32)(unsafe.Add(pq, v120*4+4))
 					for l := range 16 {
@@ -92,165 +93,167 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 				v174 := max(min(v167+1, 256), 0)
 				v181 := min(max((v167-nwindow)+1, 0), v174)
 				v183 := v160 * 256
-				v191 := (v181 >> 5) << 5
+				v187 := int32(v181)
+				v191 := uint32(int32(v174 - v181))
+				v198 := (v181 >> 5) << 5
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 				}
-				for v192 := v191; v192 < v174; v192 += 16 {
+				for v199 := v198; v199 < v174; v199 += 16 {
+					v203 := int32(v199)
 					for l := range 16 {
-						v195 := v192 + l
-						v198 := (v181 <= v195) && (v195 < v174)
-						var v200 float32
-						if v198 {
-							v200 = *(*float32)(unsafe.Add(sscores, (v183+v195)*4))
+						v208 := uint32(((int32(l)-v187)+v203)+0) < v191
+						var v210 float32
+						if v208 {
+							v210 = *(*float32)(unsafe.Add(sscores, (v183+(v199+l))*4))
 						}
-						v203 := rtop[0][l]
-						v201 := lane.Select(v198, v200, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v203 < v201, v201, v203)
+						v213 := rtop[0][l]
+						v211 := lane.Select(v208, v210, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v213 < v211, v211, v213)
 					}
 				}
 				for l := range 16 {
-					v210 := rtop[0][l]
-					w210[l] = v210
+					v220 := rtop[0][l]
+					w220[l] = v220
 				}
-				v211 := lane.FoldMaxF32(w210[:])
+				v221 := lane.FoldMaxF32(w220[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v221 := v191; v221 < v174; v221 += 32 {
+				for v231 := v198; v231 < v174; v231 += 32 {
+					v235 := int32(v231)
 					for l := range 16 {
-						v224 := v221 + l
-						v227 := (v181 <= v224) && (v224 < v174)
-						var v229 float32
-						v228 := v183 + v224
-						if v227 {
-							v229 = *(*float32)(unsafe.Add(sscores, v228*4))
+						v236 := (int32(l) - v187) + v235
+						v240 := uint32(v236+0) < v191
+						var v242 float32
+						v241 := v183 + (v231 + l)
+						if v240 {
+							v242 = *(*float32)(unsafe.Add(sscores, v241*4))
 						}
-						v230 := v229 - v211
-						v236 := lane.Select(math.Float32frombits(0x42AE0000) < v230, math.Float32frombits(0x42AE0000), v230)
-						v240 := float32(v236*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v242 := v240 - math.Float32frombits(0x4B40007F)
-						v248 := (v236 - float32(v242*math.Float32frombits(0x3F317200))) - float32(v242*math.Float32frombits(0x35BFBE8E))
-						v262 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v248)+math.Float32frombits(0x3C092F9D))*v248)+math.Float32frombits(0x3D2AACD0))*v248)+math.Float32frombits(0x3E2AAA32))*v248) + math.Float32frombits(0x3EFFFFFD)) * v248)
-						v277 := lane.Select(v230 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v230 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v262+math.Float32frombits(0x3F800000))*v248)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v240)<<23))))
-						if v227 {
-							*(*float32)(unsafe.Add(sscores, v228*4)) = v277
+						v243 := v242 - v221
+						v250 := float32(v243*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v252 := v250 - math.Float32frombits(0x4B40007F)
+						v258 := (v243 - float32(v252*math.Float32frombits(0x3F317200))) - float32(v252*math.Float32frombits(0x35BFBE8E))
+						v272 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v258)+math.Float32frombits(0x3C092F9D))*v258)+math.Float32frombits(0x3D2AACD0))*v258)+math.Float32frombits(0x3E2AAA32))*v258) + math.Float32frombits(0x3EFFFFFD)) * v258)
+						v283 := lane.Select(v243 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v272+math.Float32frombits(0x3F800000))*v258)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v250)<<23)))
+						if v240 {
+							*(*float32)(unsafe.Add(sscores, v241*4)) = v283
 						}
-						v282 := rsum[0][l]
-						rsum[0][l] = v282 + lane.Select(v227, v277, math.Float32frombits(0x00000000))
-						v289 := v224 + 16
-						v294 := (v181 <= v289) && (v289 < v174)
-						var v298 float32
-						if v294 {
-							v298 = *(*float32)(unsafe.Add(sscores, v228*4+64))
+						v288 := rsum[0][l]
+						rsum[0][l] = v288 + lane.Select(v240, v283, math.Float32frombits(0x00000000))
+						v303 := uint32(v236+16) < v191
+						var v307 float32
+						if v303 {
+							v307 = *(*float32)(unsafe.Add(sscores, v241*4+64))
 						}
-						v299 := v298 - v211
-						v305 := lane.Select(math.Float32frombits(0x42AE0000) < v299, math.Float32frombits(0x42AE0000), v299)
-						v309 := float32(v305*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v311 := v309 - math.Float32frombits(0x4B40007F)
-						v317 := (v305 - float32(v311*math.Float32frombits(0x3F317200))) - float32(v311*math.Float32frombits(0x35BFBE8E))
-						v331 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v317)+math.Float32frombits(0x3C092F9D))*v317)+math.Float32frombits(0x3D2AACD0))*v317)+math.Float32frombits(0x3E2AAA32))*v317) + math.Float32frombits(0x3EFFFFFD)) * v317)
-						v346 := lane.Select(v299 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v299 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v331+math.Float32frombits(0x3F800000))*v317)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v309)<<23))))
-						if v294 {
-							*(*float32)(unsafe.Add(sscores, v228*4+64)) = v346
+						v308 := v307 - v221
+						v315 := float32(v308*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v317 := v315 - math.Float32frombits(0x4B40007F)
+						v323 := (v308 - float32(v317*math.Float32frombits(0x3F317200))) - float32(v317*math.Float32frombits(0x35BFBE8E))
+						v337 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v323)+math.Float32frombits(0x3C092F9D))*v323)+math.Float32frombits(0x3D2AACD0))*v323)+math.Float32frombits(0x3E2AAA32))*v323) + math.Float32frombits(0x3EFFFFFD)) * v323)
+						v348 := lane.Select(v308 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v337+math.Float32frombits(0x3F800000))*v323)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v315)<<23)))
+						if v303 {
+							*(*float32)(unsafe.Add(sscores, v241*4+64)) = v348
 						}
-						v353 := rsum[1][l]
-						rsum[1][l] = v353 + lane.Select(v294, v346, math.Float32frombits(0x00000000))
+						v355 := rsum[1][l]
+						rsum[1][l] = v355 + lane.Select(v303, v348, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v357 := rsum[0][l]
-					v359 := rsum[1][l]
-					w360[l] = v357 + v359
+					v359 := rsum[0][l]
+					v361 := rsum[1][l]
+					w362[l] = v359 + v361
 				}
-				v361 := lane.FoldAddF32(w360[:])
+				v363 := lane.FoldAddF32(w362[:])
 				if (v161 <= v12) && (v181 < v174) {
-					v368 := (v81 + v160) * 2
-					*(*float32)(unsafe.Add(pml, v368*4)) = v211
-					*(*float32)(unsafe.Add(pml, v368*4+4)) = v361
+					v370 := (v80 + v160) * 2
+					*(*float32)(unsafe.Add(pml, v370*4)) = v221
+					*(*float32)(unsafe.Add(pml, v370*4+4)) = v363
 				}
 			}
-			for v376 := 0; v376 < nhd; v376 += 16 {
-				v391 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v398 := max(min(v391+1, 256), 0)
-				v406 := min(v67, v398)
+			for v378 := 0; v378 < nhd; v378 += 16 {
+				v387 := ((nhd + 15) >> 4) << 4
+				v388 := v76 * v387
+				v408 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v415 := max(min(v408+1, 256), 0)
+				v423 := min(v67, v415)
 				for l := range 16 {
 					rvalue[0][l] = math.Float32frombits(0x00000000)
 					rvalue[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v407 := min(max((v391-nwindow)+1, 0), v398); v407 < v406; v407 += 1 {
-					v408 := v407 * nhd
-					v412 := *(*float32)(unsafe.Add(sscores, v407*4))
+				for v424 := min(max((v408-nwindow)+1, 0), v415); v424 < v423; v424 += 1 {
+					v425 := v424 * v387
+					v429 := *(*float32)(unsafe.Add(sscores, v424*4))
 					for l := range 16 {
-						v415 := rvalue[0][l]
-						rvalue[0][l] = v415 + float32(v412**(*float32)(unsafe.Add(pvcache, ((v77+(v376+l))+v408)*4)))
+						v432 := rvalue[0][l]
+						rvalue[0][l] = v432 + float32(v429**(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v425)*4)))
 					}
 				}
-				v426 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v433 := max(min(v426+1, 256), 0)
-				v441 := min(v67, v433)
-				for v442 := min(max((v426-nwindow)+1, 0), v433); v442 < v441; v442 += 1 {
-					v443 := v442 * nhd
-					v449 := *(*float32)(unsafe.Add(sscores, v442*4+1024))
+				v443 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v450 := max(min(v443+1, 256), 0)
+				v458 := min(v67, v450)
+				for v459 := min(max((v443-nwindow)+1, 0), v450); v459 < v458; v459 += 1 {
+					v460 := v459 * v387
+					v466 := *(*float32)(unsafe.Add(sscores, v459*4+1024))
 					for l := range 16 {
-						v452 := rvalue[1][l]
-						rvalue[1][l] = v452 + float32(v449**(*float32)(unsafe.Add(pvcache, ((v77+(v376+l))+v443)*4)))
+						v469 := rvalue[1][l]
+						rvalue[1][l] = v469 + float32(v466**(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v460)*4)))
 					}
 				}
-				for v455 := v67; v455 < v69; v455 += 1 {
-					v456 := v455 * nhd
-					v460 := *(*float32)(unsafe.Add(sscores, v455*4))
-					v469 := *(*float32)(unsafe.Add(sscores, v455*4+1024))
+				for v472 := v67; v472 < v69; v472 += 1 {
+					v473 := v472 * v387
+					v477 := *(*float32)(unsafe.Add(sscores, v472*4))
+					v486 := *(*float32)(unsafe.Add(sscores, v472*4+1024))
 					for l := range 16 {
-						v463 := rvalue[0][l]
-						v458 := *(*float32)(unsafe.Add(pvcache, ((v77+(v376+l))+v456)*4))
-						rvalue[0][l] = v463 + float32(v460*v458)
-						v472 := rvalue[1][l]
-						rvalue[1][l] = v472 + float32(v469*v458)
+						v480 := rvalue[0][l]
+						v475 := *(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v473)*4))
+						rvalue[0][l] = v480 + float32(v477*v475)
+						v489 := rvalue[1][l]
+						rvalue[1][l] = v489 + float32(v486*v475)
 					}
 				}
-				v481 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v488 := max(min(v481+1, 256), 0)
-				for v497 := max(v69, min(max((v481-nwindow)+1, 0), v488)); v497 < v488; v497 += 1 {
-					v498 := v497 * nhd
-					v502 := *(*float32)(unsafe.Add(sscores, v497*4))
+				v498 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v505 := max(min(v498+1, 256), 0)
+				for v514 := max(v69, min(max((v498-nwindow)+1, 0), v505)); v514 < v505; v514 += 1 {
+					v515 := v514 * v387
+					v519 := *(*float32)(unsafe.Add(sscores, v514*4))
 					for l := range 16 {
-						v505 := rvalue[0][l]
-						rvalue[0][l] = v505 + float32(v502**(*float32)(unsafe.Add(pvcache, ((v77+(v376+l))+v498)*4)))
+						v522 := rvalue[0][l]
+						rvalue[0][l] = v522 + float32(v519**(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v515)*4)))
 					}
 				}
-				v516 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v523 := max(min(v516+1, 256), 0)
-				for v532 := max(v69, min(max((v516-nwindow)+1, 0), v523)); v532 < v523; v532 += 1 {
-					v533 := v532 * nhd
-					v539 := *(*float32)(unsafe.Add(sscores, v532*4+1024))
+				v533 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v540 := max(min(v533+1, 256), 0)
+				for v549 := max(v69, min(max((v533-nwindow)+1, 0), v540)); v549 < v540; v549 += 1 {
+					v550 := v549 * v387
+					v556 := *(*float32)(unsafe.Add(sscores, v549*4+1024))
 					for l := range 16 {
-						v542 := rvalue[1][l]
-						rvalue[1][l] = v542 + float32(v539**(*float32)(unsafe.Add(pvcache, ((v77+(v376+l))+v533)*4)))
+						v559 := rvalue[1][l]
+						rvalue[1][l] = v559 + float32(v556**(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v550)*4)))
 					}
 				}
-				v551 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v558 := max(min(v551+1, 256), 0)
-				if (v10 <= v12) && (min(max((v551-nwindow)+1, 0), v558) < v558) {
-					v571 := v81 * nhd
+				v568 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v575 := max(min(v568+1, 256), 0)
+				if (v10 <= v12) && (min(max((v568-nwindow)+1, 0), v575) < v575) {
+					v588 := v80 * nhd
 					for l := range 16 {
-						v574 := rvalue[0][l]
-						v378 := v376 + l
-						if v378 < nhd {
-							*(*float32)(unsafe.Add(po, (v571+v378)*4)) = v574
+						v591 := rvalue[0][l]
+						v380 := v378 + l
+						if v380 < nhd {
+							*(*float32)(unsafe.Add(po, (v588+v380)*4)) = v591
 						}
 					}
 				}
-				v584 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v591 := max(min(v584+1, 256), 0)
-				if (v43 <= v12) && (min(max((v584-nwindow)+1, 0), v591) < v591) {
-					v608 := (v81 + 1) * nhd
+				v601 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v608 := max(min(v601+1, 256), 0)
+				if (v43 <= v12) && (min(max((v601-nwindow)+1, 0), v608) < v608) {
+					v625 := (v80 + 1) * nhd
 					for l := range 16 {
-						v611 := rvalue[1][l]
-						v378 := v376 + l
-						if v378 < nhd {
-							*(*float32)(unsafe.Add(po, (v608+v378)*4)) = v611
+						v628 := rvalue[1][l]
+						v380 := v378 + l
+						if v380 < nhd {
+							*(*float32)(unsafe.Add(po, (v625+v380)*4)) = v628
 						}
 					}
 				}

@@ -30,7 +30,7 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 	var rtop [1][16]float32
 	var rsum [2][16]float32
 	var rvalue [3][16]float32
-	var w261, w411 [16]float32
+	var w271, w413 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -59,10 +59,11 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 		v94 := max(max(max(0, v37), v64), v91)
 		v96 := max(min(min(min(256, v30), v57), v84), v94)
 		if v92 < v93 {
-			v104 := (((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * nhd) * 256
-			v108 := (((t2 * nkv) + t1) * nrows) + v10
-			v110 := v12 >> 2
-			v121 := ((t1 * (v110 + 1)) + min(t0, v110)) * nhd
+			v103 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v107 := (((t2 * nkv) + t1) * nrows) + v10
+			v109 := v12 >> 2
+			v120 := ((t1 * (v109 + 1)) + min(t0, v109)) * nhd
+			v121 := v103 * nhd
 			v128 := (v93 + 15) >> 4
 			for v129 := v92 >> 4; v129 < v128; v129 += 1 {
 				for l := range 16 {
@@ -71,8 +72,8 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 					rscore[2][l] = math.Float32frombits(0x00000000)
 				}
 				for v137 := 0; v137 < nhd; v137 += 1 {
-					v142 := v104 + (((v129 * nhd) + v137) * 16)
-					v148 := (v121 + v137) * 4
+					v142 := v121 + (((v129 * nhd) + v137) * 16)
+					v148 := (v120 + v137) * 4
 					v150 := *(*float32)(unsafe.Add(pq, v148*4))
 					v162 := *(*float32)(unsafe.Add(pq, v148*4+4))
 					v174 := *(*float32)(unsafe.Add(pq, v148*4+8))
@@ -103,202 +104,204 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 				v225 := max(min(v218+1, 256), 0)
 				v232 := min(max((v218-nwindow)+1, 0), v225)
 				v234 := v211 * 256
-				v242 := (v232 >> 5) << 5
+				v238 := int32(v232)
+				v242 := uint32(int32(v225 - v232))
+				v249 := (v232 >> 5) << 5
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 				}
-				for v243 := v242; v243 < v225; v243 += 16 {
+				for v250 := v249; v250 < v225; v250 += 16 {
+					v254 := int32(v250)
 					for l := range 16 {
-						v246 := v243 + l
-						v249 := (v232 <= v246) && (v246 < v225)
-						var v251 float32
-						if v249 {
-							v251 = *(*float32)(unsafe.Add(sscores, (v234+v246)*4))
+						v259 := uint32(((int32(l)-v238)+v254)+0) < v242
+						var v261 float32
+						if v259 {
+							v261 = *(*float32)(unsafe.Add(sscores, (v234+(v250+l))*4))
 						}
-						v254 := rtop[0][l]
-						v252 := lane.Select(v249, v251, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v254 < v252, v252, v254)
+						v264 := rtop[0][l]
+						v262 := lane.Select(v259, v261, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v264 < v262, v262, v264)
 					}
 				}
 				for l := range 16 {
-					v261 := rtop[0][l]
-					w261[l] = v261
+					v271 := rtop[0][l]
+					w271[l] = v271
 				}
-				v262 := lane.FoldMaxF32(w261[:])
+				v272 := lane.FoldMaxF32(w271[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v272 := v242; v272 < v225; v272 += 32 {
+				for v282 := v249; v282 < v225; v282 += 32 {
+					v286 := int32(v282)
 					for l := range 16 {
-						v275 := v272 + l
-						v278 := (v232 <= v275) && (v275 < v225)
-						var v280 float32
-						v279 := v234 + v275
-						if v278 {
-							v280 = *(*float32)(unsafe.Add(sscores, v279*4))
+						v287 := (int32(l) - v238) + v286
+						v291 := uint32(v287+0) < v242
+						var v293 float32
+						v292 := v234 + (v282 + l)
+						if v291 {
+							v293 = *(*float32)(unsafe.Add(sscores, v292*4))
 						}
-						v281 := v280 - v262
-						v287 := lane.Select(math.Float32frombits(0x42AE0000) < v281, math.Float32frombits(0x42AE0000), v281)
-						v291 := float32(v287*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v293 := v291 - math.Float32frombits(0x4B40007F)
-						v299 := (v287 - float32(v293*math.Float32frombits(0x3F317200))) - float32(v293*math.Float32frombits(0x35BFBE8E))
-						v313 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v299)+math.Float32frombits(0x3C092F9D))*v299)+math.Float32frombits(0x3D2AACD0))*v299)+math.Float32frombits(0x3E2AAA32))*v299) + math.Float32frombits(0x3EFFFFFD)) * v299)
-						v328 := lane.Select(v281 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v281 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v313+math.Float32frombits(0x3F800000))*v299)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v291)<<23))))
-						if v278 {
-							*(*float32)(unsafe.Add(sscores, v279*4)) = v328
+						v294 := v293 - v272
+						v301 := float32(v294*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v303 := v301 - math.Float32frombits(0x4B40007F)
+						v309 := (v294 - float32(v303*math.Float32frombits(0x3F317200))) - float32(v303*math.Float32frombits(0x35BFBE8E))
+						v323 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v309)+math.Float32frombits(0x3C092F9D))*v309)+math.Float32frombits(0x3D2AACD0))*v309)+math.Float32frombits(0x3E2AAA32))*v309) + math.Float32frombits(0x3EFFFFFD)) * v309)
+						v334 := lane.Select(v294 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v323+math.Float32frombits(0x3F800000))*v309)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v301)<<23)))
+						if v291 {
+							*(*float32)(unsafe.Add(sscores, v292*4)) = v334
 						}
-						v333 := rsum[0][l]
-						rsum[0][l] = v333 + lane.Select(v278, v328, math.Float32frombits(0x00000000))
-						v340 := v275 + 16
-						v345 := (v232 <= v340) && (v340 < v225)
-						var v349 float32
-						if v345 {
-							v349 = *(*float32)(unsafe.Add(sscores, v279*4+64))
+						v339 := rsum[0][l]
+						rsum[0][l] = v339 + lane.Select(v291, v334, math.Float32frombits(0x00000000))
+						v354 := uint32(v287+16) < v242
+						var v358 float32
+						if v354 {
+							v358 = *(*float32)(unsafe.Add(sscores, v292*4+64))
 						}
-						v350 := v349 - v262
-						v356 := lane.Select(math.Float32frombits(0x42AE0000) < v350, math.Float32frombits(0x42AE0000), v350)
-						v360 := float32(v356*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v362 := v360 - math.Float32frombits(0x4B40007F)
-						v368 := (v356 - float32(v362*math.Float32frombits(0x3F317200))) - float32(v362*math.Float32frombits(0x35BFBE8E))
-						v382 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v368)+math.Float32frombits(0x3C092F9D))*v368)+math.Float32frombits(0x3D2AACD0))*v368)+math.Float32frombits(0x3E2AAA32))*v368) + math.Float32frombits(0x3EFFFFFD)) * v368)
-						v397 := lane.Select(v350 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v350 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v382+math.Float32frombits(0x3F800000))*v368)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v360)<<23))))
-						if v345 {
-							*(*float32)(unsafe.Add(sscores, v279*4+64)) = v397
+						v359 := v358 - v272
+						v366 := float32(v359*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v368 := v366 - math.Float32frombits(0x4B40007F)
+						v374 := (v359 - float32(v368*math.Float32frombits(0x3F317200))) - float32(v368*math.Float32frombits(0x35BFBE8E))
+						v388 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v374)+math.Float32frombits(0x3C092F9D))*v374)+math.Float32frombits(0x3D2AACD0))*v374)+math.Float32frombits(0x3E2AAA32))*v374) + math.Float32frombits(0x3EFFFFFD)) * v374)
+						v399 := lane.Select(v359 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v388+math.Float32frombits(0x3F800000))*v374)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v366)<<23)))
+						if v354 {
+							*(*float32)(unsafe.Add(sscores, v292*4+64)) = v399
 						}
-						v404 := rsum[1][l]
-						rsum[1][l] = v404 + lane.Select(v345, v397, math.Float32frombits(0x00000000))
+						v406 := rsum[1][l]
+						rsum[1][l] = v406 + lane.Select(v354, v399, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v408 := rsum[0][l]
-					v410 := rsum[1][l]
-					w411[l] = v408 + v410
+					v410 := rsum[0][l]
+					v412 := rsum[1][l]
+					w413[l] = v410 + v412
 				}
-				v412 := lane.FoldAddF32(w411[:])
+				v414 := lane.FoldAddF32(w413[:])
 				if (v212 <= v12) && (v232 < v225) {
-					v419 := (v108 + v211) * 2
-					*(*float32)(unsafe.Add(pml, v419*4)) = v262
-					*(*float32)(unsafe.Add(pml, v419*4+4)) = v412
+					v421 := (v107 + v211) * 2
+					*(*float32)(unsafe.Add(pml, v421*4)) = v272
+					*(*float32)(unsafe.Add(pml, v421*4+4)) = v414
 				}
 			}
-			for v427 := 0; v427 < nhd; v427 += 16 {
-				v443 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v450 := max(min(v443+1, 256), 0)
-				v458 := min(v94, v450)
+			for v429 := 0; v429 < nhd; v429 += 16 {
+				v438 := ((nhd + 15) >> 4) << 4
+				v439 := v103 * v438
+				v460 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v467 := max(min(v460+1, 256), 0)
+				v475 := min(v94, v467)
 				for l := range 16 {
 					rvalue[0][l] = math.Float32frombits(0x00000000)
 					rvalue[1][l] = math.Float32frombits(0x00000000)
 					rvalue[2][l] = math.Float32frombits(0x00000000)
 				}
-				for v459 := min(max((v443-nwindow)+1, 0), v450); v459 < v458; v459 += 1 {
-					v460 := v459 * nhd
-					v464 := *(*float32)(unsafe.Add(sscores, v459*4))
+				for v476 := min(max((v460-nwindow)+1, 0), v467); v476 < v475; v476 += 1 {
+					v477 := v476 * v438
+					v481 := *(*float32)(unsafe.Add(sscores, v476*4))
 					for l := range 16 {
-						v467 := rvalue[0][l]
-						rvalue[0][l] = v467 + float32(v464**(*float32)(unsafe.Add(pvcache, ((v104+(v427+l))+v460)*4)))
+						v484 := rvalue[0][l]
+						rvalue[0][l] = v484 + float32(v481**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v477)*4)))
 					}
 				}
-				v478 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v485 := max(min(v478+1, 256), 0)
-				v493 := min(v94, v485)
-				for v494 := min(max((v478-nwindow)+1, 0), v485); v494 < v493; v494 += 1 {
-					v495 := v494 * nhd
-					v501 := *(*float32)(unsafe.Add(sscores, v494*4+1024))
+				v495 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v502 := max(min(v495+1, 256), 0)
+				v510 := min(v94, v502)
+				for v511 := min(max((v495-nwindow)+1, 0), v502); v511 < v510; v511 += 1 {
+					v512 := v511 * v438
+					v518 := *(*float32)(unsafe.Add(sscores, v511*4+1024))
 					for l := range 16 {
-						v504 := rvalue[1][l]
-						rvalue[1][l] = v504 + float32(v501**(*float32)(unsafe.Add(pvcache, ((v104+(v427+l))+v495)*4)))
+						v521 := rvalue[1][l]
+						rvalue[1][l] = v521 + float32(v518**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v512)*4)))
 					}
 				}
-				v515 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v522 := max(min(v515+1, 256), 0)
-				v530 := min(v94, v522)
-				for v531 := min(max((v515-nwindow)+1, 0), v522); v531 < v530; v531 += 1 {
-					v532 := v531 * nhd
-					v538 := *(*float32)(unsafe.Add(sscores, v531*4+2048))
+				v532 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v539 := max(min(v532+1, 256), 0)
+				v547 := min(v94, v539)
+				for v548 := min(max((v532-nwindow)+1, 0), v539); v548 < v547; v548 += 1 {
+					v549 := v548 * v438
+					v555 := *(*float32)(unsafe.Add(sscores, v548*4+2048))
 					for l := range 16 {
-						v541 := rvalue[2][l]
-						rvalue[2][l] = v541 + float32(v538**(*float32)(unsafe.Add(pvcache, ((v104+(v427+l))+v532)*4)))
+						v558 := rvalue[2][l]
+						rvalue[2][l] = v558 + float32(v555**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v549)*4)))
 					}
 				}
-				for v544 := v94; v544 < v96; v544 += 1 {
-					v545 := v544 * nhd
-					v549 := *(*float32)(unsafe.Add(sscores, v544*4))
-					v558 := *(*float32)(unsafe.Add(sscores, v544*4+1024))
-					v567 := *(*float32)(unsafe.Add(sscores, v544*4+2048))
+				for v561 := v94; v561 < v96; v561 += 1 {
+					v562 := v561 * v438
+					v566 := *(*float32)(unsafe.Add(sscores, v561*4))
+					v575 := *(*float32)(unsafe.Add(sscores, v561*4+1024))
+					v584 := *(*float32)(unsafe.Add(sscores, v561*4+2048))
 					for l := range 16 {
-						v552 := rvalue[0][l]
-						v547 := *(*float32)(unsafe.Add(pvcache, ((v104+(v427+l))+v545)*4))
-						rvalue[0][l] = v552 + float32(v549*v547)
-						v561 := rvalue[1][l]
-						rvalue[1][l] = v561 + float32(v558*v547)
-						v570 := rvalue[2][l]
-						rvalue[2][l] = v570 + float32(v567*v547)
+						v569 := rvalue[0][l]
+						v564 := *(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v562)*4))
+						rvalue[0][l] = v569 + float32(v566*v564)
+						v578 := rvalue[1][l]
+						rvalue[1][l] = v578 + float32(v575*v564)
+						v587 := rvalue[2][l]
+						rvalue[2][l] = v587 + float32(v584*v564)
 					}
 				}
-				v579 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v586 := max(min(v579+1, 256), 0)
-				for v595 := max(v96, min(max((v579-nwindow)+1, 0), v586)); v595 < v586; v595 += 1 {
-					v596 := v595 * nhd
-					v600 := *(*float32)(unsafe.Add(sscores, v595*4))
+				v596 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v603 := max(min(v596+1, 256), 0)
+				for v612 := max(v96, min(max((v596-nwindow)+1, 0), v603)); v612 < v603; v612 += 1 {
+					v613 := v612 * v438
+					v617 := *(*float32)(unsafe.Add(sscores, v612*4))
 					for l := range 16 {
-						v603 := rvalue[0][l]
-						rvalue[0][l] = v603 + float32(v600**(*float32)(unsafe.Add(pvcache, ((v104+(v427+l))+v596)*4)))
+						v620 := rvalue[0][l]
+						rvalue[0][l] = v620 + float32(v617**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v613)*4)))
 					}
 				}
-				v614 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v621 := max(min(v614+1, 256), 0)
-				for v630 := max(v96, min(max((v614-nwindow)+1, 0), v621)); v630 < v621; v630 += 1 {
-					v631 := v630 * nhd
-					v637 := *(*float32)(unsafe.Add(sscores, v630*4+1024))
+				v631 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v638 := max(min(v631+1, 256), 0)
+				for v647 := max(v96, min(max((v631-nwindow)+1, 0), v638)); v647 < v638; v647 += 1 {
+					v648 := v647 * v438
+					v654 := *(*float32)(unsafe.Add(sscores, v647*4+1024))
 					for l := range 16 {
-						v640 := rvalue[1][l]
-						rvalue[1][l] = v640 + float32(v637**(*float32)(unsafe.Add(pvcache, ((v104+(v427+l))+v631)*4)))
+						v657 := rvalue[1][l]
+						rvalue[1][l] = v657 + float32(v654**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v648)*4)))
 					}
 				}
-				v651 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v658 := max(min(v651+1, 256), 0)
-				for v667 := max(v96, min(max((v651-nwindow)+1, 0), v658)); v667 < v658; v667 += 1 {
-					v668 := v667 * nhd
-					v674 := *(*float32)(unsafe.Add(sscores, v667*4+2048))
+				v668 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v675 := max(min(v668+1, 256), 0)
+				for v684 := max(v96, min(max((v668-nwindow)+1, 0), v675)); v684 < v675; v684 += 1 {
+					v685 := v684 * v438
+					v691 := *(*float32)(unsafe.Add(sscores, v684*4+2048))
 					for l := range 16 {
-						v677 := rvalue[2][l]
-						rvalue[2][l] = v677 + float32(v674**(*float32)(unsafe.Add(pvcache, ((v104+(v427+l))+v668)*4)))
+						v694 := rvalue[2][l]
+						rvalue[2][l] = v694 + float32(v691**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v685)*4)))
 					}
 				}
-				v686 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v693 := max(min(v686+1, 256), 0)
-				if (v10 <= v12) && (min(max((v686-nwindow)+1, 0), v693) < v693) {
-					v706 := v108 * nhd
+				v703 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v710 := max(min(v703+1, 256), 0)
+				if (v10 <= v12) && (min(max((v703-nwindow)+1, 0), v710) < v710) {
+					v723 := v107 * nhd
 					for l := range 16 {
-						v709 := rvalue[0][l]
-						v429 := v427 + l
-						if v429 < nhd {
-							*(*float32)(unsafe.Add(po, (v706+v429)*4)) = v709
+						v726 := rvalue[0][l]
+						v431 := v429 + l
+						if v431 < nhd {
+							*(*float32)(unsafe.Add(po, (v723+v431)*4)) = v726
 						}
 					}
 				}
-				v719 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v726 := max(min(v719+1, 256), 0)
-				if (v43 <= v12) && (min(max((v719-nwindow)+1, 0), v726) < v726) {
-					v743 := (v108 + 1) * nhd
+				v736 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v743 := max(min(v736+1, 256), 0)
+				if (v43 <= v12) && (min(max((v736-nwindow)+1, 0), v743) < v743) {
+					v760 := (v107 + 1) * nhd
 					for l := range 16 {
-						v746 := rvalue[1][l]
-						v429 := v427 + l
-						if v429 < nhd {
-							*(*float32)(unsafe.Add(po, (v743+v429)*4)) = v746
+						v763 := rvalue[1][l]
+						v431 := v429 + l
+						if v431 < nhd {
+							*(*float32)(unsafe.Add(po, (v760+v431)*4)) = v763
 						}
 					}
 				}
-				v756 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v763 := max(min(v756+1, 256), 0)
-				if (v70 <= v12) && (min(max((v756-nwindow)+1, 0), v763) < v763) {
-					v780 := (v108 + 2) * nhd
+				v773 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v780 := max(min(v773+1, 256), 0)
+				if (v70 <= v12) && (min(max((v773-nwindow)+1, 0), v780) < v780) {
+					v797 := (v107 + 2) * nhd
 					for l := range 16 {
-						v783 := rvalue[2][l]
-						v429 := v427 + l
-						if v429 < nhd {
-							*(*float32)(unsafe.Add(po, (v780+v429)*4)) = v783
+						v800 := rvalue[2][l]
+						v431 := v429 + l
+						if v431 < nhd {
+							*(*float32)(unsafe.Add(po, (v797+v431)*4)) = v800
 						}
 					}
 				}

@@ -30,7 +30,7 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 	var rtop [1][16]float32
 	var rsum [2][16]float32
 	var rvalue [4][16]float32
-	var w312, w462 [16]float32
+	var w322, w464 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -64,10 +64,11 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 		v121 := max(max(max(max(0, v37), v64), v91), v118)
 		v123 := max(min(min(min(min(256, v30), v57), v84), v111), v121)
 		if v119 < v120 {
-			v131 := (((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * nhd) * 256
-			v135 := (((t2 * nkv) + t1) * nrows) + v10
-			v137 := v12 >> 2
-			v148 := ((t1 * (v137 + 1)) + min(t0, v137)) * nhd
+			v130 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v134 := (((t2 * nkv) + t1) * nrows) + v10
+			v136 := v12 >> 2
+			v147 := ((t1 * (v136 + 1)) + min(t0, v136)) * nhd
+			v148 := v130 * nhd
 			v155 := (v120 + 15) >> 4
 			for v156 := v119 >> 4; v156 < v155; v156 += 1 {
 				for l := range 16 {
@@ -77,8 +78,8 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 					rscore[3][l] = math.Float32frombits(0x00000000)
 				}
 				for v165 := 0; v165 < nhd; v165 += 1 {
-					v170 := v131 + (((v156 * nhd) + v165) * 16)
-					v176 := (v148 + v165) * 4
+					v170 := v148 + (((v156 * nhd) + v165) * 16)
+					v176 := (v147 + v165) * 4
 					v178 := *(*float32)(unsafe.Add(pq, v176*4))
 					v190 := *(*float32)(unsafe.Add(pq, v176*4+4))
 					v202 := *(*float32)(unsafe.Add(pq, v176*4+8))
@@ -114,239 +115,241 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 				v276 := max(min(v269+1, 256), 0)
 				v283 := min(max((v269-nwindow)+1, 0), v276)
 				v285 := v262 * 256
-				v293 := (v283 >> 5) << 5
+				v289 := int32(v283)
+				v293 := uint32(int32(v276 - v283))
+				v300 := (v283 >> 5) << 5
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 				}
-				for v294 := v293; v294 < v276; v294 += 16 {
+				for v301 := v300; v301 < v276; v301 += 16 {
+					v305 := int32(v301)
 					for l := range 16 {
-						v297 := v294 + l
-						v300 := (v283 <= v297) && (v297 < v276)
-						var v302 float32
-						if v300 {
-							v302 = *(*float32)(unsafe.Add(sscores, (v285+v297)*4))
+						v310 := uint32(((int32(l)-v289)+v305)+0) < v293
+						var v312 float32
+						if v310 {
+							v312 = *(*float32)(unsafe.Add(sscores, (v285+(v301+l))*4))
 						}
-						v305 := rtop[0][l]
-						v303 := lane.Select(v300, v302, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v305 < v303, v303, v305)
+						v315 := rtop[0][l]
+						v313 := lane.Select(v310, v312, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v315 < v313, v313, v315)
 					}
 				}
 				for l := range 16 {
-					v312 := rtop[0][l]
-					w312[l] = v312
+					v322 := rtop[0][l]
+					w322[l] = v322
 				}
-				v313 := lane.FoldMaxF32(w312[:])
+				v323 := lane.FoldMaxF32(w322[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v323 := v293; v323 < v276; v323 += 32 {
+				for v333 := v300; v333 < v276; v333 += 32 {
+					v337 := int32(v333)
 					for l := range 16 {
-						v326 := v323 + l
-						v329 := (v283 <= v326) && (v326 < v276)
-						var v331 float32
-						v330 := v285 + v326
-						if v329 {
-							v331 = *(*float32)(unsafe.Add(sscores, v330*4))
+						v338 := (int32(l) - v289) + v337
+						v342 := uint32(v338+0) < v293
+						var v344 float32
+						v343 := v285 + (v333 + l)
+						if v342 {
+							v344 = *(*float32)(unsafe.Add(sscores, v343*4))
 						}
-						v332 := v331 - v313
-						v338 := lane.Select(math.Float32frombits(0x42AE0000) < v332, math.Float32frombits(0x42AE0000), v332)
-						v342 := float32(v338*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v344 := v342 - math.Float32frombits(0x4B40007F)
-						v350 := (v338 - float32(v344*math.Float32frombits(0x3F317200))) - float32(v344*math.Float32frombits(0x35BFBE8E))
-						v364 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v350)+math.Float32frombits(0x3C092F9D))*v350)+math.Float32frombits(0x3D2AACD0))*v350)+math.Float32frombits(0x3E2AAA32))*v350) + math.Float32frombits(0x3EFFFFFD)) * v350)
-						v379 := lane.Select(v332 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v332 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v364+math.Float32frombits(0x3F800000))*v350)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v342)<<23))))
-						if v329 {
-							*(*float32)(unsafe.Add(sscores, v330*4)) = v379
+						v345 := v344 - v323
+						v352 := float32(v345*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v354 := v352 - math.Float32frombits(0x4B40007F)
+						v360 := (v345 - float32(v354*math.Float32frombits(0x3F317200))) - float32(v354*math.Float32frombits(0x35BFBE8E))
+						v374 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v360)+math.Float32frombits(0x3C092F9D))*v360)+math.Float32frombits(0x3D2AACD0))*v360)+math.Float32frombits(0x3E2AAA32))*v360) + math.Float32frombits(0x3EFFFFFD)) * v360)
+						v385 := lane.Select(v345 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v374+math.Float32frombits(0x3F800000))*v360)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v352)<<23)))
+						if v342 {
+							*(*float32)(unsafe.Add(sscores, v343*4)) = v385
 						}
-						v384 := rsum[0][l]
-						rsum[0][l] = v384 + lane.Select(v329, v379, math.Float32frombits(0x00000000))
-						v391 := v326 + 16
-						v396 := (v283 <= v391) && (v391 < v276)
-						var v400 float32
-						if v396 {
-							v400 = *(*float32)(unsafe.Add(sscores, v330*4+64))
+						v390 := rsum[0][l]
+						rsum[0][l] = v390 + lane.Select(v342, v385, math.Float32frombits(0x00000000))
+						v405 := uint32(v338+16) < v293
+						var v409 float32
+						if v405 {
+							v409 = *(*float32)(unsafe.Add(sscores, v343*4+64))
 						}
-						v401 := v400 - v313
-						v407 := lane.Select(math.Float32frombits(0x42AE0000) < v401, math.Float32frombits(0x42AE0000), v401)
-						v411 := float32(v407*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v413 := v411 - math.Float32frombits(0x4B40007F)
-						v419 := (v407 - float32(v413*math.Float32frombits(0x3F317200))) - float32(v413*math.Float32frombits(0x35BFBE8E))
-						v433 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v419)+math.Float32frombits(0x3C092F9D))*v419)+math.Float32frombits(0x3D2AACD0))*v419)+math.Float32frombits(0x3E2AAA32))*v419) + math.Float32frombits(0x3EFFFFFD)) * v419)
-						v448 := lane.Select(v401 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v401 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v433+math.Float32frombits(0x3F800000))*v419)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v411)<<23))))
-						if v396 {
-							*(*float32)(unsafe.Add(sscores, v330*4+64)) = v448
+						v410 := v409 - v323
+						v417 := float32(v410*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v419 := v417 - math.Float32frombits(0x4B40007F)
+						v425 := (v410 - float32(v419*math.Float32frombits(0x3F317200))) - float32(v419*math.Float32frombits(0x35BFBE8E))
+						v439 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v425)+math.Float32frombits(0x3C092F9D))*v425)+math.Float32frombits(0x3D2AACD0))*v425)+math.Float32frombits(0x3E2AAA32))*v425) + math.Float32frombits(0x3EFFFFFD)) * v425)
+						v450 := lane.Select(v410 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v439+math.Float32frombits(0x3F800000))*v425)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v417)<<23)))
+						if v405 {
+							*(*float32)(unsafe.Add(sscores, v343*4+64)) = v450
 						}
-						v455 := rsum[1][l]
-						rsum[1][l] = v455 + lane.Select(v396, v448, math.Float32frombits(0x00000000))
+						v457 := rsum[1][l]
+						rsum[1][l] = v457 + lane.Select(v405, v450, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v459 := rsum[0][l]
-					v461 := rsum[1][l]
-					w462[l] = v459 + v461
+					v461 := rsum[0][l]
+					v463 := rsum[1][l]
+					w464[l] = v461 + v463
 				}
-				v463 := lane.FoldAddF32(w462[:])
+				v465 := lane.FoldAddF32(w464[:])
 				if (v263 <= v12) && (v283 < v276) {
-					v470 := (v135 + v262) * 2
-					*(*float32)(unsafe.Add(pml, v470*4)) = v313
-					*(*float32)(unsafe.Add(pml, v470*4+4)) = v463
+					v472 := (v134 + v262) * 2
+					*(*float32)(unsafe.Add(pml, v472*4)) = v323
+					*(*float32)(unsafe.Add(pml, v472*4+4)) = v465
 				}
 			}
-			for v478 := 0; v478 < nhd; v478 += 16 {
-				v495 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v502 := max(min(v495+1, 256), 0)
-				v510 := min(v121, v502)
+			for v480 := 0; v480 < nhd; v480 += 16 {
+				v489 := ((nhd + 15) >> 4) << 4
+				v490 := v130 * v489
+				v512 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v519 := max(min(v512+1, 256), 0)
+				v527 := min(v121, v519)
 				for l := range 16 {
 					rvalue[0][l] = math.Float32frombits(0x00000000)
 					rvalue[1][l] = math.Float32frombits(0x00000000)
 					rvalue[2][l] = math.Float32frombits(0x00000000)
 					rvalue[3][l] = math.Float32frombits(0x00000000)
 				}
-				for v511 := min(max((v495-nwindow)+1, 0), v502); v511 < v510; v511 += 1 {
-					v512 := v511 * nhd
-					v516 := *(*float32)(unsafe.Add(sscores, v511*4))
+				for v528 := min(max((v512-nwindow)+1, 0), v519); v528 < v527; v528 += 1 {
+					v529 := v528 * v489
+					v533 := *(*float32)(unsafe.Add(sscores, v528*4))
 					for l := range 16 {
-						v519 := rvalue[0][l]
-						rvalue[0][l] = v519 + float32(v516**(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v512)*4)))
+						v536 := rvalue[0][l]
+						rvalue[0][l] = v536 + float32(v533**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v529)*4)))
 					}
 				}
-				v530 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v537 := max(min(v530+1, 256), 0)
-				v545 := min(v121, v537)
-				for v546 := min(max((v530-nwindow)+1, 0), v537); v546 < v545; v546 += 1 {
-					v547 := v546 * nhd
-					v553 := *(*float32)(unsafe.Add(sscores, v546*4+1024))
+				v547 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v554 := max(min(v547+1, 256), 0)
+				v562 := min(v121, v554)
+				for v563 := min(max((v547-nwindow)+1, 0), v554); v563 < v562; v563 += 1 {
+					v564 := v563 * v489
+					v570 := *(*float32)(unsafe.Add(sscores, v563*4+1024))
 					for l := range 16 {
-						v556 := rvalue[1][l]
-						rvalue[1][l] = v556 + float32(v553**(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v547)*4)))
+						v573 := rvalue[1][l]
+						rvalue[1][l] = v573 + float32(v570**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v564)*4)))
 					}
 				}
-				v567 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v574 := max(min(v567+1, 256), 0)
-				v582 := min(v121, v574)
-				for v583 := min(max((v567-nwindow)+1, 0), v574); v583 < v582; v583 += 1 {
-					v584 := v583 * nhd
-					v590 := *(*float32)(unsafe.Add(sscores, v583*4+2048))
+				v584 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v591 := max(min(v584+1, 256), 0)
+				v599 := min(v121, v591)
+				for v600 := min(max((v584-nwindow)+1, 0), v591); v600 < v599; v600 += 1 {
+					v601 := v600 * v489
+					v607 := *(*float32)(unsafe.Add(sscores, v600*4+2048))
 					for l := range 16 {
-						v593 := rvalue[2][l]
-						rvalue[2][l] = v593 + float32(v590**(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v584)*4)))
+						v610 := rvalue[2][l]
+						rvalue[2][l] = v610 + float32(v607**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v601)*4)))
 					}
 				}
-				v604 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v611 := max(min(v604+1, 256), 0)
-				v619 := min(v121, v611)
-				for v620 := min(max((v604-nwindow)+1, 0), v611); v620 < v619; v620 += 1 {
-					v621 := v620 * nhd
-					v627 := *(*float32)(unsafe.Add(sscores, v620*4+3072))
+				v621 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
+				v628 := max(min(v621+1, 256), 0)
+				v636 := min(v121, v628)
+				for v637 := min(max((v621-nwindow)+1, 0), v628); v637 < v636; v637 += 1 {
+					v638 := v637 * v489
+					v644 := *(*float32)(unsafe.Add(sscores, v637*4+3072))
 					for l := range 16 {
-						v630 := rvalue[3][l]
-						rvalue[3][l] = v630 + float32(v627**(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v621)*4)))
+						v647 := rvalue[3][l]
+						rvalue[3][l] = v647 + float32(v644**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v638)*4)))
 					}
 				}
-				for v633 := v121; v633 < v123; v633 += 1 {
-					v634 := v633 * nhd
-					v638 := *(*float32)(unsafe.Add(sscores, v633*4))
-					v647 := *(*float32)(unsafe.Add(sscores, v633*4+1024))
-					v656 := *(*float32)(unsafe.Add(sscores, v633*4+2048))
-					v665 := *(*float32)(unsafe.Add(sscores, v633*4+3072))
+				for v650 := v121; v650 < v123; v650 += 1 {
+					v651 := v650 * v489
+					v655 := *(*float32)(unsafe.Add(sscores, v650*4))
+					v664 := *(*float32)(unsafe.Add(sscores, v650*4+1024))
+					v673 := *(*float32)(unsafe.Add(sscores, v650*4+2048))
+					v682 := *(*float32)(unsafe.Add(sscores, v650*4+3072))
 					for l := range 16 {
-						v641 := rvalue[0][l]
-						v636 := *(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v634)*4))
-						rvalue[0][l] = v641 + float32(v638*v636)
-						v650 := rvalue[1][l]
-						rvalue[1][l] = v650 + float32(v647*v636)
-						v659 := rvalue[2][l]
-						rvalue[2][l] = v659 + float32(v656*v636)
-						v668 := rvalue[3][l]
-						rvalue[3][l] = v668 + float32(v665*v636)
+						v658 := rvalue[0][l]
+						v653 := *(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v651)*4))
+						rvalue[0][l] = v658 + float32(v655*v653)
+						v667 := rvalue[1][l]
+						rvalue[1][l] = v667 + float32(v664*v653)
+						v676 := rvalue[2][l]
+						rvalue[2][l] = v676 + float32(v673*v653)
+						v685 := rvalue[3][l]
+						rvalue[3][l] = v685 + float32(v682*v653)
 					}
 				}
-				v677 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v684 := max(min(v677+1, 256), 0)
-				for v693 := max(v123, min(max((v677-nwindow)+1, 0), v684)); v693 < v684; v693 += 1 {
-					v694 := v693 * nhd
-					v698 := *(*float32)(unsafe.Add(sscores, v693*4))
+				v694 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v701 := max(min(v694+1, 256), 0)
+				for v710 := max(v123, min(max((v694-nwindow)+1, 0), v701)); v710 < v701; v710 += 1 {
+					v711 := v710 * v489
+					v715 := *(*float32)(unsafe.Add(sscores, v710*4))
 					for l := range 16 {
-						v701 := rvalue[0][l]
-						rvalue[0][l] = v701 + float32(v698**(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v694)*4)))
+						v718 := rvalue[0][l]
+						rvalue[0][l] = v718 + float32(v715**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v711)*4)))
 					}
 				}
-				v712 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v719 := max(min(v712+1, 256), 0)
-				for v728 := max(v123, min(max((v712-nwindow)+1, 0), v719)); v728 < v719; v728 += 1 {
-					v729 := v728 * nhd
-					v735 := *(*float32)(unsafe.Add(sscores, v728*4+1024))
+				v729 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v736 := max(min(v729+1, 256), 0)
+				for v745 := max(v123, min(max((v729-nwindow)+1, 0), v736)); v745 < v736; v745 += 1 {
+					v746 := v745 * v489
+					v752 := *(*float32)(unsafe.Add(sscores, v745*4+1024))
 					for l := range 16 {
-						v738 := rvalue[1][l]
-						rvalue[1][l] = v738 + float32(v735**(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v729)*4)))
+						v755 := rvalue[1][l]
+						rvalue[1][l] = v755 + float32(v752**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v746)*4)))
 					}
 				}
-				v749 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v756 := max(min(v749+1, 256), 0)
-				for v765 := max(v123, min(max((v749-nwindow)+1, 0), v756)); v765 < v756; v765 += 1 {
-					v766 := v765 * nhd
-					v772 := *(*float32)(unsafe.Add(sscores, v765*4+2048))
+				v766 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v773 := max(min(v766+1, 256), 0)
+				for v782 := max(v123, min(max((v766-nwindow)+1, 0), v773)); v782 < v773; v782 += 1 {
+					v783 := v782 * v489
+					v789 := *(*float32)(unsafe.Add(sscores, v782*4+2048))
 					for l := range 16 {
-						v775 := rvalue[2][l]
-						rvalue[2][l] = v775 + float32(v772**(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v766)*4)))
+						v792 := rvalue[2][l]
+						rvalue[2][l] = v792 + float32(v789**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v783)*4)))
 					}
 				}
-				v786 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v793 := max(min(v786+1, 256), 0)
-				for v802 := max(v123, min(max((v786-nwindow)+1, 0), v793)); v802 < v793; v802 += 1 {
-					v803 := v802 * nhd
-					v809 := *(*float32)(unsafe.Add(sscores, v802*4+3072))
+				v803 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
+				v810 := max(min(v803+1, 256), 0)
+				for v819 := max(v123, min(max((v803-nwindow)+1, 0), v810)); v819 < v810; v819 += 1 {
+					v820 := v819 * v489
+					v826 := *(*float32)(unsafe.Add(sscores, v819*4+3072))
 					for l := range 16 {
-						v812 := rvalue[3][l]
-						rvalue[3][l] = v812 + float32(v809**(*float32)(unsafe.Add(pvcache, ((v131+(v478+l))+v803)*4)))
+						v829 := rvalue[3][l]
+						rvalue[3][l] = v829 + float32(v826**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v820)*4)))
 					}
 				}
-				v821 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v828 := max(min(v821+1, 256), 0)
-				if (v10 <= v12) && (min(max((v821-nwindow)+1, 0), v828) < v828) {
-					v841 := v135 * nhd
+				v838 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+				v845 := max(min(v838+1, 256), 0)
+				if (v10 <= v12) && (min(max((v838-nwindow)+1, 0), v845) < v845) {
+					v858 := v134 * nhd
 					for l := range 16 {
-						v844 := rvalue[0][l]
-						v480 := v478 + l
-						if v480 < nhd {
-							*(*float32)(unsafe.Add(po, (v841+v480)*4)) = v844
+						v861 := rvalue[0][l]
+						v482 := v480 + l
+						if v482 < nhd {
+							*(*float32)(unsafe.Add(po, (v858+v482)*4)) = v861
 						}
 					}
 				}
-				v854 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v861 := max(min(v854+1, 256), 0)
-				if (v43 <= v12) && (min(max((v854-nwindow)+1, 0), v861) < v861) {
-					v878 := (v135 + 1) * nhd
+				v871 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
+				v878 := max(min(v871+1, 256), 0)
+				if (v43 <= v12) && (min(max((v871-nwindow)+1, 0), v878) < v878) {
+					v895 := (v134 + 1) * nhd
 					for l := range 16 {
-						v881 := rvalue[1][l]
-						v480 := v478 + l
-						if v480 < nhd {
-							*(*float32)(unsafe.Add(po, (v878+v480)*4)) = v881
+						v898 := rvalue[1][l]
+						v482 := v480 + l
+						if v482 < nhd {
+							*(*float32)(unsafe.Add(po, (v895+v482)*4)) = v898
 						}
 					}
 				}
-				v891 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v898 := max(min(v891+1, 256), 0)
-				if (v70 <= v12) && (min(max((v891-nwindow)+1, 0), v898) < v898) {
-					v915 := (v135 + 2) * nhd
+				v908 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
+				v915 := max(min(v908+1, 256), 0)
+				if (v70 <= v12) && (min(max((v908-nwindow)+1, 0), v915) < v915) {
+					v932 := (v134 + 2) * nhd
 					for l := range 16 {
-						v918 := rvalue[2][l]
-						v480 := v478 + l
-						if v480 < nhd {
-							*(*float32)(unsafe.Add(po, (v915+v480)*4)) = v918
+						v935 := rvalue[2][l]
+						v482 := v480 + l
+						if v482 < nhd {
+							*(*float32)(unsafe.Add(po, (v932+v482)*4)) = v935
 						}
 					}
 				}
-				v928 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v935 := max(min(v928+1, 256), 0)
-				if (v97 <= v12) && (min(max((v928-nwindow)+1, 0), v935) < v935) {
-					v952 := (v135 + 3) * nhd
+				v945 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
+				v952 := max(min(v945+1, 256), 0)
+				if (v97 <= v12) && (min(max((v945-nwindow)+1, 0), v952) < v952) {
+					v969 := (v134 + 3) * nhd
 					for l := range 16 {
-						v955 := rvalue[3][l]
-						v480 := v478 + l
-						if v480 < nhd {
-							*(*float32)(unsafe.Add(po, (v952+v480)*4)) = v955
+						v972 := rvalue[3][l]
+						v482 := v480 + l
+						if v482 < nhd {
+							*(*float32)(unsafe.Add(po, (v969+v482)*4)) = v972
 						}
 					}
 				}

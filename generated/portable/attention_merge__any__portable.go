@@ -60,19 +60,17 @@ func attention_merge__any__portable(a *kernel.Args, lo, hi int) {
 				v96 := lane.Select(v92 < v73, v73, v95)
 				v98 := rm[0]
 				v99 := v98 - v96
-				v105 := lane.Select(math.Float32frombits(0x42AE0000) < v99, math.Float32frombits(0x42AE0000), v99)
-				v109 := float32(v105*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-				v111 := v109 - math.Float32frombits(0x4B40007F)
-				v117 := (v105 - float32(v111*math.Float32frombits(0x3F317200))) - float32(v111*math.Float32frombits(0x35BFBE8E))
-				v146 := lane.Select(v99 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v99 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v117)+math.Float32frombits(0x3C092F9D))*v117)+math.Float32frombits(0x3D2AACD0))*v117)+math.Float32frombits(0x3E2AAA32))*v117)+math.Float32frombits(0x3EFFFFFD))*v117)+math.Float32frombits(0x3F800000))*v117)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v109)<<23))))
-				v147 := v73 - v96
-				v153 := lane.Select(math.Float32frombits(0x42AE0000) < v147, math.Float32frombits(0x42AE0000), v147)
-				v157 := float32(v153*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-				v159 := v157 - math.Float32frombits(0x4B40007F)
-				v165 := (v153 - float32(v159*math.Float32frombits(0x3F317200))) - float32(v159*math.Float32frombits(0x35BFBE8E))
-				v194 := lane.Select(v147 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), lane.Select(v147 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v165)+math.Float32frombits(0x3C092F9D))*v165)+math.Float32frombits(0x3D2AACD0))*v165)+math.Float32frombits(0x3E2AAA32))*v165)+math.Float32frombits(0x3EFFFFFD))*v165)+math.Float32frombits(0x3F800000))*v165)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v157)<<23))))
-				v196 := rl[0]
-				rl[0] = float32(v196*v146) + float32(*(*float32)(unsafe.Add(pml, v72*4+4))*v194)
+				v106 := float32(v99*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+				v108 := v106 - math.Float32frombits(0x4B40007F)
+				v114 := (v99 - float32(v108*math.Float32frombits(0x3F317200))) - float32(v108*math.Float32frombits(0x35BFBE8E))
+				v139 := lane.Select(v99 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v114)+math.Float32frombits(0x3C092F9D))*v114)+math.Float32frombits(0x3D2AACD0))*v114)+math.Float32frombits(0x3E2AAA32))*v114)+math.Float32frombits(0x3EFFFFFD))*v114)+math.Float32frombits(0x3F800000))*v114)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v106)<<23)))
+				v140 := v73 - v96
+				v147 := float32(v140*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+				v149 := v147 - math.Float32frombits(0x4B40007F)
+				v155 := (v140 - float32(v149*math.Float32frombits(0x3F317200))) - float32(v149*math.Float32frombits(0x35BFBE8E))
+				v180 := lane.Select(v140 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v155)+math.Float32frombits(0x3C092F9D))*v155)+math.Float32frombits(0x3D2AACD0))*v155)+math.Float32frombits(0x3E2AAA32))*v155)+math.Float32frombits(0x3EFFFFFD))*v155)+math.Float32frombits(0x3F800000))*v155)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v147)<<23)))
+				v182 := rl[0]
+				rl[0] = float32(v182*v139) + float32(*(*float32)(unsafe.Add(pml, v72*4+4))*v180)
 				rm[0] = v96
 				for l := range 16 {
 					v31 := v29 + l
@@ -80,23 +78,23 @@ func attention_merge__any__portable(a *kernel.Args, lo, hi int) {
 					if v31 < nhd {
 						v90 = *(*float32)(unsafe.Add(po, (v88+v31)*4))
 					}
-					v202 := ry[0][l]
-					ry[0][l] = float32(v202*v146) + float32(v90*v194)
+					v188 := ry[0][l]
+					ry[0][l] = float32(v188*v139) + float32(v90*v180)
 				}
 			}
-			v212 := rl[0]
-			v214 := math.Float32bits(v212)
-			v216 := math.Float32frombits(0x7F000000 - v214)
-			v217 := float32(v212 * v216)
-			v225 := float32(v216 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v217)+math.Float32frombits(0xC02A8710))*v217) + math.Float32frombits(0x40350755)))
-			v232 := v214 & 0x7FFFFFFF
-			v235 := v214 & 0x80000000
-			v246 := lane.Select(v232 < 0x800000, math.Float32frombits(v235|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v232), math.Float32frombits(v235), float32(v225*(math.Float32frombits(0x40000000)-float32(v212*v225)))))
+			v198 := rl[0]
+			v200 := math.Float32bits(v198)
+			v202 := math.Float32frombits(0x7F000000 - v200)
+			v203 := float32(v198 * v202)
+			v211 := float32(v202 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v203)+math.Float32frombits(0xC02A8710))*v203) + math.Float32frombits(0x40350755)))
+			v218 := v200 & 0x7FFFFFFF
+			v221 := v200 & 0x80000000
+			v232 := lane.Select(v218 < 0x800000, math.Float32frombits(v221|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v218), math.Float32frombits(v221), float32(v211*(math.Float32frombits(0x40000000)-float32(v198*v211)))))
 			for l := range 16 {
-				v210 := ry[0][l]
+				v196 := ry[0][l]
 				v31 := v29 + l
 				if v31 < nhd {
-					*(*float32)(unsafe.Add(pout, (v27+v31)*4)) = float32(v210 * v246)
+					*(*float32)(unsafe.Add(pout, (v27+v31)*4)) = float32(v196 * v232)
 				}
 			}
 		}

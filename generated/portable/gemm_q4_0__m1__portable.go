@@ -50,7 +50,7 @@ func gemm_q4_0__m1__portable(a *kernel.Args, lo, hi int) {
 				v149 := *(*uint32)(unsafe.Add(pact, v42*4+20))
 				v169 := *(*uint32)(unsafe.Add(pact, v42*4+24))
 				v189 := *(*uint32)(unsafe.Add(pact, v42*4+28))
-				v192 := v35 >> 1
+				v193 := v35 >> 1
 				v204 := *(*float32)(unsafe.Add(pact, v42*4+128))
 				v220 := (v40 + 1) * 48
 				v226 := *(*int32)(unsafe.Add(pact, v220*4+160)) << 3
@@ -69,12 +69,12 @@ func gemm_q4_0__m1__portable(a *kernel.Args, lo, hi int) {
 					v78 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+64))) & 0xF0F0F0F), v77, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4)))&0xF0F0F0F), v59, v48))
 					v114 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+192))) & 0xF0F0F0F), v113, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+128)))&0xF0F0F0F), v95, v78))
 					v170 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+128))) >> 4) & 0xF0F0F0F), v169, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+64)))>>4)&0xF0F0F0F), v149, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4)))>>4)&0xF0F0F0F), v129, v114)))
-					v197 := v192 + l
-					v209 := v208 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+192)))>>4)&0xF0F0F0F), v189, v170))*float32(v204*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v197*2+512)))))
+					v198 := v193 + l
+					v209 := v208 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+192)))>>4)&0xF0F0F0F), v189, v170))*float32(v204*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v198*2+512)))))
 					v260 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+320))) & 0xF0F0F0F), v259, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+256)))&0xF0F0F0F), v241, v226))
 					v296 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+448))) & 0xF0F0F0F), v295, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+384)))&0xF0F0F0F), v277, v260))
 					v356 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+384))) >> 4) & 0xF0F0F0F), v355, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+320)))>>4)&0xF0F0F0F), v335, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+256)))>>4)&0xF0F0F0F), v315, v296)))
-					v395 := v209 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+448)))>>4)&0xF0F0F0F), v375, v356))*float32(v390*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v197*2+544)))))
+					v395 := v209 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+448)))>>4)&0xF0F0F0F), v375, v356))*float32(v390*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v198*2+544)))))
 					rsum[0][l] = v395
 				}
 			}

@@ -60,8 +60,8 @@ func gemm_q4_0__m2__portable(a *kernel.Args, lo, hi int) {
 				v211 := *(*uint32)(unsafe.Add(pact, v43*4+56))
 				v231 := *(*uint32)(unsafe.Add(pact, v43*4+28))
 				v236 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v239 := v36 >> 1
-				v251 := *(*float32)(unsafe.Add(pact, v43*4+128))
+				v241 := v36 >> 1
+				v252 := *(*float32)(unsafe.Add(pact, v43*4+128))
 				v262 := *(*float32)(unsafe.Add(pact, v43*4+132))
 				v278 := (v41 + 1) * 48
 				v284 := *(*int32)(unsafe.Add(pact, v278*4+160)) << 3
@@ -82,10 +82,10 @@ func gemm_q4_0__m2__portable(a *kernel.Args, lo, hi int) {
 				v454 := *(*uint32)(unsafe.Add(pact, v278*4+56))
 				v474 := *(*uint32)(unsafe.Add(pact, v278*4+28))
 				v479 := *(*uint32)(unsafe.Add(pact, v278*4+60))
-				v494 := *(*float32)(unsafe.Add(pact, v278*4+128))
+				v495 := *(*float32)(unsafe.Add(pact, v278*4+128))
 				v505 := *(*float32)(unsafe.Add(pact, v278*4+132))
 				for l := range 16 {
-					v255 := rsum[0][l]
+					v256 := rsum[0][l]
 					v59 := v57 + l
 					v227 := (((*(*uint32)(unsafe.Add(pw, v59*4+192))) >> 4) & 0xF0F0F0F)
 					v202 := (((*(*uint32)(unsafe.Add(pw, v59*4+128))) >> 4) & 0xF0F0F0F)
@@ -95,11 +95,11 @@ func gemm_q4_0__m2__portable(a *kernel.Args, lo, hi int) {
 					v108 := ((*(*uint32)(unsafe.Add(pw, v59*4+128))) & 0xF0F0F0F)
 					v85 := ((*(*uint32)(unsafe.Add(pw, v59*4+64))) & 0xF0F0F0F)
 					v64 := ((*(*uint32)(unsafe.Add(pw, v59*4))) & 0xF0F0F0F)
-					v247 := float32(lane.Dot4US(v227, v231, lane.Dot4US(v202, v206, lane.Dot4US(v177, v181, lane.Dot4US(v152, v156, lane.Dot4US(v131, v135, lane.Dot4US(v108, v112, lane.Dot4US(v85, v89, lane.Dot4US(v64, v66, v49)))))))))
-					v244 := v239 + l
-					v246 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v244*2+512)))
-					v256 := v255 + float32(v247*float32(v251*v246))
-					rsum[0][l] = v256
+					v238 := float32(lane.Dot4US(v227, v231, lane.Dot4US(v202, v206, lane.Dot4US(v177, v181, lane.Dot4US(v152, v156, lane.Dot4US(v131, v135, lane.Dot4US(v108, v112, lane.Dot4US(v85, v89, lane.Dot4US(v64, v66, v49)))))))))
+					v246 := v241 + l
+					v248 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v246*2+512)))
+					v257 := v256 + float32(v238*float32(v252*v248))
+					rsum[0][l] = v257
 					v266 := rsum[1][l]
 					v470 := (((*(*uint32)(unsafe.Add(pw, v59*4+448))) >> 4) & 0xF0F0F0F)
 					v445 := (((*(*uint32)(unsafe.Add(pw, v59*4+384))) >> 4) & 0xF0F0F0F)
@@ -109,12 +109,12 @@ func gemm_q4_0__m2__portable(a *kernel.Args, lo, hi int) {
 					v347 := ((*(*uint32)(unsafe.Add(pw, v59*4+384))) & 0xF0F0F0F)
 					v324 := ((*(*uint32)(unsafe.Add(pw, v59*4+320))) & 0xF0F0F0F)
 					v303 := ((*(*uint32)(unsafe.Add(pw, v59*4+256))) & 0xF0F0F0F)
-					v490 := float32(lane.Dot4US(v470, v474, lane.Dot4US(v445, v449, lane.Dot4US(v420, v424, lane.Dot4US(v395, v399, lane.Dot4US(v370, v374, lane.Dot4US(v347, v351, lane.Dot4US(v324, v328, lane.Dot4US(v303, v305, v284)))))))))
-					v489 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v244*2+544)))
-					rsum[0][l] = v256 + float32(v490*float32(v494*v489))
-					v258 := float32(lane.Dot4US(v227, v236, lane.Dot4US(v202, v211, lane.Dot4US(v177, v186, lane.Dot4US(v152, v161, lane.Dot4US(v131, v140, lane.Dot4US(v108, v117, lane.Dot4US(v85, v94, lane.Dot4US(v64, v71, v55)))))))))
-					v501 := float32(lane.Dot4US(v470, v479, lane.Dot4US(v445, v454, lane.Dot4US(v420, v429, lane.Dot4US(v395, v404, lane.Dot4US(v370, v379, lane.Dot4US(v347, v356, lane.Dot4US(v324, v333, lane.Dot4US(v303, v310, v290)))))))))
-					rsum[1][l] = (v266 + float32(v258*float32(v262*v246))) + float32(v501*float32(v505*v489))
+					v481 := float32(lane.Dot4US(v470, v474, lane.Dot4US(v445, v449, lane.Dot4US(v420, v424, lane.Dot4US(v395, v399, lane.Dot4US(v370, v374, lane.Dot4US(v347, v351, lane.Dot4US(v324, v328, lane.Dot4US(v303, v305, v284)))))))))
+					v491 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v246*2+544)))
+					rsum[0][l] = v257 + float32(v481*float32(v495*v491))
+					v239 := float32(lane.Dot4US(v227, v236, lane.Dot4US(v202, v211, lane.Dot4US(v177, v186, lane.Dot4US(v152, v161, lane.Dot4US(v131, v140, lane.Dot4US(v108, v117, lane.Dot4US(v85, v94, lane.Dot4US(v64, v71, v55)))))))))
+					v482 := float32(lane.Dot4US(v470, v479, lane.Dot4US(v445, v454, lane.Dot4US(v420, v429, lane.Dot4US(v395, v404, lane.Dot4US(v370, v379, lane.Dot4US(v347, v356, lane.Dot4US(v324, v333, lane.Dot4US(v303, v310, v290)))))))))
+					rsum[1][l] = (v266 + float32(v239*float32(v262*v248))) + float32(v482*float32(v505*v491))
 				}
 			}
 			if v23 == 0 {

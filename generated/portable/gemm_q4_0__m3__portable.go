@@ -42,194 +42,186 @@ func gemm_q4_0__m3__portable(a *kernel.Args, lo, hi int) {
 				v37 := (v18 + v34) * 576
 				v42 := v21 + (v34 * 2)
 				v44 := v42 * 48
-				v46 := v37 >> 2
-				v122 := *(*int32)(unsafe.Add(pact, v44*4+160)) << 3
-				v128 := *(*int32)(unsafe.Add(pact, v44*4+164)) << 3
-				v130 := *(*uint32)(unsafe.Add(pact, v44*4))
-				v135 := *(*uint32)(unsafe.Add(pact, v44*4+32))
-				v140 := *(*uint32)(unsafe.Add(pact, v44*4+4))
-				v145 := *(*uint32)(unsafe.Add(pact, v44*4+36))
-				v150 := *(*uint32)(unsafe.Add(pact, v44*4+8))
-				v155 := *(*uint32)(unsafe.Add(pact, v44*4+40))
-				v160 := *(*uint32)(unsafe.Add(pact, v44*4+12))
-				v165 := *(*uint32)(unsafe.Add(pact, v44*4+44))
-				v170 := *(*uint32)(unsafe.Add(pact, v44*4+16))
-				v175 := *(*uint32)(unsafe.Add(pact, v44*4+48))
-				v180 := *(*uint32)(unsafe.Add(pact, v44*4+20))
-				v185 := *(*uint32)(unsafe.Add(pact, v44*4+52))
-				v190 := *(*uint32)(unsafe.Add(pact, v44*4+24))
-				v195 := *(*uint32)(unsafe.Add(pact, v44*4+56))
-				v200 := *(*uint32)(unsafe.Add(pact, v44*4+28))
-				v205 := *(*uint32)(unsafe.Add(pact, v44*4+60))
-				v208 := v37 >> 1
-				v220 := *(*float32)(unsafe.Add(pact, v44*4+128))
-				v231 := *(*float32)(unsafe.Add(pact, v44*4+132))
-				v243 := *(*int32)(unsafe.Add(pact, v44*4+168)) << 3
-				v247 := *(*uint32)(unsafe.Add(pact, v44*4+64))
-				v252 := *(*uint32)(unsafe.Add(pact, v44*4+68))
-				v257 := *(*uint32)(unsafe.Add(pact, v44*4+72))
-				v262 := *(*uint32)(unsafe.Add(pact, v44*4+76))
-				v267 := *(*uint32)(unsafe.Add(pact, v44*4+80))
-				v272 := *(*uint32)(unsafe.Add(pact, v44*4+84))
-				v277 := *(*uint32)(unsafe.Add(pact, v44*4+88))
-				v282 := *(*uint32)(unsafe.Add(pact, v44*4+92))
-				v288 := *(*float32)(unsafe.Add(pact, v44*4+136))
-				v304 := (v42 + 1) * 48
-				v386 := *(*int32)(unsafe.Add(pact, v304*4+160)) << 3
-				v392 := *(*int32)(unsafe.Add(pact, v304*4+164)) << 3
-				v394 := *(*uint32)(unsafe.Add(pact, v304*4))
-				v399 := *(*uint32)(unsafe.Add(pact, v304*4+32))
-				v404 := *(*uint32)(unsafe.Add(pact, v304*4+4))
-				v409 := *(*uint32)(unsafe.Add(pact, v304*4+36))
-				v414 := *(*uint32)(unsafe.Add(pact, v304*4+8))
-				v419 := *(*uint32)(unsafe.Add(pact, v304*4+40))
-				v424 := *(*uint32)(unsafe.Add(pact, v304*4+12))
-				v429 := *(*uint32)(unsafe.Add(pact, v304*4+44))
-				v434 := *(*uint32)(unsafe.Add(pact, v304*4+16))
-				v439 := *(*uint32)(unsafe.Add(pact, v304*4+48))
-				v444 := *(*uint32)(unsafe.Add(pact, v304*4+20))
-				v449 := *(*uint32)(unsafe.Add(pact, v304*4+52))
-				v454 := *(*uint32)(unsafe.Add(pact, v304*4+24))
-				v459 := *(*uint32)(unsafe.Add(pact, v304*4+56))
-				v464 := *(*uint32)(unsafe.Add(pact, v304*4+28))
-				v469 := *(*uint32)(unsafe.Add(pact, v304*4+60))
-				v484 := *(*float32)(unsafe.Add(pact, v304*4+128))
-				v495 := *(*float32)(unsafe.Add(pact, v304*4+132))
-				v507 := *(*int32)(unsafe.Add(pact, v304*4+168)) << 3
-				v511 := *(*uint32)(unsafe.Add(pact, v304*4+64))
-				v516 := *(*uint32)(unsafe.Add(pact, v304*4+68))
-				v521 := *(*uint32)(unsafe.Add(pact, v304*4+72))
-				v526 := *(*uint32)(unsafe.Add(pact, v304*4+76))
-				v531 := *(*uint32)(unsafe.Add(pact, v304*4+80))
-				v536 := *(*uint32)(unsafe.Add(pact, v304*4+84))
-				v541 := *(*uint32)(unsafe.Add(pact, v304*4+88))
-				v546 := *(*uint32)(unsafe.Add(pact, v304*4+92))
-				v552 := *(*float32)(unsafe.Add(pact, v304*4+136))
+				v50 := *(*int32)(unsafe.Add(pact, v44*4+160)) << 3
+				v56 := *(*int32)(unsafe.Add(pact, v44*4+164)) << 3
+				v62 := *(*int32)(unsafe.Add(pact, v44*4+168)) << 3
+				v64 := v37 >> 2
+				v73 := *(*uint32)(unsafe.Add(pact, v44*4))
+				v78 := *(*uint32)(unsafe.Add(pact, v44*4+32))
+				v83 := *(*uint32)(unsafe.Add(pact, v44*4+64))
+				v101 := *(*uint32)(unsafe.Add(pact, v44*4+4))
+				v106 := *(*uint32)(unsafe.Add(pact, v44*4+36))
+				v111 := *(*uint32)(unsafe.Add(pact, v44*4+68))
+				v129 := *(*uint32)(unsafe.Add(pact, v44*4+8))
+				v134 := *(*uint32)(unsafe.Add(pact, v44*4+40))
+				v139 := *(*uint32)(unsafe.Add(pact, v44*4+72))
+				v157 := *(*uint32)(unsafe.Add(pact, v44*4+12))
+				v162 := *(*uint32)(unsafe.Add(pact, v44*4+44))
+				v167 := *(*uint32)(unsafe.Add(pact, v44*4+76))
+				v183 := *(*uint32)(unsafe.Add(pact, v44*4+16))
+				v188 := *(*uint32)(unsafe.Add(pact, v44*4+48))
+				v193 := *(*uint32)(unsafe.Add(pact, v44*4+80))
+				v213 := *(*uint32)(unsafe.Add(pact, v44*4+20))
+				v218 := *(*uint32)(unsafe.Add(pact, v44*4+52))
+				v223 := *(*uint32)(unsafe.Add(pact, v44*4+84))
+				v243 := *(*uint32)(unsafe.Add(pact, v44*4+24))
+				v248 := *(*uint32)(unsafe.Add(pact, v44*4+56))
+				v253 := *(*uint32)(unsafe.Add(pact, v44*4+88))
+				v273 := *(*uint32)(unsafe.Add(pact, v44*4+28))
+				v278 := *(*uint32)(unsafe.Add(pact, v44*4+60))
+				v283 := *(*uint32)(unsafe.Add(pact, v44*4+92))
+				v289 := v37 >> 1
+				v300 := *(*float32)(unsafe.Add(pact, v44*4+128))
+				v310 := *(*float32)(unsafe.Add(pact, v44*4+132))
+				v320 := *(*float32)(unsafe.Add(pact, v44*4+136))
+				v336 := (v42 + 1) * 48
+				v342 := *(*int32)(unsafe.Add(pact, v336*4+160)) << 3
+				v348 := *(*int32)(unsafe.Add(pact, v336*4+164)) << 3
+				v354 := *(*int32)(unsafe.Add(pact, v336*4+168)) << 3
+				v369 := *(*uint32)(unsafe.Add(pact, v336*4))
+				v374 := *(*uint32)(unsafe.Add(pact, v336*4+32))
+				v379 := *(*uint32)(unsafe.Add(pact, v336*4+64))
+				v397 := *(*uint32)(unsafe.Add(pact, v336*4+4))
+				v402 := *(*uint32)(unsafe.Add(pact, v336*4+36))
+				v407 := *(*uint32)(unsafe.Add(pact, v336*4+68))
+				v425 := *(*uint32)(unsafe.Add(pact, v336*4+8))
+				v430 := *(*uint32)(unsafe.Add(pact, v336*4+40))
+				v435 := *(*uint32)(unsafe.Add(pact, v336*4+72))
+				v453 := *(*uint32)(unsafe.Add(pact, v336*4+12))
+				v458 := *(*uint32)(unsafe.Add(pact, v336*4+44))
+				v463 := *(*uint32)(unsafe.Add(pact, v336*4+76))
+				v483 := *(*uint32)(unsafe.Add(pact, v336*4+16))
+				v488 := *(*uint32)(unsafe.Add(pact, v336*4+48))
+				v493 := *(*uint32)(unsafe.Add(pact, v336*4+80))
+				v513 := *(*uint32)(unsafe.Add(pact, v336*4+20))
+				v518 := *(*uint32)(unsafe.Add(pact, v336*4+52))
+				v523 := *(*uint32)(unsafe.Add(pact, v336*4+84))
+				v543 := *(*uint32)(unsafe.Add(pact, v336*4+24))
+				v548 := *(*uint32)(unsafe.Add(pact, v336*4+56))
+				v553 := *(*uint32)(unsafe.Add(pact, v336*4+88))
+				v573 := *(*uint32)(unsafe.Add(pact, v336*4+28))
+				v578 := *(*uint32)(unsafe.Add(pact, v336*4+60))
+				v583 := *(*uint32)(unsafe.Add(pact, v336*4+92))
+				v600 := *(*float32)(unsafe.Add(pact, v336*4+128))
+				v610 := *(*float32)(unsafe.Add(pact, v336*4+132))
+				v620 := *(*float32)(unsafe.Add(pact, v336*4+136))
 				for l := range 16 {
-					v224 := rsum[0][l]
-					v48 := v46 + l
-					v89 := (*(*uint32)(unsafe.Add(pw, v48*4+192)))
-					v116 := ((v89 >> 4) & 0xF0F0F0F)
-					v76 := (*(*uint32)(unsafe.Add(pw, v48*4+128)))
-					v110 := ((v76 >> 4) & 0xF0F0F0F)
-					v63 := (*(*uint32)(unsafe.Add(pw, v48*4+64)))
-					v104 := ((v63 >> 4) & 0xF0F0F0F)
-					v50 := (*(*uint32)(unsafe.Add(pw, v48*4)))
-					v98 := ((v50 >> 4) & 0xF0F0F0F)
-					v92 := (v89 & 0xF0F0F0F)
-					v79 := (v76 & 0xF0F0F0F)
-					v66 := (v63 & 0xF0F0F0F)
-					v53 := (v50 & 0xF0F0F0F)
-					v216 := float32(lane.Dot4US(v116, v200, lane.Dot4US(v110, v190, lane.Dot4US(v104, v180, lane.Dot4US(v98, v170, lane.Dot4US(v92, v160, lane.Dot4US(v79, v150, lane.Dot4US(v66, v140, lane.Dot4US(v53, v130, v122)))))))))
-					v213 := v208 + l
-					v215 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v213*2+512)))
-					v225 := v224 + float32(v216*float32(v220*v215))
-					rsum[0][l] = v225
-					v235 := rsum[1][l]
-					v227 := float32(lane.Dot4US(v116, v205, lane.Dot4US(v110, v195, lane.Dot4US(v104, v185, lane.Dot4US(v98, v175, lane.Dot4US(v92, v165, lane.Dot4US(v79, v155, lane.Dot4US(v66, v145, lane.Dot4US(v53, v135, v128)))))))))
-					v236 := v235 + float32(v227*float32(v231*v215))
-					rsum[1][l] = v236
-					v292 := rsum[2][l]
-					v353 := (*(*uint32)(unsafe.Add(pw, v48*4+448)))
-					v380 := ((v353 >> 4) & 0xF0F0F0F)
-					v340 := (*(*uint32)(unsafe.Add(pw, v48*4+384)))
-					v374 := ((v340 >> 4) & 0xF0F0F0F)
-					v327 := (*(*uint32)(unsafe.Add(pw, v48*4+320)))
-					v368 := ((v327 >> 4) & 0xF0F0F0F)
-					v314 := (*(*uint32)(unsafe.Add(pw, v48*4+256)))
-					v362 := ((v314 >> 4) & 0xF0F0F0F)
-					v356 := (v353 & 0xF0F0F0F)
-					v343 := (v340 & 0xF0F0F0F)
-					v330 := (v327 & 0xF0F0F0F)
-					v317 := (v314 & 0xF0F0F0F)
-					v480 := float32(lane.Dot4US(v380, v464, lane.Dot4US(v374, v454, lane.Dot4US(v368, v444, lane.Dot4US(v362, v434, lane.Dot4US(v356, v424, lane.Dot4US(v343, v414, lane.Dot4US(v330, v404, lane.Dot4US(v317, v394, v386)))))))))
-					v479 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v213*2+544)))
-					rsum[0][l] = v225 + float32(v480*float32(v484*v479))
-					v491 := float32(lane.Dot4US(v380, v469, lane.Dot4US(v374, v459, lane.Dot4US(v368, v449, lane.Dot4US(v362, v439, lane.Dot4US(v356, v429, lane.Dot4US(v343, v419, lane.Dot4US(v330, v409, lane.Dot4US(v317, v399, v392)))))))))
-					rsum[1][l] = v236 + float32(v491*float32(v495*v479))
-					v284 := float32(lane.Dot4US(v116, v282, lane.Dot4US(v110, v277, lane.Dot4US(v104, v272, lane.Dot4US(v98, v267, lane.Dot4US(v92, v262, lane.Dot4US(v79, v257, lane.Dot4US(v66, v252, lane.Dot4US(v53, v247, v243)))))))))
-					v548 := float32(lane.Dot4US(v380, v546, lane.Dot4US(v374, v541, lane.Dot4US(v368, v536, lane.Dot4US(v362, v531, lane.Dot4US(v356, v526, lane.Dot4US(v343, v521, lane.Dot4US(v330, v516, lane.Dot4US(v317, v511, v507)))))))))
-					rsum[2][l] = (v292 + float32(v284*float32(v288*v215))) + float32(v548*float32(v552*v479))
+					v304 := rsum[0][l]
+					v66 := v64 + l
+					v269 := (((*(*uint32)(unsafe.Add(pw, v66*4+192))) >> 4) & 0xF0F0F0F)
+					v239 := (((*(*uint32)(unsafe.Add(pw, v66*4+128))) >> 4) & 0xF0F0F0F)
+					v209 := (((*(*uint32)(unsafe.Add(pw, v66*4+64))) >> 4) & 0xF0F0F0F)
+					v179 := (((*(*uint32)(unsafe.Add(pw, v66*4))) >> 4) & 0xF0F0F0F)
+					v153 := ((*(*uint32)(unsafe.Add(pw, v66*4+192))) & 0xF0F0F0F)
+					v125 := ((*(*uint32)(unsafe.Add(pw, v66*4+128))) & 0xF0F0F0F)
+					v97 := ((*(*uint32)(unsafe.Add(pw, v66*4+64))) & 0xF0F0F0F)
+					v71 := ((*(*uint32)(unsafe.Add(pw, v66*4))) & 0xF0F0F0F)
+					v285 := float32(lane.Dot4US(v269, v273, lane.Dot4US(v239, v243, lane.Dot4US(v209, v213, lane.Dot4US(v179, v183, lane.Dot4US(v153, v157, lane.Dot4US(v125, v129, lane.Dot4US(v97, v101, lane.Dot4US(v71, v73, v50)))))))))
+					v294 := v289 + l
+					v296 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v294*2+512)))
+					v305 := v304 + float32(v285*float32(v300*v296))
+					rsum[0][l] = v305
+					v314 := rsum[1][l]
+					v286 := float32(lane.Dot4US(v269, v278, lane.Dot4US(v239, v248, lane.Dot4US(v209, v218, lane.Dot4US(v179, v188, lane.Dot4US(v153, v162, lane.Dot4US(v125, v134, lane.Dot4US(v97, v106, lane.Dot4US(v71, v78, v56)))))))))
+					v315 := v314 + float32(v286*float32(v310*v296))
+					rsum[1][l] = v315
+					v324 := rsum[2][l]
+					v569 := (((*(*uint32)(unsafe.Add(pw, v66*4+448))) >> 4) & 0xF0F0F0F)
+					v539 := (((*(*uint32)(unsafe.Add(pw, v66*4+384))) >> 4) & 0xF0F0F0F)
+					v509 := (((*(*uint32)(unsafe.Add(pw, v66*4+320))) >> 4) & 0xF0F0F0F)
+					v479 := (((*(*uint32)(unsafe.Add(pw, v66*4+256))) >> 4) & 0xF0F0F0F)
+					v449 := ((*(*uint32)(unsafe.Add(pw, v66*4+448))) & 0xF0F0F0F)
+					v421 := ((*(*uint32)(unsafe.Add(pw, v66*4+384))) & 0xF0F0F0F)
+					v393 := ((*(*uint32)(unsafe.Add(pw, v66*4+320))) & 0xF0F0F0F)
+					v367 := ((*(*uint32)(unsafe.Add(pw, v66*4+256))) & 0xF0F0F0F)
+					v585 := float32(lane.Dot4US(v569, v573, lane.Dot4US(v539, v543, lane.Dot4US(v509, v513, lane.Dot4US(v479, v483, lane.Dot4US(v449, v453, lane.Dot4US(v421, v425, lane.Dot4US(v393, v397, lane.Dot4US(v367, v369, v342)))))))))
+					v596 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v294*2+544)))
+					rsum[0][l] = v305 + float32(v585*float32(v600*v596))
+					v586 := float32(lane.Dot4US(v569, v578, lane.Dot4US(v539, v548, lane.Dot4US(v509, v518, lane.Dot4US(v479, v488, lane.Dot4US(v449, v458, lane.Dot4US(v421, v430, lane.Dot4US(v393, v402, lane.Dot4US(v367, v374, v348)))))))))
+					rsum[1][l] = v315 + float32(v586*float32(v610*v596))
+					v287 := float32(lane.Dot4US(v269, v283, lane.Dot4US(v239, v253, lane.Dot4US(v209, v223, lane.Dot4US(v179, v193, lane.Dot4US(v153, v167, lane.Dot4US(v125, v139, lane.Dot4US(v97, v111, lane.Dot4US(v71, v83, v62)))))))))
+					v587 := float32(lane.Dot4US(v569, v583, lane.Dot4US(v539, v553, lane.Dot4US(v509, v523, lane.Dot4US(v479, v493, lane.Dot4US(v449, v463, lane.Dot4US(v421, v435, lane.Dot4US(v393, v407, lane.Dot4US(v367, v379, v354)))))))))
+					rsum[2][l] = (v324 + float32(v287*float32(v320*v296))) + float32(v587*float32(v620*v596))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v564 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v564
-					v570 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v570
-					v576 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v576
+					v632 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v632
+					v638 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v638
+					v644 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v644
 				}
 			} else {
 				for l := range 16 {
-					v581 := *(*float32)(unsafe.Add(stotal, l*4))
-					v583 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v581 + v583
-					v593 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v595 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v593 + v595
-					v605 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v607 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v605 + v607
+					v649 := *(*float32)(unsafe.Add(stotal, l*4))
+					v651 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v649 + v651
+					v661 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v663 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v661 + v663
+					v673 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v675 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v673 + v675
 				}
 			}
 		}
-		v610 := t0 * 4
-		v612 := t1 * 16
+		v678 := t0 * 4
+		v680 := t1 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v622 := (v610 * nldo) + v612
-			v632 := ((v610 + 1) * nldo) + v612
-			v644 := ((v610 + 2) * nldo) + v612
+			v690 := (v678 * nldo) + v680
+			v700 := ((v678 + 1) * nldo) + v680
+			v712 := ((v678 + 2) * nldo) + v680
 			for l := range 16 {
-				v627 := *(*float32)(unsafe.Add(stotal, l*4))
-				v617 := (v612 + l) < nn
-				if v617 {
-					*(*float32)(unsafe.Add(pout, (v622+l)*4)) = v627
+				v695 := *(*float32)(unsafe.Add(stotal, l*4))
+				v685 := (v680 + l) < nn
+				if v685 {
+					*(*float32)(unsafe.Add(pout, (v690+l)*4)) = v695
 				}
-				v639 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v617 {
-					*(*float32)(unsafe.Add(pout, (v632+l)*4)) = v639
+				v707 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v685 {
+					*(*float32)(unsafe.Add(pout, (v700+l)*4)) = v707
 				}
-				v651 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v617 {
-					*(*float32)(unsafe.Add(pout, (v644+l)*4)) = v651
+				v719 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v685 {
+					*(*float32)(unsafe.Add(pout, (v712+l)*4)) = v719
 				}
 			}
 		} else {
-			v654 := (v610 * nldo) + v612
-			v666 := ((v610 + 1) * nldo) + v612
-			v680 := ((v610 + 2) * nldo) + v612
+			v722 := (v678 * nldo) + v680
+			v734 := ((v678 + 1) * nldo) + v680
+			v748 := ((v678 + 2) * nldo) + v680
 			for l := range 16 {
-				v659 := *(*float32)(unsafe.Add(stotal, l*4))
-				v617 := (v612 + l) < nn
-				var v660 float32
-				v656 := v654 + l
-				if v617 {
-					v660 = *(*float32)(unsafe.Add(pout, v656*4))
+				v727 := *(*float32)(unsafe.Add(stotal, l*4))
+				v685 := (v680 + l) < nn
+				var v728 float32
+				v724 := v722 + l
+				if v685 {
+					v728 = *(*float32)(unsafe.Add(pout, v724*4))
 				}
-				if v617 {
-					*(*float32)(unsafe.Add(pout, v656*4)) = v659 + v660
+				if v685 {
+					*(*float32)(unsafe.Add(pout, v724*4)) = v727 + v728
 				}
-				v673 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v674 float32
-				v668 := v666 + l
-				if v617 {
-					v674 = *(*float32)(unsafe.Add(pout, v668*4))
+				v741 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v742 float32
+				v736 := v734 + l
+				if v685 {
+					v742 = *(*float32)(unsafe.Add(pout, v736*4))
 				}
-				if v617 {
-					*(*float32)(unsafe.Add(pout, v668*4)) = v673 + v674
+				if v685 {
+					*(*float32)(unsafe.Add(pout, v736*4)) = v741 + v742
 				}
-				v687 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v688 float32
-				v682 := v680 + l
-				if v617 {
-					v688 = *(*float32)(unsafe.Add(pout, v682*4))
+				v755 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v756 float32
+				v750 := v748 + l
+				if v685 {
+					v756 = *(*float32)(unsafe.Add(pout, v750*4))
 				}
-				if v617 {
-					*(*float32)(unsafe.Add(pout, v682*4)) = v687 + v688
+				if v685 {
+					*(*float32)(unsafe.Add(pout, v750*4)) = v755 + v756
 				}
 			}
 		}

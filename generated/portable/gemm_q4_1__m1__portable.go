@@ -47,7 +47,7 @@ func gemm_q4_1__m1__portable(a *kernel.Args, lo, hi int) {
 				v147 := *(*uint32)(unsafe.Add(pact, v41*4+20))
 				v167 := *(*uint32)(unsafe.Add(pact, v41*4+24))
 				v187 := *(*uint32)(unsafe.Add(pact, v41*4+28))
-				v190 := v35 >> 1
+				v191 := v35 >> 1
 				v202 := *(*float32)(unsafe.Add(pact, v41*4+128))
 				v221 := *(*float32)(unsafe.Add(pact, v41*4+144))
 				for l := range 16 {
@@ -56,9 +56,9 @@ func gemm_q4_1__m1__portable(a *kernel.Args, lo, hi int) {
 					v76 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v50*4+64))) & 0xF0F0F0F), v75, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v50*4)))&0xF0F0F0F), v57, int32(0)))
 					v112 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v50*4+192))) & 0xF0F0F0F), v111, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v50*4+128)))&0xF0F0F0F), v93, v76))
 					v168 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4+128))) >> 4) & 0xF0F0F0F), v167, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4+64)))>>4)&0xF0F0F0F), v147, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4)))>>4)&0xF0F0F0F), v127, v112)))
-					v195 := v190 + l
-					v207 := v206 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4+192)))>>4)&0xF0F0F0F), v187, v168))*float32(v202*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v195*2+256)))))
-					rsum[0][l] = v207 + float32(v221*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v195*2+288))))
+					v196 := v191 + l
+					v207 := v206 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4+192)))>>4)&0xF0F0F0F), v187, v168))*float32(v202*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v196*2+256)))))
+					rsum[0][l] = v207 + float32(v221*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v196*2+288))))
 				}
 			}
 			if v23 == 0 {

@@ -56,13 +56,13 @@ func gemm_q4_1__m2__portable(a *kernel.Args, lo, hi int) {
 				v208 := *(*uint32)(unsafe.Add(pact, v42*4+56))
 				v228 := *(*uint32)(unsafe.Add(pact, v42*4+28))
 				v233 := *(*uint32)(unsafe.Add(pact, v42*4+60))
-				v236 := v36 >> 1
-				v248 := *(*float32)(unsafe.Add(pact, v42*4+128))
+				v238 := v36 >> 1
+				v249 := *(*float32)(unsafe.Add(pact, v42*4+128))
 				v259 := *(*float32)(unsafe.Add(pact, v42*4+132))
 				v278 := *(*float32)(unsafe.Add(pact, v42*4+144))
 				v287 := *(*float32)(unsafe.Add(pact, v42*4+148))
 				for l := range 16 {
-					v252 := rsum[0][l]
+					v253 := rsum[0][l]
 					v56 := v54 + l
 					v224 := (((*(*uint32)(unsafe.Add(pw, v56*4+192))) >> 4) & 0xF0F0F0F)
 					v199 := (((*(*uint32)(unsafe.Add(pw, v56*4+128))) >> 4) & 0xF0F0F0F)
@@ -72,16 +72,16 @@ func gemm_q4_1__m2__portable(a *kernel.Args, lo, hi int) {
 					v105 := ((*(*uint32)(unsafe.Add(pw, v56*4+128))) & 0xF0F0F0F)
 					v82 := ((*(*uint32)(unsafe.Add(pw, v56*4+64))) & 0xF0F0F0F)
 					v61 := ((*(*uint32)(unsafe.Add(pw, v56*4))) & 0xF0F0F0F)
-					v244 := float32(lane.Dot4US(v224, v228, lane.Dot4US(v199, v203, lane.Dot4US(v174, v178, lane.Dot4US(v149, v153, lane.Dot4US(v128, v132, lane.Dot4US(v105, v109, lane.Dot4US(v82, v86, lane.Dot4US(v61, v63, int32(0))))))))))
-					v241 := v236 + l
-					v243 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v241*2+256)))
-					v253 := v252 + float32(v244*float32(v248*v243))
-					rsum[0][l] = v253
+					v235 := float32(lane.Dot4US(v224, v228, lane.Dot4US(v199, v203, lane.Dot4US(v174, v178, lane.Dot4US(v149, v153, lane.Dot4US(v128, v132, lane.Dot4US(v105, v109, lane.Dot4US(v82, v86, lane.Dot4US(v61, v63, int32(0))))))))))
+					v243 := v238 + l
+					v245 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v243*2+256)))
+					v254 := v253 + float32(v235*float32(v249*v245))
+					rsum[0][l] = v254
 					v263 := rsum[1][l]
-					v274 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v241*2+288)))
-					rsum[0][l] = v253 + float32(v278*v274)
-					v255 := float32(lane.Dot4US(v224, v233, lane.Dot4US(v199, v208, lane.Dot4US(v174, v183, lane.Dot4US(v149, v158, lane.Dot4US(v128, v137, lane.Dot4US(v105, v114, lane.Dot4US(v82, v91, lane.Dot4US(v61, v68, int32(0))))))))))
-					rsum[1][l] = (v263 + float32(v255*float32(v259*v243))) + float32(v287*v274)
+					v274 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v243*2+288)))
+					rsum[0][l] = v254 + float32(v278*v274)
+					v236 := float32(lane.Dot4US(v224, v233, lane.Dot4US(v199, v208, lane.Dot4US(v174, v183, lane.Dot4US(v149, v158, lane.Dot4US(v128, v137, lane.Dot4US(v105, v114, lane.Dot4US(v82, v91, lane.Dot4US(v61, v68, int32(0))))))))))
+					rsum[1][l] = (v263 + float32(v236*float32(v259*v245))) + float32(v287*v274)
 				}
 			}
 			if v23 == 0 {

@@ -40,146 +40,144 @@ func gemm_q4_1__m3__portable(a *kernel.Args, lo, hi int) {
 			for v34 := v23; v34 < v33; v34 += 1 {
 				v37 := (v18 + v34) * 320
 				v43 := (v21 + v34) * 48
-				v45 := v37 >> 2
-				v127 := *(*uint32)(unsafe.Add(pact, v43*4))
-				v132 := *(*uint32)(unsafe.Add(pact, v43*4+32))
-				v137 := *(*uint32)(unsafe.Add(pact, v43*4+4))
-				v142 := *(*uint32)(unsafe.Add(pact, v43*4+36))
-				v147 := *(*uint32)(unsafe.Add(pact, v43*4+8))
-				v152 := *(*uint32)(unsafe.Add(pact, v43*4+40))
-				v157 := *(*uint32)(unsafe.Add(pact, v43*4+12))
-				v162 := *(*uint32)(unsafe.Add(pact, v43*4+44))
-				v167 := *(*uint32)(unsafe.Add(pact, v43*4+16))
-				v172 := *(*uint32)(unsafe.Add(pact, v43*4+48))
-				v177 := *(*uint32)(unsafe.Add(pact, v43*4+20))
-				v182 := *(*uint32)(unsafe.Add(pact, v43*4+52))
-				v187 := *(*uint32)(unsafe.Add(pact, v43*4+24))
-				v192 := *(*uint32)(unsafe.Add(pact, v43*4+56))
-				v197 := *(*uint32)(unsafe.Add(pact, v43*4+28))
-				v202 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v205 := v37 >> 1
-				v217 := *(*float32)(unsafe.Add(pact, v43*4+128))
-				v228 := *(*float32)(unsafe.Add(pact, v43*4+132))
-				v247 := *(*float32)(unsafe.Add(pact, v43*4+144))
-				v256 := *(*float32)(unsafe.Add(pact, v43*4+148))
-				v270 := *(*uint32)(unsafe.Add(pact, v43*4+64))
-				v275 := *(*uint32)(unsafe.Add(pact, v43*4+68))
-				v280 := *(*uint32)(unsafe.Add(pact, v43*4+72))
-				v285 := *(*uint32)(unsafe.Add(pact, v43*4+76))
-				v290 := *(*uint32)(unsafe.Add(pact, v43*4+80))
-				v295 := *(*uint32)(unsafe.Add(pact, v43*4+84))
-				v300 := *(*uint32)(unsafe.Add(pact, v43*4+88))
-				v305 := *(*uint32)(unsafe.Add(pact, v43*4+92))
-				v311 := *(*float32)(unsafe.Add(pact, v43*4+136))
-				v321 := *(*float32)(unsafe.Add(pact, v43*4+152))
+				v60 := v37 >> 2
+				v69 := *(*uint32)(unsafe.Add(pact, v43*4))
+				v74 := *(*uint32)(unsafe.Add(pact, v43*4+32))
+				v79 := *(*uint32)(unsafe.Add(pact, v43*4+64))
+				v97 := *(*uint32)(unsafe.Add(pact, v43*4+4))
+				v102 := *(*uint32)(unsafe.Add(pact, v43*4+36))
+				v107 := *(*uint32)(unsafe.Add(pact, v43*4+68))
+				v125 := *(*uint32)(unsafe.Add(pact, v43*4+8))
+				v130 := *(*uint32)(unsafe.Add(pact, v43*4+40))
+				v135 := *(*uint32)(unsafe.Add(pact, v43*4+72))
+				v153 := *(*uint32)(unsafe.Add(pact, v43*4+12))
+				v158 := *(*uint32)(unsafe.Add(pact, v43*4+44))
+				v163 := *(*uint32)(unsafe.Add(pact, v43*4+76))
+				v179 := *(*uint32)(unsafe.Add(pact, v43*4+16))
+				v184 := *(*uint32)(unsafe.Add(pact, v43*4+48))
+				v189 := *(*uint32)(unsafe.Add(pact, v43*4+80))
+				v209 := *(*uint32)(unsafe.Add(pact, v43*4+20))
+				v214 := *(*uint32)(unsafe.Add(pact, v43*4+52))
+				v219 := *(*uint32)(unsafe.Add(pact, v43*4+84))
+				v239 := *(*uint32)(unsafe.Add(pact, v43*4+24))
+				v244 := *(*uint32)(unsafe.Add(pact, v43*4+56))
+				v249 := *(*uint32)(unsafe.Add(pact, v43*4+88))
+				v269 := *(*uint32)(unsafe.Add(pact, v43*4+28))
+				v274 := *(*uint32)(unsafe.Add(pact, v43*4+60))
+				v279 := *(*uint32)(unsafe.Add(pact, v43*4+92))
+				v285 := v37 >> 1
+				v296 := *(*float32)(unsafe.Add(pact, v43*4+128))
+				v306 := *(*float32)(unsafe.Add(pact, v43*4+132))
+				v316 := *(*float32)(unsafe.Add(pact, v43*4+136))
+				v335 := *(*float32)(unsafe.Add(pact, v43*4+144))
+				v344 := *(*float32)(unsafe.Add(pact, v43*4+148))
+				v353 := *(*float32)(unsafe.Add(pact, v43*4+152))
 				for l := range 16 {
-					v221 := rsum[0][l]
-					v47 := v45 + l
-					v88 := (*(*uint32)(unsafe.Add(pw, v47*4+192)))
-					v115 := ((v88 >> 4) & 0xF0F0F0F)
-					v75 := (*(*uint32)(unsafe.Add(pw, v47*4+128)))
-					v109 := ((v75 >> 4) & 0xF0F0F0F)
-					v62 := (*(*uint32)(unsafe.Add(pw, v47*4+64)))
-					v103 := ((v62 >> 4) & 0xF0F0F0F)
-					v49 := (*(*uint32)(unsafe.Add(pw, v47*4)))
-					v97 := ((v49 >> 4) & 0xF0F0F0F)
-					v91 := (v88 & 0xF0F0F0F)
-					v78 := (v75 & 0xF0F0F0F)
-					v65 := (v62 & 0xF0F0F0F)
-					v52 := (v49 & 0xF0F0F0F)
-					v213 := float32(lane.Dot4US(v115, v197, lane.Dot4US(v109, v187, lane.Dot4US(v103, v177, lane.Dot4US(v97, v167, lane.Dot4US(v91, v157, lane.Dot4US(v78, v147, lane.Dot4US(v65, v137, lane.Dot4US(v52, v127, int32(0))))))))))
-					v210 := v205 + l
-					v212 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v210*2+256)))
-					v222 := v221 + float32(v213*float32(v217*v212))
-					rsum[0][l] = v222
-					v232 := rsum[1][l]
-					v243 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v210*2+288)))
-					rsum[0][l] = v222 + float32(v247*v243)
-					v224 := float32(lane.Dot4US(v115, v202, lane.Dot4US(v109, v192, lane.Dot4US(v103, v182, lane.Dot4US(v97, v172, lane.Dot4US(v91, v162, lane.Dot4US(v78, v152, lane.Dot4US(v65, v142, lane.Dot4US(v52, v132, int32(0))))))))))
-					rsum[1][l] = (v232 + float32(v224*float32(v228*v212))) + float32(v256*v243)
-					v315 := rsum[2][l]
-					v307 := float32(lane.Dot4US(v115, v305, lane.Dot4US(v109, v300, lane.Dot4US(v103, v295, lane.Dot4US(v97, v290, lane.Dot4US(v91, v285, lane.Dot4US(v78, v280, lane.Dot4US(v65, v275, lane.Dot4US(v52, v270, int32(0))))))))))
-					rsum[2][l] = (v315 + float32(v307*float32(v311*v212))) + float32(v321*v243)
+					v300 := rsum[0][l]
+					v62 := v60 + l
+					v265 := (((*(*uint32)(unsafe.Add(pw, v62*4+192))) >> 4) & 0xF0F0F0F)
+					v235 := (((*(*uint32)(unsafe.Add(pw, v62*4+128))) >> 4) & 0xF0F0F0F)
+					v205 := (((*(*uint32)(unsafe.Add(pw, v62*4+64))) >> 4) & 0xF0F0F0F)
+					v175 := (((*(*uint32)(unsafe.Add(pw, v62*4))) >> 4) & 0xF0F0F0F)
+					v149 := ((*(*uint32)(unsafe.Add(pw, v62*4+192))) & 0xF0F0F0F)
+					v121 := ((*(*uint32)(unsafe.Add(pw, v62*4+128))) & 0xF0F0F0F)
+					v93 := ((*(*uint32)(unsafe.Add(pw, v62*4+64))) & 0xF0F0F0F)
+					v67 := ((*(*uint32)(unsafe.Add(pw, v62*4))) & 0xF0F0F0F)
+					v281 := float32(lane.Dot4US(v265, v269, lane.Dot4US(v235, v239, lane.Dot4US(v205, v209, lane.Dot4US(v175, v179, lane.Dot4US(v149, v153, lane.Dot4US(v121, v125, lane.Dot4US(v93, v97, lane.Dot4US(v67, v69, int32(0))))))))))
+					v290 := v285 + l
+					v292 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v290*2+256)))
+					v301 := v300 + float32(v281*float32(v296*v292))
+					rsum[0][l] = v301
+					v310 := rsum[1][l]
+					v282 := float32(lane.Dot4US(v265, v274, lane.Dot4US(v235, v244, lane.Dot4US(v205, v214, lane.Dot4US(v175, v184, lane.Dot4US(v149, v158, lane.Dot4US(v121, v130, lane.Dot4US(v93, v102, lane.Dot4US(v67, v74, int32(0))))))))))
+					v311 := v310 + float32(v282*float32(v306*v292))
+					rsum[1][l] = v311
+					v320 := rsum[2][l]
+					v331 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v290*2+288)))
+					rsum[0][l] = v301 + float32(v335*v331)
+					rsum[1][l] = v311 + float32(v344*v331)
+					v283 := float32(lane.Dot4US(v265, v279, lane.Dot4US(v235, v249, lane.Dot4US(v205, v219, lane.Dot4US(v175, v189, lane.Dot4US(v149, v163, lane.Dot4US(v121, v135, lane.Dot4US(v93, v107, lane.Dot4US(v67, v79, int32(0))))))))))
+					rsum[2][l] = (v320 + float32(v283*float32(v316*v292))) + float32(v353*v331)
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v332 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v332
-					v338 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v338
-					v344 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v344
+					v364 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v364
+					v370 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v370
+					v376 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v376
 				}
 			} else {
 				for l := range 16 {
-					v349 := *(*float32)(unsafe.Add(stotal, l*4))
-					v351 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v349 + v351
-					v361 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v363 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v361 + v363
-					v373 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v375 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v373 + v375
+					v381 := *(*float32)(unsafe.Add(stotal, l*4))
+					v383 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v381 + v383
+					v393 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v395 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v393 + v395
+					v405 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v407 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v405 + v407
 				}
 			}
 		}
-		v378 := t0 * 4
-		v380 := t1 * 16
+		v410 := t0 * 4
+		v412 := t1 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v390 := (v378 * nldo) + v380
-			v400 := ((v378 + 1) * nldo) + v380
-			v412 := ((v378 + 2) * nldo) + v380
+			v422 := (v410 * nldo) + v412
+			v432 := ((v410 + 1) * nldo) + v412
+			v444 := ((v410 + 2) * nldo) + v412
 			for l := range 16 {
-				v395 := *(*float32)(unsafe.Add(stotal, l*4))
-				v385 := (v380 + l) < nn
-				if v385 {
-					*(*float32)(unsafe.Add(pout, (v390+l)*4)) = v395
+				v427 := *(*float32)(unsafe.Add(stotal, l*4))
+				v417 := (v412 + l) < nn
+				if v417 {
+					*(*float32)(unsafe.Add(pout, (v422+l)*4)) = v427
 				}
-				v407 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v385 {
-					*(*float32)(unsafe.Add(pout, (v400+l)*4)) = v407
+				v439 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v417 {
+					*(*float32)(unsafe.Add(pout, (v432+l)*4)) = v439
 				}
-				v419 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v385 {
-					*(*float32)(unsafe.Add(pout, (v412+l)*4)) = v419
+				v451 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v417 {
+					*(*float32)(unsafe.Add(pout, (v444+l)*4)) = v451
 				}
 			}
 		} else {
-			v422 := (v378 * nldo) + v380
-			v434 := ((v378 + 1) * nldo) + v380
-			v448 := ((v378 + 2) * nldo) + v380
+			v454 := (v410 * nldo) + v412
+			v466 := ((v410 + 1) * nldo) + v412
+			v480 := ((v410 + 2) * nldo) + v412
 			for l := range 16 {
-				v427 := *(*float32)(unsafe.Add(stotal, l*4))
-				v385 := (v380 + l) < nn
-				var v428 float32
-				v424 := v422 + l
-				if v385 {
-					v428 = *(*float32)(unsafe.Add(pout, v424*4))
+				v459 := *(*float32)(unsafe.Add(stotal, l*4))
+				v417 := (v412 + l) < nn
+				var v460 float32
+				v456 := v454 + l
+				if v417 {
+					v460 = *(*float32)(unsafe.Add(pout, v456*4))
 				}
-				if v385 {
-					*(*float32)(unsafe.Add(pout, v424*4)) = v427 + v428
+				if v417 {
+					*(*float32)(unsafe.Add(pout, v456*4)) = v459 + v460
 				}
-				v441 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v442 float32
-				v436 := v434 + l
-				if v385 {
-					v442 = *(*float32)(unsafe.Add(pout, v436*4))
+				v473 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v474 float32
+				v468 := v466 + l
+				if v417 {
+					v474 = *(*float32)(unsafe.Add(pout, v468*4))
 				}
-				if v385 {
-					*(*float32)(unsafe.Add(pout, v436*4)) = v441 + v442
+				if v417 {
+					*(*float32)(unsafe.Add(pout, v468*4)) = v473 + v474
 				}
-				v455 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v456 float32
-				v450 := v448 + l
-				if v385 {
-					v456 = *(*float32)(unsafe.Add(pout, v450*4))
+				v487 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v488 float32
+				v482 := v480 + l
+				if v417 {
+					v488 = *(*float32)(unsafe.Add(pout, v482*4))
 				}
-				if v385 {
-					*(*float32)(unsafe.Add(pout, v450*4)) = v455 + v456
+				if v417 {
+					*(*float32)(unsafe.Add(pout, v482*4)) = v487 + v488
 				}
 			}
 		}

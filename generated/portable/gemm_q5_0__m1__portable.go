@@ -50,7 +50,7 @@ func gemm_q5_0__m1__portable(a *kernel.Args, lo, hi int) {
 				v245 := *(*uint32)(unsafe.Add(pact, v42*4+20))
 				v281 := *(*uint32)(unsafe.Add(pact, v42*4+24))
 				v317 := *(*uint32)(unsafe.Add(pact, v42*4+28))
-				v320 := v35 >> 1
+				v321 := v35 >> 1
 				v332 := *(*float32)(unsafe.Add(pact, v42*4+128))
 				v348 := (v40 + 1) * 48
 				v354 := *(*int32)(unsafe.Add(pact, v348*4+160)) << 4
@@ -72,14 +72,14 @@ func gemm_q5_0__m1__portable(a *kernel.Args, lo, hi int) {
 					v178 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x8080808) << 1)), v177, v144)
 					v246 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x20202020) >> 1)), v245, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v55*4+512))&0x10101010)>>0)), v209, v178))
 					v318 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x80808080) >> 3)), v317, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v55*4+512))&0x40404040)>>2)), v281, v246))
-					v325 := v320 + l
+					v326 := v321 + l
 					v386 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x1010101) << 4)), v385, v354)
 					v420 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x2020202) << 3)), v419, v386)
 					v454 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x4040404) << 2)), v453, v420)
 					v488 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x8080808) << 1)), v487, v454)
 					v560 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x20202020) >> 1)), v559, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+256)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v55*4+576))&0x10101010)>>0)), v523, v488))
 					v632 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x80808080) >> 3)), v631, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+384)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v55*4+576))&0x40404040)>>2)), v595, v560))
-					v651 := (v336 + float32(float32(v318)*float32(v332*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v325*2+640)))))) + float32(float32(v632)*float32(v646*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v325*2+672)))))
+					v651 := (v336 + float32(float32(v318)*float32(v332*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v326*2+640)))))) + float32(float32(v632)*float32(v646*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v326*2+672)))))
 					rsum[0][l] = v651
 				}
 			}

@@ -60,8 +60,8 @@ func gemm_q5_0__m2__portable(a *kernel.Args, lo, hi int) {
 				v323 := *(*uint32)(unsafe.Add(pact, v43*4+56))
 				v359 := *(*uint32)(unsafe.Add(pact, v43*4+28))
 				v364 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v367 := v36 >> 1
-				v379 := *(*float32)(unsafe.Add(pact, v43*4+128))
+				v369 := v36 >> 1
+				v380 := *(*float32)(unsafe.Add(pact, v43*4+128))
 				v390 := *(*float32)(unsafe.Add(pact, v43*4+132))
 				v406 := (v41 + 1) * 48
 				v412 := *(*int32)(unsafe.Add(pact, v406*4+160)) << 4
@@ -82,10 +82,10 @@ func gemm_q5_0__m2__portable(a *kernel.Args, lo, hi int) {
 				v694 := *(*uint32)(unsafe.Add(pact, v406*4+56))
 				v730 := *(*uint32)(unsafe.Add(pact, v406*4+28))
 				v735 := *(*uint32)(unsafe.Add(pact, v406*4+60))
-				v750 := *(*float32)(unsafe.Add(pact, v406*4+128))
+				v751 := *(*float32)(unsafe.Add(pact, v406*4+128))
 				v761 := *(*float32)(unsafe.Add(pact, v406*4+132))
 				for l := range 16 {
-					v383 := rsum[0][l]
+					v384 := rsum[0][l]
 					v62 := v57 + l
 					v355 := ((((*(*uint32)(unsafe.Add(pw, v62*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x80808080) >> 3))
 					v314 := ((((*(*uint32)(unsafe.Add(pw, v62*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x40404040) >> 2))
@@ -95,11 +95,11 @@ func gemm_q5_0__m2__portable(a *kernel.Args, lo, hi int) {
 					v156 := (((*(*uint32)(unsafe.Add(pw, v62*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x4040404) << 2))
 					v117 := (((*(*uint32)(unsafe.Add(pw, v62*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x2020202) << 3))
 					v80 := (((*(*uint32)(unsafe.Add(pw, v62*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x1010101) << 4))
-					v375 := float32(lane.Dot4US(v355, v359, lane.Dot4US(v314, v318, lane.Dot4US(v273, v277, lane.Dot4US(v232, v236, lane.Dot4US(v195, v199, lane.Dot4US(v156, v160, lane.Dot4US(v117, v121, lane.Dot4US(v80, v82, v49)))))))))
-					v372 := v367 + l
-					v374 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v372*2+640)))
-					v384 := v383 + float32(v375*float32(v379*v374))
-					rsum[0][l] = v384
+					v366 := float32(lane.Dot4US(v355, v359, lane.Dot4US(v314, v318, lane.Dot4US(v273, v277, lane.Dot4US(v232, v236, lane.Dot4US(v195, v199, lane.Dot4US(v156, v160, lane.Dot4US(v117, v121, lane.Dot4US(v80, v82, v49)))))))))
+					v374 := v369 + l
+					v376 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v374*2+640)))
+					v385 := v384 + float32(v366*float32(v380*v376))
+					rsum[0][l] = v385
 					v394 := rsum[1][l]
 					v726 := ((((*(*uint32)(unsafe.Add(pw, v62*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x80808080) >> 3))
 					v685 := ((((*(*uint32)(unsafe.Add(pw, v62*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x40404040) >> 2))
@@ -109,12 +109,12 @@ func gemm_q5_0__m2__portable(a *kernel.Args, lo, hi int) {
 					v523 := (((*(*uint32)(unsafe.Add(pw, v62*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x4040404) << 2))
 					v484 := (((*(*uint32)(unsafe.Add(pw, v62*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x2020202) << 3))
 					v447 := (((*(*uint32)(unsafe.Add(pw, v62*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x1010101) << 4))
-					v746 := float32(lane.Dot4US(v726, v730, lane.Dot4US(v685, v689, lane.Dot4US(v644, v648, lane.Dot4US(v603, v607, lane.Dot4US(v562, v566, lane.Dot4US(v523, v527, lane.Dot4US(v484, v488, lane.Dot4US(v447, v449, v412)))))))))
-					v745 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v372*2+672)))
-					rsum[0][l] = v384 + float32(v746*float32(v750*v745))
-					v386 := float32(lane.Dot4US(v355, v364, lane.Dot4US(v314, v323, lane.Dot4US(v273, v282, lane.Dot4US(v232, v241, lane.Dot4US(v195, v204, lane.Dot4US(v156, v165, lane.Dot4US(v117, v126, lane.Dot4US(v80, v87, v55)))))))))
-					v757 := float32(lane.Dot4US(v726, v735, lane.Dot4US(v685, v694, lane.Dot4US(v644, v653, lane.Dot4US(v603, v612, lane.Dot4US(v562, v571, lane.Dot4US(v523, v532, lane.Dot4US(v484, v493, lane.Dot4US(v447, v454, v418)))))))))
-					rsum[1][l] = (v394 + float32(v386*float32(v390*v374))) + float32(v757*float32(v761*v745))
+					v737 := float32(lane.Dot4US(v726, v730, lane.Dot4US(v685, v689, lane.Dot4US(v644, v648, lane.Dot4US(v603, v607, lane.Dot4US(v562, v566, lane.Dot4US(v523, v527, lane.Dot4US(v484, v488, lane.Dot4US(v447, v449, v412)))))))))
+					v747 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v374*2+672)))
+					rsum[0][l] = v385 + float32(v737*float32(v751*v747))
+					v367 := float32(lane.Dot4US(v355, v364, lane.Dot4US(v314, v323, lane.Dot4US(v273, v282, lane.Dot4US(v232, v241, lane.Dot4US(v195, v204, lane.Dot4US(v156, v165, lane.Dot4US(v117, v126, lane.Dot4US(v80, v87, v55)))))))))
+					v738 := float32(lane.Dot4US(v726, v735, lane.Dot4US(v685, v694, lane.Dot4US(v644, v653, lane.Dot4US(v603, v612, lane.Dot4US(v562, v571, lane.Dot4US(v523, v532, lane.Dot4US(v484, v493, lane.Dot4US(v447, v454, v418)))))))))
+					rsum[1][l] = (v394 + float32(v367*float32(v390*v376))) + float32(v738*float32(v761*v747))
 				}
 			}
 			if v23 == 0 {

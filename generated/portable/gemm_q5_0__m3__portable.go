@@ -42,196 +42,186 @@ func gemm_q5_0__m3__portable(a *kernel.Args, lo, hi int) {
 				v37 := (v18 + v34) * 704
 				v42 := v21 + (v34 * 2)
 				v44 := v42 * 48
-				v46 := v37 >> 2
-				v187 := *(*int32)(unsafe.Add(pact, v44*4+160)) << 4
-				v193 := *(*int32)(unsafe.Add(pact, v44*4+164)) << 4
-				v195 := *(*uint32)(unsafe.Add(pact, v44*4))
-				v200 := *(*uint32)(unsafe.Add(pact, v44*4+32))
-				v205 := *(*uint32)(unsafe.Add(pact, v44*4+4))
-				v210 := *(*uint32)(unsafe.Add(pact, v44*4+36))
-				v215 := *(*uint32)(unsafe.Add(pact, v44*4+8))
-				v220 := *(*uint32)(unsafe.Add(pact, v44*4+40))
-				v225 := *(*uint32)(unsafe.Add(pact, v44*4+12))
-				v230 := *(*uint32)(unsafe.Add(pact, v44*4+44))
-				v235 := *(*uint32)(unsafe.Add(pact, v44*4+16))
-				v240 := *(*uint32)(unsafe.Add(pact, v44*4+48))
-				v245 := *(*uint32)(unsafe.Add(pact, v44*4+20))
-				v250 := *(*uint32)(unsafe.Add(pact, v44*4+52))
-				v255 := *(*uint32)(unsafe.Add(pact, v44*4+24))
-				v260 := *(*uint32)(unsafe.Add(pact, v44*4+56))
-				v265 := *(*uint32)(unsafe.Add(pact, v44*4+28))
-				v270 := *(*uint32)(unsafe.Add(pact, v44*4+60))
-				v273 := v37 >> 1
-				v285 := *(*float32)(unsafe.Add(pact, v44*4+128))
-				v296 := *(*float32)(unsafe.Add(pact, v44*4+132))
-				v308 := *(*int32)(unsafe.Add(pact, v44*4+168)) << 4
-				v312 := *(*uint32)(unsafe.Add(pact, v44*4+64))
-				v317 := *(*uint32)(unsafe.Add(pact, v44*4+68))
-				v322 := *(*uint32)(unsafe.Add(pact, v44*4+72))
-				v327 := *(*uint32)(unsafe.Add(pact, v44*4+76))
-				v332 := *(*uint32)(unsafe.Add(pact, v44*4+80))
-				v337 := *(*uint32)(unsafe.Add(pact, v44*4+84))
-				v342 := *(*uint32)(unsafe.Add(pact, v44*4+88))
-				v347 := *(*uint32)(unsafe.Add(pact, v44*4+92))
-				v353 := *(*float32)(unsafe.Add(pact, v44*4+136))
-				v369 := (v42 + 1) * 48
-				v516 := *(*int32)(unsafe.Add(pact, v369*4+160)) << 4
-				v522 := *(*int32)(unsafe.Add(pact, v369*4+164)) << 4
-				v524 := *(*uint32)(unsafe.Add(pact, v369*4))
-				v529 := *(*uint32)(unsafe.Add(pact, v369*4+32))
-				v534 := *(*uint32)(unsafe.Add(pact, v369*4+4))
-				v539 := *(*uint32)(unsafe.Add(pact, v369*4+36))
-				v544 := *(*uint32)(unsafe.Add(pact, v369*4+8))
-				v549 := *(*uint32)(unsafe.Add(pact, v369*4+40))
-				v554 := *(*uint32)(unsafe.Add(pact, v369*4+12))
-				v559 := *(*uint32)(unsafe.Add(pact, v369*4+44))
-				v564 := *(*uint32)(unsafe.Add(pact, v369*4+16))
-				v569 := *(*uint32)(unsafe.Add(pact, v369*4+48))
-				v574 := *(*uint32)(unsafe.Add(pact, v369*4+20))
-				v579 := *(*uint32)(unsafe.Add(pact, v369*4+52))
-				v584 := *(*uint32)(unsafe.Add(pact, v369*4+24))
-				v589 := *(*uint32)(unsafe.Add(pact, v369*4+56))
-				v594 := *(*uint32)(unsafe.Add(pact, v369*4+28))
-				v599 := *(*uint32)(unsafe.Add(pact, v369*4+60))
-				v614 := *(*float32)(unsafe.Add(pact, v369*4+128))
-				v625 := *(*float32)(unsafe.Add(pact, v369*4+132))
-				v637 := *(*int32)(unsafe.Add(pact, v369*4+168)) << 4
-				v641 := *(*uint32)(unsafe.Add(pact, v369*4+64))
-				v646 := *(*uint32)(unsafe.Add(pact, v369*4+68))
-				v651 := *(*uint32)(unsafe.Add(pact, v369*4+72))
-				v656 := *(*uint32)(unsafe.Add(pact, v369*4+76))
-				v661 := *(*uint32)(unsafe.Add(pact, v369*4+80))
-				v666 := *(*uint32)(unsafe.Add(pact, v369*4+84))
-				v671 := *(*uint32)(unsafe.Add(pact, v369*4+88))
-				v676 := *(*uint32)(unsafe.Add(pact, v369*4+92))
-				v682 := *(*float32)(unsafe.Add(pact, v369*4+136))
+				v50 := *(*int32)(unsafe.Add(pact, v44*4+160)) << 4
+				v56 := *(*int32)(unsafe.Add(pact, v44*4+164)) << 4
+				v62 := *(*int32)(unsafe.Add(pact, v44*4+168)) << 4
+				v64 := v37 >> 2
+				v89 := *(*uint32)(unsafe.Add(pact, v44*4))
+				v94 := *(*uint32)(unsafe.Add(pact, v44*4+32))
+				v99 := *(*uint32)(unsafe.Add(pact, v44*4+64))
+				v133 := *(*uint32)(unsafe.Add(pact, v44*4+4))
+				v138 := *(*uint32)(unsafe.Add(pact, v44*4+36))
+				v143 := *(*uint32)(unsafe.Add(pact, v44*4+68))
+				v177 := *(*uint32)(unsafe.Add(pact, v44*4+8))
+				v182 := *(*uint32)(unsafe.Add(pact, v44*4+40))
+				v187 := *(*uint32)(unsafe.Add(pact, v44*4+72))
+				v221 := *(*uint32)(unsafe.Add(pact, v44*4+12))
+				v226 := *(*uint32)(unsafe.Add(pact, v44*4+44))
+				v231 := *(*uint32)(unsafe.Add(pact, v44*4+76))
+				v263 := *(*uint32)(unsafe.Add(pact, v44*4+16))
+				v268 := *(*uint32)(unsafe.Add(pact, v44*4+48))
+				v273 := *(*uint32)(unsafe.Add(pact, v44*4+80))
+				v309 := *(*uint32)(unsafe.Add(pact, v44*4+20))
+				v314 := *(*uint32)(unsafe.Add(pact, v44*4+52))
+				v319 := *(*uint32)(unsafe.Add(pact, v44*4+84))
+				v355 := *(*uint32)(unsafe.Add(pact, v44*4+24))
+				v360 := *(*uint32)(unsafe.Add(pact, v44*4+56))
+				v365 := *(*uint32)(unsafe.Add(pact, v44*4+88))
+				v401 := *(*uint32)(unsafe.Add(pact, v44*4+28))
+				v406 := *(*uint32)(unsafe.Add(pact, v44*4+60))
+				v411 := *(*uint32)(unsafe.Add(pact, v44*4+92))
+				v417 := v37 >> 1
+				v428 := *(*float32)(unsafe.Add(pact, v44*4+128))
+				v438 := *(*float32)(unsafe.Add(pact, v44*4+132))
+				v448 := *(*float32)(unsafe.Add(pact, v44*4+136))
+				v464 := (v42 + 1) * 48
+				v470 := *(*int32)(unsafe.Add(pact, v464*4+160)) << 4
+				v476 := *(*int32)(unsafe.Add(pact, v464*4+164)) << 4
+				v482 := *(*int32)(unsafe.Add(pact, v464*4+168)) << 4
+				v513 := *(*uint32)(unsafe.Add(pact, v464*4))
+				v518 := *(*uint32)(unsafe.Add(pact, v464*4+32))
+				v523 := *(*uint32)(unsafe.Add(pact, v464*4+64))
+				v557 := *(*uint32)(unsafe.Add(pact, v464*4+4))
+				v562 := *(*uint32)(unsafe.Add(pact, v464*4+36))
+				v567 := *(*uint32)(unsafe.Add(pact, v464*4+68))
+				v601 := *(*uint32)(unsafe.Add(pact, v464*4+8))
+				v606 := *(*uint32)(unsafe.Add(pact, v464*4+40))
+				v611 := *(*uint32)(unsafe.Add(pact, v464*4+72))
+				v645 := *(*uint32)(unsafe.Add(pact, v464*4+12))
+				v650 := *(*uint32)(unsafe.Add(pact, v464*4+44))
+				v655 := *(*uint32)(unsafe.Add(pact, v464*4+76))
+				v691 := *(*uint32)(unsafe.Add(pact, v464*4+16))
+				v696 := *(*uint32)(unsafe.Add(pact, v464*4+48))
+				v701 := *(*uint32)(unsafe.Add(pact, v464*4+80))
+				v737 := *(*uint32)(unsafe.Add(pact, v464*4+20))
+				v742 := *(*uint32)(unsafe.Add(pact, v464*4+52))
+				v747 := *(*uint32)(unsafe.Add(pact, v464*4+84))
+				v783 := *(*uint32)(unsafe.Add(pact, v464*4+24))
+				v788 := *(*uint32)(unsafe.Add(pact, v464*4+56))
+				v793 := *(*uint32)(unsafe.Add(pact, v464*4+88))
+				v829 := *(*uint32)(unsafe.Add(pact, v464*4+28))
+				v834 := *(*uint32)(unsafe.Add(pact, v464*4+60))
+				v839 := *(*uint32)(unsafe.Add(pact, v464*4+92))
+				v856 := *(*float32)(unsafe.Add(pact, v464*4+128))
+				v866 := *(*float32)(unsafe.Add(pact, v464*4+132))
+				v876 := *(*float32)(unsafe.Add(pact, v464*4+136))
 				for l := range 16 {
-					v289 := rsum[0][l]
-					v51 := v46 + l
-					v123 := (*(*uint32)(unsafe.Add(pw, v51*4+192)))
-					v53 := *(*uint32)(unsafe.Add(pw, v51*4+512))
-					v181 := (((v123 >> 4) & 0xF0F0F0F) | ((v53 & 0x80808080) >> 3))
-					v103 := (*(*uint32)(unsafe.Add(pw, v51*4+128)))
-					v168 := (((v103 >> 4) & 0xF0F0F0F) | ((v53 & 0x40404040) >> 2))
-					v83 := (*(*uint32)(unsafe.Add(pw, v51*4+64)))
-					v155 := (((v83 >> 4) & 0xF0F0F0F) | ((v53 & 0x20202020) >> 1))
-					v63 := (*(*uint32)(unsafe.Add(pw, v51*4)))
-					v142 := (((v63 >> 4) & 0xF0F0F0F) | ((v53 & 0x10101010) >> 0))
-					v129 := ((v123 & 0xF0F0F0F) | ((v53 & 0x8080808) << 1))
-					v109 := ((v103 & 0xF0F0F0F) | ((v53 & 0x4040404) << 2))
-					v89 := ((v83 & 0xF0F0F0F) | ((v53 & 0x2020202) << 3))
-					v69 := ((v63 & 0xF0F0F0F) | ((v53 & 0x1010101) << 4))
-					v281 := float32(lane.Dot4US(v181, v265, lane.Dot4US(v168, v255, lane.Dot4US(v155, v245, lane.Dot4US(v142, v235, lane.Dot4US(v129, v225, lane.Dot4US(v109, v215, lane.Dot4US(v89, v205, lane.Dot4US(v69, v195, v187)))))))))
-					v278 := v273 + l
-					v280 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v278*2+640)))
-					v290 := v289 + float32(v281*float32(v285*v280))
-					rsum[0][l] = v290
-					v300 := rsum[1][l]
-					v292 := float32(lane.Dot4US(v181, v270, lane.Dot4US(v168, v260, lane.Dot4US(v155, v250, lane.Dot4US(v142, v240, lane.Dot4US(v129, v230, lane.Dot4US(v109, v220, lane.Dot4US(v89, v210, lane.Dot4US(v69, v200, v193)))))))))
-					v301 := v300 + float32(v292*float32(v296*v280))
-					rsum[1][l] = v301
-					v357 := rsum[2][l]
-					v452 := (*(*uint32)(unsafe.Add(pw, v51*4+448)))
-					v378 := *(*uint32)(unsafe.Add(pw, v51*4+576))
-					v510 := (((v452 >> 4) & 0xF0F0F0F) | ((v378 & 0x80808080) >> 3))
-					v432 := (*(*uint32)(unsafe.Add(pw, v51*4+384)))
-					v497 := (((v432 >> 4) & 0xF0F0F0F) | ((v378 & 0x40404040) >> 2))
-					v412 := (*(*uint32)(unsafe.Add(pw, v51*4+320)))
-					v484 := (((v412 >> 4) & 0xF0F0F0F) | ((v378 & 0x20202020) >> 1))
-					v392 := (*(*uint32)(unsafe.Add(pw, v51*4+256)))
-					v471 := (((v392 >> 4) & 0xF0F0F0F) | ((v378 & 0x10101010) >> 0))
-					v458 := ((v452 & 0xF0F0F0F) | ((v378 & 0x8080808) << 1))
-					v438 := ((v432 & 0xF0F0F0F) | ((v378 & 0x4040404) << 2))
-					v418 := ((v412 & 0xF0F0F0F) | ((v378 & 0x2020202) << 3))
-					v398 := ((v392 & 0xF0F0F0F) | ((v378 & 0x1010101) << 4))
-					v610 := float32(lane.Dot4US(v510, v594, lane.Dot4US(v497, v584, lane.Dot4US(v484, v574, lane.Dot4US(v471, v564, lane.Dot4US(v458, v554, lane.Dot4US(v438, v544, lane.Dot4US(v418, v534, lane.Dot4US(v398, v524, v516)))))))))
-					v609 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v278*2+672)))
-					rsum[0][l] = v290 + float32(v610*float32(v614*v609))
-					v621 := float32(lane.Dot4US(v510, v599, lane.Dot4US(v497, v589, lane.Dot4US(v484, v579, lane.Dot4US(v471, v569, lane.Dot4US(v458, v559, lane.Dot4US(v438, v549, lane.Dot4US(v418, v539, lane.Dot4US(v398, v529, v522)))))))))
-					rsum[1][l] = v301 + float32(v621*float32(v625*v609))
-					v349 := float32(lane.Dot4US(v181, v347, lane.Dot4US(v168, v342, lane.Dot4US(v155, v337, lane.Dot4US(v142, v332, lane.Dot4US(v129, v327, lane.Dot4US(v109, v322, lane.Dot4US(v89, v317, lane.Dot4US(v69, v312, v308)))))))))
-					v678 := float32(lane.Dot4US(v510, v676, lane.Dot4US(v497, v671, lane.Dot4US(v484, v666, lane.Dot4US(v471, v661, lane.Dot4US(v458, v656, lane.Dot4US(v438, v651, lane.Dot4US(v418, v646, lane.Dot4US(v398, v641, v637)))))))))
-					rsum[2][l] = (v357 + float32(v349*float32(v353*v280))) + float32(v678*float32(v682*v609))
+					v432 := rsum[0][l]
+					v69 := v64 + l
+					v397 := ((((*(*uint32)(unsafe.Add(pw, v69*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x80808080) >> 3))
+					v351 := ((((*(*uint32)(unsafe.Add(pw, v69*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x40404040) >> 2))
+					v305 := ((((*(*uint32)(unsafe.Add(pw, v69*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x20202020) >> 1))
+					v259 := ((((*(*uint32)(unsafe.Add(pw, v69*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x10101010) >> 0))
+					v217 := (((*(*uint32)(unsafe.Add(pw, v69*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x8080808) << 1))
+					v173 := (((*(*uint32)(unsafe.Add(pw, v69*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x4040404) << 2))
+					v129 := (((*(*uint32)(unsafe.Add(pw, v69*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x2020202) << 3))
+					v87 := (((*(*uint32)(unsafe.Add(pw, v69*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x1010101) << 4))
+					v413 := float32(lane.Dot4US(v397, v401, lane.Dot4US(v351, v355, lane.Dot4US(v305, v309, lane.Dot4US(v259, v263, lane.Dot4US(v217, v221, lane.Dot4US(v173, v177, lane.Dot4US(v129, v133, lane.Dot4US(v87, v89, v50)))))))))
+					v422 := v417 + l
+					v424 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v422*2+640)))
+					v433 := v432 + float32(v413*float32(v428*v424))
+					rsum[0][l] = v433
+					v442 := rsum[1][l]
+					v414 := float32(lane.Dot4US(v397, v406, lane.Dot4US(v351, v360, lane.Dot4US(v305, v314, lane.Dot4US(v259, v268, lane.Dot4US(v217, v226, lane.Dot4US(v173, v182, lane.Dot4US(v129, v138, lane.Dot4US(v87, v94, v56)))))))))
+					v443 := v442 + float32(v414*float32(v438*v424))
+					rsum[1][l] = v443
+					v452 := rsum[2][l]
+					v825 := ((((*(*uint32)(unsafe.Add(pw, v69*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x80808080) >> 3))
+					v779 := ((((*(*uint32)(unsafe.Add(pw, v69*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x40404040) >> 2))
+					v733 := ((((*(*uint32)(unsafe.Add(pw, v69*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x20202020) >> 1))
+					v687 := ((((*(*uint32)(unsafe.Add(pw, v69*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x10101010) >> 0))
+					v641 := (((*(*uint32)(unsafe.Add(pw, v69*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x8080808) << 1))
+					v597 := (((*(*uint32)(unsafe.Add(pw, v69*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x4040404) << 2))
+					v553 := (((*(*uint32)(unsafe.Add(pw, v69*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x2020202) << 3))
+					v511 := (((*(*uint32)(unsafe.Add(pw, v69*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x1010101) << 4))
+					v841 := float32(lane.Dot4US(v825, v829, lane.Dot4US(v779, v783, lane.Dot4US(v733, v737, lane.Dot4US(v687, v691, lane.Dot4US(v641, v645, lane.Dot4US(v597, v601, lane.Dot4US(v553, v557, lane.Dot4US(v511, v513, v470)))))))))
+					v852 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v422*2+672)))
+					rsum[0][l] = v433 + float32(v841*float32(v856*v852))
+					v842 := float32(lane.Dot4US(v825, v834, lane.Dot4US(v779, v788, lane.Dot4US(v733, v742, lane.Dot4US(v687, v696, lane.Dot4US(v641, v650, lane.Dot4US(v597, v606, lane.Dot4US(v553, v562, lane.Dot4US(v511, v518, v476)))))))))
+					rsum[1][l] = v443 + float32(v842*float32(v866*v852))
+					v415 := float32(lane.Dot4US(v397, v411, lane.Dot4US(v351, v365, lane.Dot4US(v305, v319, lane.Dot4US(v259, v273, lane.Dot4US(v217, v231, lane.Dot4US(v173, v187, lane.Dot4US(v129, v143, lane.Dot4US(v87, v99, v62)))))))))
+					v843 := float32(lane.Dot4US(v825, v839, lane.Dot4US(v779, v793, lane.Dot4US(v733, v747, lane.Dot4US(v687, v701, lane.Dot4US(v641, v655, lane.Dot4US(v597, v611, lane.Dot4US(v553, v567, lane.Dot4US(v511, v523, v482)))))))))
+					rsum[2][l] = (v452 + float32(v415*float32(v448*v424))) + float32(v843*float32(v876*v852))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v694 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v694
-					v700 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v700
-					v706 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v706
+					v888 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v888
+					v894 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v894
+					v900 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v900
 				}
 			} else {
 				for l := range 16 {
-					v711 := *(*float32)(unsafe.Add(stotal, l*4))
-					v713 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v711 + v713
-					v723 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v725 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v723 + v725
-					v735 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v737 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v735 + v737
+					v905 := *(*float32)(unsafe.Add(stotal, l*4))
+					v907 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v905 + v907
+					v917 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v919 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v917 + v919
+					v929 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v931 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v929 + v931
 				}
 			}
 		}
-		v740 := t0 * 4
-		v742 := t1 * 16
+		v934 := t0 * 4
+		v936 := t1 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v752 := (v740 * nldo) + v742
-			v762 := ((v740 + 1) * nldo) + v742
-			v774 := ((v740 + 2) * nldo) + v742
+			v946 := (v934 * nldo) + v936
+			v956 := ((v934 + 1) * nldo) + v936
+			v968 := ((v934 + 2) * nldo) + v936
 			for l := range 16 {
-				v757 := *(*float32)(unsafe.Add(stotal, l*4))
-				v747 := (v742 + l) < nn
-				if v747 {
-					*(*float32)(unsafe.Add(pout, (v752+l)*4)) = v757
+				v951 := *(*float32)(unsafe.Add(stotal, l*4))
+				v941 := (v936 + l) < nn
+				if v941 {
+					*(*float32)(unsafe.Add(pout, (v946+l)*4)) = v951
 				}
-				v769 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v747 {
-					*(*float32)(unsafe.Add(pout, (v762+l)*4)) = v769
+				v963 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v941 {
+					*(*float32)(unsafe.Add(pout, (v956+l)*4)) = v963
 				}
-				v781 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v747 {
-					*(*float32)(unsafe.Add(pout, (v774+l)*4)) = v781
+				v975 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v941 {
+					*(*float32)(unsafe.Add(pout, (v968+l)*4)) = v975
 				}
 			}
 		} else {
-			v784 := (v740 * nldo) + v742
-			v796 := ((v740 + 1) * nldo) + v742
-			v810 := ((v740 + 2) * nldo) + v742
+			v978 := (v934 * nldo) + v936
+			v990 := ((v934 + 1) * nldo) + v936
+			v1004 := ((v934 + 2) * nldo) + v936
 			for l := range 16 {
-				v789 := *(*float32)(unsafe.Add(stotal, l*4))
-				v747 := (v742 + l) < nn
-				var v790 float32
-				v786 := v784 + l
-				if v747 {
-					v790 = *(*float32)(unsafe.Add(pout, v786*4))
+				v983 := *(*float32)(unsafe.Add(stotal, l*4))
+				v941 := (v936 + l) < nn
+				var v984 float32
+				v980 := v978 + l
+				if v941 {
+					v984 = *(*float32)(unsafe.Add(pout, v980*4))
 				}
-				if v747 {
-					*(*float32)(unsafe.Add(pout, v786*4)) = v789 + v790
+				if v941 {
+					*(*float32)(unsafe.Add(pout, v980*4)) = v983 + v984
 				}
-				v803 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v804 float32
-				v798 := v796 + l
-				if v747 {
-					v804 = *(*float32)(unsafe.Add(pout, v798*4))
+				v997 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v998 float32
+				v992 := v990 + l
+				if v941 {
+					v998 = *(*float32)(unsafe.Add(pout, v992*4))
 				}
-				if v747 {
-					*(*float32)(unsafe.Add(pout, v798*4)) = v803 + v804
+				if v941 {
+					*(*float32)(unsafe.Add(pout, v992*4)) = v997 + v998
 				}
-				v817 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v818 float32
-				v812 := v810 + l
-				if v747 {
-					v818 = *(*float32)(unsafe.Add(pout, v812*4))
+				v1011 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v1012 float32
+				v1006 := v1004 + l
+				if v941 {
+					v1012 = *(*float32)(unsafe.Add(pout, v1006*4))
 				}
-				if v747 {
-					*(*float32)(unsafe.Add(pout, v812*4)) = v817 + v818
+				if v941 {
+					*(*float32)(unsafe.Add(pout, v1006*4)) = v1011 + v1012
 				}
 			}
 		}

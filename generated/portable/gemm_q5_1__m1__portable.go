@@ -47,7 +47,7 @@ func gemm_q5_1__m1__portable(a *kernel.Args, lo, hi int) {
 				v243 := *(*uint32)(unsafe.Add(pact, v41*4+20))
 				v279 := *(*uint32)(unsafe.Add(pact, v41*4+24))
 				v315 := *(*uint32)(unsafe.Add(pact, v41*4+28))
-				v318 := v35 >> 1
+				v319 := v35 >> 1
 				v330 := *(*float32)(unsafe.Add(pact, v41*4+128))
 				v349 := *(*float32)(unsafe.Add(pact, v41*4+144))
 				for l := range 16 {
@@ -59,8 +59,8 @@ func gemm_q5_1__m1__portable(a *kernel.Args, lo, hi int) {
 					v176 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v53*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x8080808) << 1)), v175, v142)
 					v244 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v53*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x20202020) >> 1)), v243, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v53*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v53*4+256))&0x10101010)>>0)), v207, v176))
 					v316 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v53*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x80808080) >> 3)), v315, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v53*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v53*4+256))&0x40404040)>>2)), v279, v244))
-					v323 := v318 + l
-					rsum[0][l] = (v334 + float32(float32(v316)*float32(v330*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v323*2+320)))))) + float32(v349*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v323*2+352))))
+					v324 := v319 + l
+					rsum[0][l] = (v334 + float32(float32(v316)*float32(v330*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+320)))))) + float32(v349*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+352))))
 				}
 			}
 			if v23 == 0 {

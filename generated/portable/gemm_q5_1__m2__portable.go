@@ -56,13 +56,13 @@ func gemm_q5_1__m2__portable(a *kernel.Args, lo, hi int) {
 				v320 := *(*uint32)(unsafe.Add(pact, v42*4+56))
 				v356 := *(*uint32)(unsafe.Add(pact, v42*4+28))
 				v361 := *(*uint32)(unsafe.Add(pact, v42*4+60))
-				v364 := v36 >> 1
-				v376 := *(*float32)(unsafe.Add(pact, v42*4+128))
+				v366 := v36 >> 1
+				v377 := *(*float32)(unsafe.Add(pact, v42*4+128))
 				v387 := *(*float32)(unsafe.Add(pact, v42*4+132))
 				v406 := *(*float32)(unsafe.Add(pact, v42*4+144))
 				v415 := *(*float32)(unsafe.Add(pact, v42*4+148))
 				for l := range 16 {
-					v380 := rsum[0][l]
+					v381 := rsum[0][l]
 					v59 := v54 + l
 					v352 := ((((*(*uint32)(unsafe.Add(pw, v59*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x80808080) >> 3))
 					v311 := ((((*(*uint32)(unsafe.Add(pw, v59*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x40404040) >> 2))
@@ -72,16 +72,16 @@ func gemm_q5_1__m2__portable(a *kernel.Args, lo, hi int) {
 					v153 := (((*(*uint32)(unsafe.Add(pw, v59*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x4040404) << 2))
 					v114 := (((*(*uint32)(unsafe.Add(pw, v59*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x2020202) << 3))
 					v77 := (((*(*uint32)(unsafe.Add(pw, v59*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x1010101) << 4))
-					v372 := float32(lane.Dot4US(v352, v356, lane.Dot4US(v311, v315, lane.Dot4US(v270, v274, lane.Dot4US(v229, v233, lane.Dot4US(v192, v196, lane.Dot4US(v153, v157, lane.Dot4US(v114, v118, lane.Dot4US(v77, v79, int32(0))))))))))
-					v369 := v364 + l
-					v371 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v369*2+320)))
-					v381 := v380 + float32(v372*float32(v376*v371))
-					rsum[0][l] = v381
+					v363 := float32(lane.Dot4US(v352, v356, lane.Dot4US(v311, v315, lane.Dot4US(v270, v274, lane.Dot4US(v229, v233, lane.Dot4US(v192, v196, lane.Dot4US(v153, v157, lane.Dot4US(v114, v118, lane.Dot4US(v77, v79, int32(0))))))))))
+					v371 := v366 + l
+					v373 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v371*2+320)))
+					v382 := v381 + float32(v363*float32(v377*v373))
+					rsum[0][l] = v382
 					v391 := rsum[1][l]
-					v402 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v369*2+352)))
-					rsum[0][l] = v381 + float32(v406*v402)
-					v383 := float32(lane.Dot4US(v352, v361, lane.Dot4US(v311, v320, lane.Dot4US(v270, v279, lane.Dot4US(v229, v238, lane.Dot4US(v192, v201, lane.Dot4US(v153, v162, lane.Dot4US(v114, v123, lane.Dot4US(v77, v84, int32(0))))))))))
-					rsum[1][l] = (v391 + float32(v383*float32(v387*v371))) + float32(v415*v402)
+					v402 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v371*2+352)))
+					rsum[0][l] = v382 + float32(v406*v402)
+					v364 := float32(lane.Dot4US(v352, v361, lane.Dot4US(v311, v320, lane.Dot4US(v270, v279, lane.Dot4US(v229, v238, lane.Dot4US(v192, v201, lane.Dot4US(v153, v162, lane.Dot4US(v114, v123, lane.Dot4US(v77, v84, int32(0))))))))))
+					rsum[1][l] = (v391 + float32(v364*float32(v387*v373))) + float32(v415*v402)
 				}
 			}
 			if v23 == 0 {

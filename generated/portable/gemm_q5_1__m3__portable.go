@@ -40,147 +40,144 @@ func gemm_q5_1__m3__portable(a *kernel.Args, lo, hi int) {
 			for v34 := v23; v34 < v33; v34 += 1 {
 				v37 := (v18 + v34) * 384
 				v43 := (v21 + v34) * 48
-				v45 := v37 >> 2
-				v192 := *(*uint32)(unsafe.Add(pact, v43*4))
-				v197 := *(*uint32)(unsafe.Add(pact, v43*4+32))
-				v202 := *(*uint32)(unsafe.Add(pact, v43*4+4))
-				v207 := *(*uint32)(unsafe.Add(pact, v43*4+36))
-				v212 := *(*uint32)(unsafe.Add(pact, v43*4+8))
-				v217 := *(*uint32)(unsafe.Add(pact, v43*4+40))
-				v222 := *(*uint32)(unsafe.Add(pact, v43*4+12))
-				v227 := *(*uint32)(unsafe.Add(pact, v43*4+44))
-				v232 := *(*uint32)(unsafe.Add(pact, v43*4+16))
-				v237 := *(*uint32)(unsafe.Add(pact, v43*4+48))
-				v242 := *(*uint32)(unsafe.Add(pact, v43*4+20))
-				v247 := *(*uint32)(unsafe.Add(pact, v43*4+52))
-				v252 := *(*uint32)(unsafe.Add(pact, v43*4+24))
-				v257 := *(*uint32)(unsafe.Add(pact, v43*4+56))
-				v262 := *(*uint32)(unsafe.Add(pact, v43*4+28))
-				v267 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v270 := v37 >> 1
-				v282 := *(*float32)(unsafe.Add(pact, v43*4+128))
-				v293 := *(*float32)(unsafe.Add(pact, v43*4+132))
-				v312 := *(*float32)(unsafe.Add(pact, v43*4+144))
-				v321 := *(*float32)(unsafe.Add(pact, v43*4+148))
-				v335 := *(*uint32)(unsafe.Add(pact, v43*4+64))
-				v340 := *(*uint32)(unsafe.Add(pact, v43*4+68))
-				v345 := *(*uint32)(unsafe.Add(pact, v43*4+72))
-				v350 := *(*uint32)(unsafe.Add(pact, v43*4+76))
-				v355 := *(*uint32)(unsafe.Add(pact, v43*4+80))
-				v360 := *(*uint32)(unsafe.Add(pact, v43*4+84))
-				v365 := *(*uint32)(unsafe.Add(pact, v43*4+88))
-				v370 := *(*uint32)(unsafe.Add(pact, v43*4+92))
-				v376 := *(*float32)(unsafe.Add(pact, v43*4+136))
-				v386 := *(*float32)(unsafe.Add(pact, v43*4+152))
+				v60 := v37 >> 2
+				v85 := *(*uint32)(unsafe.Add(pact, v43*4))
+				v90 := *(*uint32)(unsafe.Add(pact, v43*4+32))
+				v95 := *(*uint32)(unsafe.Add(pact, v43*4+64))
+				v129 := *(*uint32)(unsafe.Add(pact, v43*4+4))
+				v134 := *(*uint32)(unsafe.Add(pact, v43*4+36))
+				v139 := *(*uint32)(unsafe.Add(pact, v43*4+68))
+				v173 := *(*uint32)(unsafe.Add(pact, v43*4+8))
+				v178 := *(*uint32)(unsafe.Add(pact, v43*4+40))
+				v183 := *(*uint32)(unsafe.Add(pact, v43*4+72))
+				v217 := *(*uint32)(unsafe.Add(pact, v43*4+12))
+				v222 := *(*uint32)(unsafe.Add(pact, v43*4+44))
+				v227 := *(*uint32)(unsafe.Add(pact, v43*4+76))
+				v259 := *(*uint32)(unsafe.Add(pact, v43*4+16))
+				v264 := *(*uint32)(unsafe.Add(pact, v43*4+48))
+				v269 := *(*uint32)(unsafe.Add(pact, v43*4+80))
+				v305 := *(*uint32)(unsafe.Add(pact, v43*4+20))
+				v310 := *(*uint32)(unsafe.Add(pact, v43*4+52))
+				v315 := *(*uint32)(unsafe.Add(pact, v43*4+84))
+				v351 := *(*uint32)(unsafe.Add(pact, v43*4+24))
+				v356 := *(*uint32)(unsafe.Add(pact, v43*4+56))
+				v361 := *(*uint32)(unsafe.Add(pact, v43*4+88))
+				v397 := *(*uint32)(unsafe.Add(pact, v43*4+28))
+				v402 := *(*uint32)(unsafe.Add(pact, v43*4+60))
+				v407 := *(*uint32)(unsafe.Add(pact, v43*4+92))
+				v413 := v37 >> 1
+				v424 := *(*float32)(unsafe.Add(pact, v43*4+128))
+				v434 := *(*float32)(unsafe.Add(pact, v43*4+132))
+				v444 := *(*float32)(unsafe.Add(pact, v43*4+136))
+				v463 := *(*float32)(unsafe.Add(pact, v43*4+144))
+				v472 := *(*float32)(unsafe.Add(pact, v43*4+148))
+				v481 := *(*float32)(unsafe.Add(pact, v43*4+152))
 				for l := range 16 {
-					v286 := rsum[0][l]
-					v50 := v45 + l
-					v122 := (*(*uint32)(unsafe.Add(pw, v50*4+192)))
-					v52 := *(*uint32)(unsafe.Add(pw, v50*4+256))
-					v180 := (((v122 >> 4) & 0xF0F0F0F) | ((v52 & 0x80808080) >> 3))
-					v102 := (*(*uint32)(unsafe.Add(pw, v50*4+128)))
-					v167 := (((v102 >> 4) & 0xF0F0F0F) | ((v52 & 0x40404040) >> 2))
-					v82 := (*(*uint32)(unsafe.Add(pw, v50*4+64)))
-					v154 := (((v82 >> 4) & 0xF0F0F0F) | ((v52 & 0x20202020) >> 1))
-					v62 := (*(*uint32)(unsafe.Add(pw, v50*4)))
-					v141 := (((v62 >> 4) & 0xF0F0F0F) | ((v52 & 0x10101010) >> 0))
-					v128 := ((v122 & 0xF0F0F0F) | ((v52 & 0x8080808) << 1))
-					v108 := ((v102 & 0xF0F0F0F) | ((v52 & 0x4040404) << 2))
-					v88 := ((v82 & 0xF0F0F0F) | ((v52 & 0x2020202) << 3))
-					v68 := ((v62 & 0xF0F0F0F) | ((v52 & 0x1010101) << 4))
-					v278 := float32(lane.Dot4US(v180, v262, lane.Dot4US(v167, v252, lane.Dot4US(v154, v242, lane.Dot4US(v141, v232, lane.Dot4US(v128, v222, lane.Dot4US(v108, v212, lane.Dot4US(v88, v202, lane.Dot4US(v68, v192, int32(0))))))))))
-					v275 := v270 + l
-					v277 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v275*2+320)))
-					v287 := v286 + float32(v278*float32(v282*v277))
-					rsum[0][l] = v287
-					v297 := rsum[1][l]
-					v308 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v275*2+352)))
-					rsum[0][l] = v287 + float32(v312*v308)
-					v289 := float32(lane.Dot4US(v180, v267, lane.Dot4US(v167, v257, lane.Dot4US(v154, v247, lane.Dot4US(v141, v237, lane.Dot4US(v128, v227, lane.Dot4US(v108, v217, lane.Dot4US(v88, v207, lane.Dot4US(v68, v197, int32(0))))))))))
-					rsum[1][l] = (v297 + float32(v289*float32(v293*v277))) + float32(v321*v308)
-					v380 := rsum[2][l]
-					v372 := float32(lane.Dot4US(v180, v370, lane.Dot4US(v167, v365, lane.Dot4US(v154, v360, lane.Dot4US(v141, v355, lane.Dot4US(v128, v350, lane.Dot4US(v108, v345, lane.Dot4US(v88, v340, lane.Dot4US(v68, v335, int32(0))))))))))
-					rsum[2][l] = (v380 + float32(v372*float32(v376*v277))) + float32(v386*v308)
+					v428 := rsum[0][l]
+					v65 := v60 + l
+					v393 := ((((*(*uint32)(unsafe.Add(pw, v65*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x80808080) >> 3))
+					v347 := ((((*(*uint32)(unsafe.Add(pw, v65*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x40404040) >> 2))
+					v301 := ((((*(*uint32)(unsafe.Add(pw, v65*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x20202020) >> 1))
+					v255 := ((((*(*uint32)(unsafe.Add(pw, v65*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x10101010) >> 0))
+					v213 := (((*(*uint32)(unsafe.Add(pw, v65*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x8080808) << 1))
+					v169 := (((*(*uint32)(unsafe.Add(pw, v65*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x4040404) << 2))
+					v125 := (((*(*uint32)(unsafe.Add(pw, v65*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x2020202) << 3))
+					v83 := (((*(*uint32)(unsafe.Add(pw, v65*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x1010101) << 4))
+					v409 := float32(lane.Dot4US(v393, v397, lane.Dot4US(v347, v351, lane.Dot4US(v301, v305, lane.Dot4US(v255, v259, lane.Dot4US(v213, v217, lane.Dot4US(v169, v173, lane.Dot4US(v125, v129, lane.Dot4US(v83, v85, int32(0))))))))))
+					v418 := v413 + l
+					v420 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v418*2+320)))
+					v429 := v428 + float32(v409*float32(v424*v420))
+					rsum[0][l] = v429
+					v438 := rsum[1][l]
+					v410 := float32(lane.Dot4US(v393, v402, lane.Dot4US(v347, v356, lane.Dot4US(v301, v310, lane.Dot4US(v255, v264, lane.Dot4US(v213, v222, lane.Dot4US(v169, v178, lane.Dot4US(v125, v134, lane.Dot4US(v83, v90, int32(0))))))))))
+					v439 := v438 + float32(v410*float32(v434*v420))
+					rsum[1][l] = v439
+					v448 := rsum[2][l]
+					v459 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v418*2+352)))
+					rsum[0][l] = v429 + float32(v463*v459)
+					rsum[1][l] = v439 + float32(v472*v459)
+					v411 := float32(lane.Dot4US(v393, v407, lane.Dot4US(v347, v361, lane.Dot4US(v301, v315, lane.Dot4US(v255, v269, lane.Dot4US(v213, v227, lane.Dot4US(v169, v183, lane.Dot4US(v125, v139, lane.Dot4US(v83, v95, int32(0))))))))))
+					rsum[2][l] = (v448 + float32(v411*float32(v444*v420))) + float32(v481*v459)
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v397 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v397
-					v403 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v403
-					v409 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v409
+					v492 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v492
+					v498 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v498
+					v504 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v504
 				}
 			} else {
 				for l := range 16 {
-					v414 := *(*float32)(unsafe.Add(stotal, l*4))
-					v416 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v414 + v416
-					v426 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v428 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v426 + v428
-					v438 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v440 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v438 + v440
+					v509 := *(*float32)(unsafe.Add(stotal, l*4))
+					v511 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v509 + v511
+					v521 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v523 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v521 + v523
+					v533 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v535 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v533 + v535
 				}
 			}
 		}
-		v443 := t0 * 4
-		v445 := t1 * 16
+		v538 := t0 * 4
+		v540 := t1 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v455 := (v443 * nldo) + v445
-			v465 := ((v443 + 1) * nldo) + v445
-			v477 := ((v443 + 2) * nldo) + v445
+			v550 := (v538 * nldo) + v540
+			v560 := ((v538 + 1) * nldo) + v540
+			v572 := ((v538 + 2) * nldo) + v540
 			for l := range 16 {
-				v460 := *(*float32)(unsafe.Add(stotal, l*4))
-				v450 := (v445 + l) < nn
-				if v450 {
-					*(*float32)(unsafe.Add(pout, (v455+l)*4)) = v460
+				v555 := *(*float32)(unsafe.Add(stotal, l*4))
+				v545 := (v540 + l) < nn
+				if v545 {
+					*(*float32)(unsafe.Add(pout, (v550+l)*4)) = v555
 				}
-				v472 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v450 {
-					*(*float32)(unsafe.Add(pout, (v465+l)*4)) = v472
+				v567 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v545 {
+					*(*float32)(unsafe.Add(pout, (v560+l)*4)) = v567
 				}
-				v484 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v450 {
-					*(*float32)(unsafe.Add(pout, (v477+l)*4)) = v484
+				v579 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v545 {
+					*(*float32)(unsafe.Add(pout, (v572+l)*4)) = v579
 				}
 			}
 		} else {
-			v487 := (v443 * nldo) + v445
-			v499 := ((v443 + 1) * nldo) + v445
-			v513 := ((v443 + 2) * nldo) + v445
+			v582 := (v538 * nldo) + v540
+			v594 := ((v538 + 1) * nldo) + v540
+			v608 := ((v538 + 2) * nldo) + v540
 			for l := range 16 {
-				v492 := *(*float32)(unsafe.Add(stotal, l*4))
-				v450 := (v445 + l) < nn
-				var v493 float32
-				v489 := v487 + l
-				if v450 {
-					v493 = *(*float32)(unsafe.Add(pout, v489*4))
+				v587 := *(*float32)(unsafe.Add(stotal, l*4))
+				v545 := (v540 + l) < nn
+				var v588 float32
+				v584 := v582 + l
+				if v545 {
+					v588 = *(*float32)(unsafe.Add(pout, v584*4))
 				}
-				if v450 {
-					*(*float32)(unsafe.Add(pout, v489*4)) = v492 + v493
+				if v545 {
+					*(*float32)(unsafe.Add(pout, v584*4)) = v587 + v588
 				}
-				v506 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v507 float32
-				v501 := v499 + l
-				if v450 {
-					v507 = *(*float32)(unsafe.Add(pout, v501*4))
+				v601 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v602 float32
+				v596 := v594 + l
+				if v545 {
+					v602 = *(*float32)(unsafe.Add(pout, v596*4))
 				}
-				if v450 {
-					*(*float32)(unsafe.Add(pout, v501*4)) = v506 + v507
+				if v545 {
+					*(*float32)(unsafe.Add(pout, v596*4)) = v601 + v602
 				}
-				v520 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v521 float32
-				v515 := v513 + l
-				if v450 {
-					v521 = *(*float32)(unsafe.Add(pout, v515*4))
+				v615 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v616 float32
+				v610 := v608 + l
+				if v545 {
+					v616 = *(*float32)(unsafe.Add(pout, v610*4))
 				}
-				if v450 {
-					*(*float32)(unsafe.Add(pout, v515*4)) = v520 + v521
+				if v545 {
+					*(*float32)(unsafe.Add(pout, v610*4)) = v615 + v616
 				}
 			}
 		}

@@ -50,7 +50,7 @@ func gemm_q8_0__m1__portable(a *kernel.Args, lo, hi int) {
 				v125 := *(*uint32)(unsafe.Add(pact, v42*4+20))
 				v139 := *(*uint32)(unsafe.Add(pact, v42*4+24))
 				v153 := *(*uint32)(unsafe.Add(pact, v42*4+28))
-				v156 := v35 >> 1
+				v157 := v35 >> 1
 				v168 := *(*float32)(unsafe.Add(pact, v42*4+128))
 				v184 := (v40 + 1) * 48
 				v190 := *(*int32)(unsafe.Add(pact, v184*4+160)) << 7
@@ -67,10 +67,10 @@ func gemm_q8_0__m1__portable(a *kernel.Args, lo, hi int) {
 					v172 := rsum[0][l]
 					v52 := v50 + l
 					v112 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+256)), v111, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+192)), v97, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+128)), v83, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+64)), v69, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4)), v55, v48)))))
-					v161 := v156 + l
-					v170 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+448)), v153, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+384)), v139, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+320)), v125, v112)))) * float32(v168*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v161*2+1024)))))
+					v162 := v157 + l
+					v170 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+448)), v153, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+384)), v139, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+320)), v125, v112)))) * float32(v168*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v162*2+1024)))))
 					v258 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+768)), v257, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+704)), v243, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+640)), v229, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+576)), v215, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+512)), v201, v190)))))
-					v316 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+960)), v299, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+896)), v285, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+832)), v271, v258)))) * float32(v314*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v161*2+1056)))))
+					v316 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+960)), v299, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+896)), v285, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+832)), v271, v258)))) * float32(v314*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v162*2+1056)))))
 					rsum[0][l] = (v172 + v170) + v316
 				}
 			}

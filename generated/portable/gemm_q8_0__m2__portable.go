@@ -60,8 +60,8 @@ func gemm_q8_0__m2__portable(a *kernel.Args, lo, hi int) {
 				v181 := *(*uint32)(unsafe.Add(pact, v43*4+56))
 				v195 := *(*uint32)(unsafe.Add(pact, v43*4+28))
 				v200 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v203 := v36 >> 1
-				v215 := *(*float32)(unsafe.Add(pact, v43*4+128))
+				v205 := v36 >> 1
+				v216 := *(*float32)(unsafe.Add(pact, v43*4+128))
 				v226 := *(*float32)(unsafe.Add(pact, v43*4+132))
 				v242 := (v41 + 1) * 48
 				v248 := *(*int32)(unsafe.Add(pact, v242*4+160)) << 7
@@ -82,10 +82,10 @@ func gemm_q8_0__m2__portable(a *kernel.Args, lo, hi int) {
 				v384 := *(*uint32)(unsafe.Add(pact, v242*4+56))
 				v398 := *(*uint32)(unsafe.Add(pact, v242*4+28))
 				v403 := *(*uint32)(unsafe.Add(pact, v242*4+60))
-				v418 := *(*float32)(unsafe.Add(pact, v242*4+128))
+				v419 := *(*float32)(unsafe.Add(pact, v242*4+128))
 				v429 := *(*float32)(unsafe.Add(pact, v242*4+132))
 				for l := range 16 {
-					v219 := rsum[0][l]
+					v220 := rsum[0][l]
 					v59 := v57 + l
 					v191 := *(*uint32)(unsafe.Add(pw, v59*4+448))
 					v172 := *(*uint32)(unsafe.Add(pw, v59*4+384))
@@ -95,11 +95,11 @@ func gemm_q8_0__m2__portable(a *kernel.Args, lo, hi int) {
 					v96 := *(*uint32)(unsafe.Add(pw, v59*4+128))
 					v77 := *(*uint32)(unsafe.Add(pw, v59*4+64))
 					v60 := *(*uint32)(unsafe.Add(pw, v59*4))
-					v211 := float32(lane.Dot4US(v191, v195, lane.Dot4US(v172, v176, lane.Dot4US(v153, v157, lane.Dot4US(v134, v138, lane.Dot4US(v115, v119, lane.Dot4US(v96, v100, lane.Dot4US(v77, v81, lane.Dot4US(v60, v62, v49)))))))))
-					v208 := v203 + l
-					v210 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v208*2+1024)))
-					v220 := v219 + float32(v211*float32(v215*v210))
-					rsum[0][l] = v220
+					v202 := float32(lane.Dot4US(v191, v195, lane.Dot4US(v172, v176, lane.Dot4US(v153, v157, lane.Dot4US(v134, v138, lane.Dot4US(v115, v119, lane.Dot4US(v96, v100, lane.Dot4US(v77, v81, lane.Dot4US(v60, v62, v49)))))))))
+					v210 := v205 + l
+					v212 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v210*2+1024)))
+					v221 := v220 + float32(v202*float32(v216*v212))
+					rsum[0][l] = v221
 					v230 := rsum[1][l]
 					v394 := *(*uint32)(unsafe.Add(pw, v59*4+960))
 					v375 := *(*uint32)(unsafe.Add(pw, v59*4+896))
@@ -109,12 +109,12 @@ func gemm_q8_0__m2__portable(a *kernel.Args, lo, hi int) {
 					v299 := *(*uint32)(unsafe.Add(pw, v59*4+640))
 					v280 := *(*uint32)(unsafe.Add(pw, v59*4+576))
 					v263 := *(*uint32)(unsafe.Add(pw, v59*4+512))
-					v414 := float32(lane.Dot4US(v394, v398, lane.Dot4US(v375, v379, lane.Dot4US(v356, v360, lane.Dot4US(v337, v341, lane.Dot4US(v318, v322, lane.Dot4US(v299, v303, lane.Dot4US(v280, v284, lane.Dot4US(v263, v265, v248)))))))))
-					v413 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v208*2+1056)))
-					rsum[0][l] = v220 + float32(v414*float32(v418*v413))
-					v222 := float32(lane.Dot4US(v191, v200, lane.Dot4US(v172, v181, lane.Dot4US(v153, v162, lane.Dot4US(v134, v143, lane.Dot4US(v115, v124, lane.Dot4US(v96, v105, lane.Dot4US(v77, v86, lane.Dot4US(v60, v67, v55)))))))))
-					v425 := float32(lane.Dot4US(v394, v403, lane.Dot4US(v375, v384, lane.Dot4US(v356, v365, lane.Dot4US(v337, v346, lane.Dot4US(v318, v327, lane.Dot4US(v299, v308, lane.Dot4US(v280, v289, lane.Dot4US(v263, v270, v254)))))))))
-					rsum[1][l] = (v230 + float32(v222*float32(v226*v210))) + float32(v425*float32(v429*v413))
+					v405 := float32(lane.Dot4US(v394, v398, lane.Dot4US(v375, v379, lane.Dot4US(v356, v360, lane.Dot4US(v337, v341, lane.Dot4US(v318, v322, lane.Dot4US(v299, v303, lane.Dot4US(v280, v284, lane.Dot4US(v263, v265, v248)))))))))
+					v415 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v210*2+1056)))
+					rsum[0][l] = v221 + float32(v405*float32(v419*v415))
+					v203 := float32(lane.Dot4US(v191, v200, lane.Dot4US(v172, v181, lane.Dot4US(v153, v162, lane.Dot4US(v134, v143, lane.Dot4US(v115, v124, lane.Dot4US(v96, v105, lane.Dot4US(v77, v86, lane.Dot4US(v60, v67, v55)))))))))
+					v406 := float32(lane.Dot4US(v394, v403, lane.Dot4US(v375, v384, lane.Dot4US(v356, v365, lane.Dot4US(v337, v346, lane.Dot4US(v318, v327, lane.Dot4US(v299, v308, lane.Dot4US(v280, v289, lane.Dot4US(v263, v270, v254)))))))))
+					rsum[1][l] = (v230 + float32(v203*float32(v226*v212))) + float32(v406*float32(v429*v415))
 				}
 			}
 			if v23 == 0 {

@@ -24,54 +24,56 @@ func kv_store_f32__p1__portable(a *kernel.Args, lo, hi int) {
 	nkv := int(a.Int[1])
 	nhd := int(a.Int[2])
 	nrot := int(a.Int[3])
-	var w41 [16]float32
-	var w43 [16]bool
-	var w39 [16]int
+	var w48 [16]float32
+	var w50 [16]bool
+	var w46 [16]int
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v7 := int(*(*int32)(unsafe.Add(ppos, t0*4)))
 		v8 := v7 * nhd
 		v13 := int(*(*int32)(unsafe.Add(ppages, (v7>>8)*4))) * nkv
-		v15 := v7 & 255
-		for v17 := 0; v17 < nkv; v17 += 1 {
-			v20 := ((t0 * nkv) + v17) * nhd
-			v24 := ((v13 + v17) * nhd) * 256
-			for v26 := 0; v26 < nhd; v26 += 16 {
-				v32 := (v15 >> 4) * nhd
-				v38 := v15 & 15
+		v20 := ((nhd + 15) >> 4) << 4
+		v22 := v7 & 255
+		for v24 := 0; v24 < nkv; v24 += 1 {
+			v27 := ((t0 * nkv) + v24) * nhd
+			v30 := (v13 + v24) * 256
+			for v32 := 0; v32 < nhd; v32 += 16 {
+				v36 := v30 * nhd
+				v39 := (v22 >> 4) * nhd
+				v45 := v22 & 15
 				for l := range 16 {
-					v28 := v26 + l
-					w39[l] = (v24 + ((v32 + v28) * 16)) + v38
-					v29 := v28 < nhd
-					var v41 float32
-					if v29 {
-						v41 = *(*float32)(unsafe.Add(pk, (v20+v28)*4))
+					v34 := v32 + l
+					w46[l] = (v36 + ((v39 + v34) * 16)) + v45
+					v35 := v34 < nhd
+					var v48 float32
+					if v35 {
+						v48 = *(*float32)(unsafe.Add(pk, (v27+v34)*4))
 					}
-					w41[l] = v41
-					w43[l] = (v28 < nrot) && v29
+					w48[l] = v48
+					w50[l] = (v34 < nrot) && v35
 				}
-				v54 := v24 + (v15 * nhd)
+				v61 := (v30 + v22) * v20
 				for l := range 16 {
-					var v46 float32
-					v28 := v26 + l
-					v45 := v8 + v28
-					if w43[l] {
-						v46 = *(*float32)(unsafe.Add(pc, v45*4))
+					var v53 float32
+					v34 := v32 + l
+					v52 := v8 + v34
+					if w50[l] {
+						v53 = *(*float32)(unsafe.Add(pc, v52*4))
 					}
-					var v49 float32
-					if w43[l] {
-						v49 = *(*float32)(unsafe.Add(ps, v45*4))
+					var v56 float32
+					if w50[l] {
+						v56 = *(*float32)(unsafe.Add(ps, v52*4))
 					}
-					v29 := v28 < nhd
-					if v29 {
-						*(*float32)(unsafe.Add(pkcache, w39[l]*4)) = lane.Select(w43[l], float32(w41[l]*v46)+float32(w41[l^1]*v49), w41[l])
+					v35 := v34 < nhd
+					if v35 {
+						*(*float32)(unsafe.Add(pkcache, w46[l]*4)) = lane.Select(w50[l], float32(w48[l]*v53)+float32(w48[l^1]*v56), w48[l])
 					}
-					var v57 float32
-					if v29 {
-						v57 = *(*float32)(unsafe.Add(pv, (v20+v28)*4))
+					var v64 float32
+					if v35 {
+						v64 = *(*float32)(unsafe.Add(pv, (v27+v34)*4))
 					}
-					if v29 {
-						*(*float32)(unsafe.Add(pvcache, (v54+v28)*4)) = v57
+					if v35 {
+						*(*float32)(unsafe.Add(pvcache, (v61+v34)*4)) = v64
 					}
 				}
 			}

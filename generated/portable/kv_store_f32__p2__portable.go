@@ -29,47 +29,49 @@ func kv_store_f32__p2__portable(a *kernel.Args, lo, hi int) {
 		v7 := int(*(*int32)(unsafe.Add(ppos, t0*4)))
 		v8 := v7 * nhd
 		v13 := int(*(*int32)(unsafe.Add(ppages, (v7>>8)*4))) * nkv
-		v15 := v7 & 255
-		for v17 := 0; v17 < nkv; v17 += 1 {
-			v20 := ((t0 * nkv) + v17) * nhd
-			v24 := ((v13 + v17) * nhd) * 256
-			for v26 := 0; v26 < nhd; v26 += 16 {
-				v32 := (v15 >> 4) * nhd
-				v38 := v15 & 15
-				v47 := int32(nrot >> 1)
-				v64 := v24 + (v15 * nhd)
+		v20 := ((nhd + 15) >> 4) << 4
+		v22 := v7 & 255
+		for v24 := 0; v24 < nkv; v24 += 1 {
+			v27 := ((t0 * nkv) + v24) * nhd
+			v30 := (v13 + v24) * 256
+			for v32 := 0; v32 < nhd; v32 += 16 {
+				v36 := v30 * nhd
+				v39 := (v22 >> 4) * nhd
+				v45 := v22 & 15
+				v54 := int32(nrot >> 1)
+				v71 := (v30 + v22) * v20
 				for l := range 16 {
-					v28 := v26 + l
-					v29 := v28 < nhd
-					var v41 float32
-					v40 := v20 + v28
-					if v29 {
-						v41 = *(*float32)(unsafe.Add(pk, v40*4))
+					v34 := v32 + l
+					v35 := v34 < nhd
+					var v48 float32
+					v47 := v27 + v34
+					if v35 {
+						v48 = *(*float32)(unsafe.Add(pk, v47*4))
 					}
-					v43 := (v28 < nrot) && v29
-					var v54 float32
-					v46 := int32(v28)
-					if v43 {
-						v54 = *(*float32)(unsafe.Add(pk, (v20+int(lane.Select(v46 < v47, v46+v47, v46-v47)))*4))
+					v50 := (v34 < nrot) && v35
+					var v61 float32
+					v53 := int32(v34)
+					if v50 {
+						v61 = *(*float32)(unsafe.Add(pk, (v27+int(lane.Select(v53 < v54, v53+v54, v53-v54)))*4))
 					}
-					var v56 float32
-					v55 := v8 + v28
-					if v43 {
-						v56 = *(*float32)(unsafe.Add(pc, v55*4))
+					var v63 float32
+					v62 := v8 + v34
+					if v50 {
+						v63 = *(*float32)(unsafe.Add(pc, v62*4))
 					}
-					var v59 float32
-					if v43 {
-						v59 = *(*float32)(unsafe.Add(ps, v55*4))
+					var v66 float32
+					if v50 {
+						v66 = *(*float32)(unsafe.Add(ps, v62*4))
 					}
-					if v29 {
-						*(*float32)(unsafe.Add(pkcache, ((v24+((v32+v28)*16))+v38)*4)) = lane.Select(v43, float32(v41*v56)+float32(v54*v59), v41)
+					if v35 {
+						*(*float32)(unsafe.Add(pkcache, ((v36+((v39+v34)*16))+v45)*4)) = lane.Select(v50, float32(v48*v63)+float32(v61*v66), v48)
 					}
-					var v67 float32
-					if v29 {
-						v67 = *(*float32)(unsafe.Add(pv, v40*4))
+					var v74 float32
+					if v35 {
+						v74 = *(*float32)(unsafe.Add(pv, v47*4))
 					}
-					if v29 {
-						*(*float32)(unsafe.Add(pvcache, (v64+v28)*4)) = v67
+					if v35 {
+						*(*float32)(unsafe.Add(pvcache, (v71+v34)*4)) = v74
 					}
 				}
 			}

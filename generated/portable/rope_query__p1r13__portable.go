@@ -60,8 +60,8 @@ func rope_query__p1r13__portable(a *kernel.Args, lo, hi int) {
 							v48 = *(*float32)(unsafe.Add(ps, v44*4))
 						}
 						v53 := math.Float32bits(float32(lane.Select(w42[l], float32(w40[l]*v45)+float32(w40[l^1]*v48), w40[l]) * fscale))
-						v56 := v53 & 0x7FFFFFFF
-						v73 := lane.Select(0x5F7FFFFF < v56, uint32(0x7FC00000), lane.Select(v56 < 0x26800000, uint32(0x0), ((v53+0x3FF)+((v53>>11)&0x1))&0xFFFFF800))
+						v55 := v53 & 0x7FFFFFFF
+						v73 := lane.Select(0x5F7FFFFF < v55, uint32(0x7FC00000), lane.Select(v55 < 0x26800000, uint32(0x0), ((v53+0x3FF)+((v53>>11)&0x1))&0xFFFFF800))
 						if v37 < nhd {
 							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v79)*4)) = math.Float32frombits(v73)
 						}

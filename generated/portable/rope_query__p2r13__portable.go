@@ -60,8 +60,8 @@ func rope_query__p2r13__portable(a *kernel.Args, lo, hi int) {
 							v58 = *(*float32)(unsafe.Add(ps, v54*4))
 						}
 						v63 := math.Float32bits(float32(lane.Select(v42, float32(v40*v55)+float32(v53*v58), v40) * fscale))
-						v66 := v63 & 0x7FFFFFFF
-						v83 := lane.Select(0x5F7FFFFF < v66, uint32(0x7FC00000), lane.Select(v66 < 0x26800000, uint32(0x0), ((v63+0x3FF)+((v63>>11)&0x1))&0xFFFFF800))
+						v65 := v63 & 0x7FFFFFFF
+						v83 := lane.Select(0x5F7FFFFF < v65, uint32(0x7FC00000), lane.Select(v65 < 0x26800000, uint32(0x0), ((v63+0x3FF)+((v63>>11)&0x1))&0xFFFFF800))
 						if v38 {
 							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v89)*4)) = math.Float32frombits(v83)
 						}

@@ -31,8 +31,8 @@ func round__r16__portable(a *kernel.Args, lo, hi int) {
 					v14 = *(*float32)(unsafe.Add(px, (v12+v10)*4))
 				}
 				v15 := math.Float32bits(v14)
-				v18 := v15 & 0x7FFFFFFF
-				v35 := lane.Select(0x5F7FFFFF < v18, uint32(0x7FC00000), lane.Select(v18 < 0x26800000, uint32(0x0), ((v15+0x7F)+((v15>>8)&0x1))&0xFFFFFF00))
+				v17 := v15 & 0x7FFFFFFF
+				v35 := lane.Select(0x5F7FFFFF < v17, uint32(0x7FC00000), lane.Select(v17 < 0x26800000, uint32(0x0), ((v15+0x7F)+((v15>>8)&0x1))&0xFFFFFF00))
 				if v11 {
 					*(*float32)(unsafe.Add(pout, (((v6+v10)*4)+v41)*4)) = math.Float32frombits(v35)
 				}

@@ -9,14 +9,22 @@ import (
 func Exp(x *ir.Value) *ir.Value {
 	b := x.Builder()
 	top := b.F32(canon.ExpMax)
-	c := top.Lt(x).Select(top, x)
+	return x.Lt(canon.ExpMin).Select(b.F32(0), exp(top.Lt(x).Select(top, x)))
+}
+
+// ExpCut is canon.Exp for x ≤ 0 or NaN, but +0 below cut, which is at least canon.ExpMin.
+func ExpCut(x *ir.Value, cut float32) *ir.Value {
+	return x.Lt(cut).Select(x.Builder().F32(0), exp(x))
+}
+
+// exp is Exp between its limits, and NaN for NaN.
+func exp(c *ir.Value) *ir.Value {
 	t := c.Mul(canon.ExpLog2E).Add(canon.ExpMagic)
 	n := t.Sub(canon.ExpMagic)
 	r := c.Sub(n.Mul(canon.Ln2Hi))
 	r = r.Sub(n.Mul(canon.Ln2Lo))
 	p := poly(r, canon.ExpC6, canon.ExpC5, canon.ExpC4, canon.ExpC3, canon.ExpC2, 1, 1)
-	y := p.Mul(t.As(ir.U32).Shl(23).As(ir.F32))
-	return x.Lt(canon.ExpMin).Select(b.F32(0), y)
+	return p.Mul(t.As(ir.U32).Shl(23).As(ir.F32))
 }
 
 // Log is canon.Log.

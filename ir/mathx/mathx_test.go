@@ -25,6 +25,16 @@ var functions = []struct {
 	{"sigmoid", mathx.Sigmoid, canon.Sigmoid, nil},
 	{"silu", mathx.SiLU, canon.SiLU, nil},
 	{"gelu", mathx.GELU, canon.GELU, nil},
+	{"exp_cut", func(x *ir.Value) *ir.Value { return mathx.ExpCut(x, -44) }, func(x float32) float32 {
+		if x < -44 {
+			return 0
+		}
+		return canon.Exp(x)
+	}, func(x float32) bool { return !(x > 0) }},
+	{"round_probability", func(x *ir.Value) *ir.Value { return mathx.RoundSigProbability(x, 13) }, func(x float32) float32 { return canon.RoundSig(x, 13) },
+		func(x float32) bool {
+			return !(x > 1) && !math.Signbit(float64(x)) && (x == x || math.Float32bits(x)&0x400000 != 0)
+		}},
 	{"round_13", func(x *ir.Value) *ir.Value { return mathx.RoundSig(x, 13) }, func(x float32) float32 { return canon.RoundSig(x, 13) }, nil},
 	{"round_16", func(x *ir.Value) *ir.Value { return mathx.RoundSig(x, 16) }, func(x float32) float32 { return canon.RoundSig(x, 16) }, nil},
 	{"round_i32", func(x *ir.Value) *ir.Value { return mathx.RoundI32(x).As(ir.F32) }, func(x float32) float32 { return math.Float32frombits(uint32(canon.RoundI32(x))) },

@@ -14,12 +14,24 @@ const magic = 0x4B400000
 // from 2⁶⁴ on NaN.
 func RoundSig(x *ir.Value, bits int) *ir.Value {
 	b := x.Builder()
+	m := magnitude(x)
+	kept := m.Lt(b.U32(0x26800000)).Select(b.U32(0), round(x, bits))
+	return b.U32(0x5F7FFFFF).Lt(m).Select(b.U32(0x7FC00000), kept).As(ir.F32)
+}
+
+// RoundSigProbability is RoundSig for +0 ≤ x ≤ 1 or NaN.
+func RoundSigProbability(x *ir.Value, bits int) *ir.Value {
+	b := x.Builder()
+	u := x.As(ir.U32)
+	kept := u.Lt(b.U32(0x26800000)).Select(b.U32(0), round(x, bits))
+	return b.U32(0x3F800000).Lt(u).Select(b.U32(0x7FC00000), kept).As(ir.F32)
+}
+
+// round rounds the bits of x to nearest even.
+func round(x *ir.Value, bits int) *ir.Value {
 	drop := 24 - bits
 	u := x.As(ir.U32)
-	m := magnitude(x)
-	rounded := u.Add(1<<(drop-1) - 1).Add(u.Shr(drop).And(1)).And(0xFFFFFFFF << drop & 0xFFFFFFFF)
-	kept := m.Lt(b.U32(0x26800000)).Select(b.U32(0), rounded)
-	return b.U32(0x5F7FFFFF).Lt(m).Select(b.U32(0x7FC00000), kept).As(ir.F32)
+	return u.Add(1<<(drop-1) - 1).Add(u.Shr(drop).And(1)).And(0xFFFFFFFF << drop & 0xFFFFFFFF)
 }
 
 // neg flips the sign.

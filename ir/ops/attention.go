@@ -79,14 +79,14 @@ func (a attention) build(b *ir.Builder) {
 	common.hi = common.hi.Max(common.lo)
 	scores := b.Shared("scores", ir.F32, 256*a.rows)
 	b.If(all.lo.Lt(all.hi), func() {
-		base := b.LoadIndex(pages, segment).Mul(kv).Add(h).Mul(hd).Mul(256)
+		page := b.LoadIndex(pages, segment).Mul(kv).Add(h).Mul(256)
 		part := segment.Mul(kv).Add(h).Mul(rows).Add(row0)
 		// The rows' groups of four; those beyond the last are read as the last.
 		groups := make([]*ir.Value, (a.rows+3)/4)
 		for i := range groups {
 			groups[i] = h.Mul(last.Shr(2).Add(1)).Add(tile.Mul(len(groups)).Add(i).Min(last.Shr(2))).Mul(hd)
 		}
-		a.scores(b, q, k, scores, groups, base, hd, all)
+		a.scores(b, q, k, scores, groups, page.Mul(hd), hd, all)
 		b.For(0, a.rows, 1, func(r *ir.Value) {
 			s := sees(r)
 			m, l := a.softmax(b, scores, r.Mul(256), s)
@@ -98,7 +98,7 @@ func (a attention) build(b *ir.Builder) {
 		b.Barrier() // lanes read what others stored
 		b.For(0, hd, 16, func(first *ir.Value) {
 			e := first.Add(b.Lane())
-			sum := a.values(b, v, scores, base.Add(e), hd, sees, common)
+			sum := a.values(b, v, scores, page.Mul(valueStride(hd)).Add(e), valueStride(hd), sees, common)
 			for r := range a.rows {
 				s := sees(r)
 				b.If(stored(r, s), func() { b.StoreMasked(o, part.Add(r).Mul(hd).Add(e), sum.At(r), e.Lt(hd)) })
@@ -138,11 +138,12 @@ func (a attention) multiplyAdd(b *ir.Builder, sum ir.Tile, x, y *ir.Value, r int
 func (a attention) softmax(b *ir.Builder, scores ir.Memory, row *ir.Value, s visible) (m, l *ir.Value) {
 	top, sum := b.Reg("top", ir.F32, 1), b.Reg("sum", ir.F32, 2)
 	low := b.Const(ir.F32, 0xFF800000)
+	// A lane sees its key if the key's distance from the first visible one is less than their number.
+	distance, count := b.Lane().FromIndex().Sub(s.lo.FromIndex()), s.hi.Sub(s.lo).FromIndex().As(ir.U32)
 	each := func(step int, f func(at, mask *ir.Value)) {
 		b.For(s.lo.Shr(5).Shl(5), s.hi, step, func(c *ir.Value) {
 			for i := range step / 16 {
-				j := c.Add(16 * i).Add(b.Lane())
-				f(j, s.lo.Le(j).AndB(j.Lt(s.hi)))
+				f(c.Add(16*i).Add(b.Lane()), distance.Add(c.FromIndex()).Add(16*i).As(ir.U32).Lt(count))
 			}
 		})
 	}
@@ -156,9 +157,9 @@ func (a attention) softmax(b *ir.Builder, scores ir.Memory, row *ir.Value, s vis
 	half := 0
 	each(32, func(j, mask *ir.Value) {
 		x := b.LoadMasked(scores, row.Add(j), mask).Sub(m)
-		p := x.Lt(b.F32(-44)).Select(b.F32(0), mathx.Exp(x))
+		p := mathx.ExpCut(x, -44)
 		if a.t == ir.F16 {
-			p = mathx.RoundSig(p, 13)
+			p = mathx.RoundSigProbability(p, 13)
 		}
 		b.StoreMasked(scores, row.Add(j), p, mask)
 		sum.Add(mask.Select(p, b.F32(0)), half%2)
@@ -168,12 +169,13 @@ func (a attention) softmax(b *ir.Builder, scores ir.Memory, row *ir.Value, s vis
 }
 
 // values returns Σ p·v of every row, in ascending order of positions: first those that only some rows see, row by row, then
-// the common ones for all rows, then the rest. at is the index of the page's first element of the lane.
-func (a attention) values(b *ir.Builder, v, scores ir.Memory, at, hd *ir.Value, sees func(r any) visible, common visible) ir.Tile {
+// the common ones for all rows, then the rest. at is the index of the page's first element of the lane, stride the distance
+// of two positions.
+func (a attention) values(b *ir.Builder, v, scores ir.Memory, at, stride *ir.Value, sees func(r any) visible, common visible) ir.Tile {
 	sum := b.Reg("value", ir.F32, a.rows)
 	sum.Fill(b.F32(0))
 	step := func(j *ir.Value, from, to int) {
-		x := b.Load(v, at.Add(j.Mul(hd)))
+		x := b.Load(v, at.Add(j.Mul(stride)))
 		for r := from; r < to; r++ {
 			a.multiplyAdd(b, sum, b.Load(scores, j.Add(256*r)), x, r)
 		}
@@ -224,7 +226,7 @@ func buildMerge(b *ir.Builder) {
 		b.For(firstSegment.Add(1), lastSegment.Add(1), 1, func(s *ir.Value) {
 			ms, ls, ys := load(s)
 			top := m.At(0).Lt(ms).Select(ms, m.At(0))
-			x, z := cutExp(b, m.At(0).Sub(top)), cutExp(b, ms.Sub(top))
+			x, z := cutExp(m.At(0).Sub(top)), cutExp(ms.Sub(top))
 			l.Set(l.At(0).Mul(x).Add(ls.Mul(z)), 0)
 			y.Set(y.At(0).Mul(x).Add(ys.Mul(z)), 0)
 			m.Set(top, 0)
@@ -233,10 +235,8 @@ func buildMerge(b *ir.Builder) {
 	})
 }
 
-// cutExp is exp(x), +0 below −44.
-func cutExp(b *ir.Builder, x *ir.Value) *ir.Value {
-	return x.Lt(b.F32(-44)).Select(b.F32(0), mathx.Exp(x))
-}
+// cutExp is exp of a difference to a maximum, +0 below −44.
+func cutExp(x *ir.Value) *ir.Value { return mathx.ExpCut(x, -44) }
 
 func cutExpScalar(x float32) float32 {
 	if x < -44 {
@@ -260,10 +260,11 @@ func attentionCase(t ir.Type, tile int, s Shape, d *Data) *Case {
 	}
 	read := getFloat
 	var k, v []byte
-	if n := segments * kv * 256 * hd; t == ir.F16 {
-		k, v, read = d.halves(n), d.halves(n), half
+	stride := (hd + 15) / 16 * 16
+	if n := segments * kv * 256; t == ir.F16 {
+		k, v, read = d.halves(n*hd), d.halves(n*stride), half
 	} else {
-		k, v = floatBytes(d.finite(n)), floatBytes(d.finite(n))
+		k, v = floatBytes(d.finite(n*hd)), floatBytes(d.finite(n*stride))
 	}
 	padded := (rows + 3) / 4 * 4
 	q := d.floats(kv * padded * hd)
@@ -280,13 +281,13 @@ func attentionCase(t ir.Type, tile int, s Shape, d *Data) *Case {
 		n := int(position[r])
 		for seg := range segments {
 			for h := range kv {
-				base := (int(pages[seg])*kv + h) * hd * 256
+				page := (int(pages[seg])*kv + h) * 256
 				score := map[int]float32{}
 				m := float32(math.Inf(-1))
 				for j := max(0, n-window+1-256*seg); j < 256 && 256*seg+j <= n; j++ {
 					var sum float32
 					for e := range hd {
-						sum += float32(q[(h*padded/4+r/4)*hd*4+4*e+r%4] * read(k, base+(j/16*hd+e)*16+j%16))
+						sum += float32(q[(h*padded/4+r/4)*hd*4+4*e+r%4] * read(k, page*hd+(j/16*hd+e)*16+j%16))
 					}
 					score[j] = sum
 					if sum > m {
@@ -309,7 +310,7 @@ func attentionCase(t ir.Type, tile int, s Shape, d *Data) *Case {
 					}
 					lane[j%32] += p
 					for e := range hd {
-						y[e] += float32(p * read(v, base+j*hd+e))
+						y[e] += float32(p * read(v, (page+j)*stride+e))
 					}
 				}
 				at := (seg*kv+h)*rows + r

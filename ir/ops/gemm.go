@@ -38,7 +38,7 @@ func gemmVariants(f *quant.Format, c *target.Caps) []Variant {
 	}
 	var vs []Variant
 	for _, rows := range gemmRows(c) {
-		s := gemm{f: f, rows: rows, interleave: min(rows, 2), signed: f.UMax > c.DotUMax}
+		s := gemm{f: f, rows: rows, interleave: min(rows, 3), signed: f.UMax > c.DotUMax}
 		if c.VecRegs > 0 && c.VecRegs*c.VecBits < 32*512 {
 			s.interleave = rows // a word of codes meets all rows at once, and no two words are held
 		}
@@ -165,6 +165,11 @@ func (s gemm) block(b *ir.Builder, rec quant.Record, i int, act ir.Memory, at []
 		}
 		code = func(g int) *ir.Value { return held[g] }
 	}
+	half := func(h int) *ir.Value { return rec.Half(i, h).ToF32() }
+	if f.Halves && s.interleave < s.rows {
+		held := [2]*ir.Value{half(0), half(1)}
+		half = func(h int) *ir.Value { return held[h] }
+	}
 	word := func(t ir.Type, j, n int) *ir.Value { return b.Load(act.As(t), at[j/actRows].Add(n)) }
 	for first := 0; first < s.rows; first += s.interleave {
 		last := min(first+s.interleave, s.rows)
@@ -184,21 +189,23 @@ func (s gemm) block(b *ir.Builder, rec quant.Record, i int, act ir.Memory, at []
 		}
 		total := func(j int) *ir.Value { return word(ir.I32, j, 40+j%actRows) }
 		head := func(j int) *ir.Value { return word(ir.I32, j, 44+j%actRows) }
+		// isum as floats: below 2²⁴ they are exact, products and sums of the halves' too.
 		var isum []*ir.Value
 		if f.Halves {
-			isum = dots(0, 4, head)
-			for j := range isum {
-				isum[j] = rec.Half(i, 0).Mul(isum[j])
+			for _, d := range dots(0, 4, head) {
+				isum = append(isum, d.ToF32().Mul(half(0)))
 			}
 			for j, d := range dots(4, 8, func(j int) *ir.Value { return total(j).Sub(head(j)) }) {
-				isum[j] = isum[j].Add(rec.Half(i, 1).Mul(d))
+				isum[j] = b.FMAExact(d.ToF32(), half(1), isum[j])
 			}
 		} else {
-			isum = dots(0, 8, total)
+			for _, d := range dots(0, 8, total) {
+				isum = append(isum, d.ToF32())
+			}
 		}
 		w := rec.Scale(i)
 		for j := first; j < last; j++ {
-			sum.Add(isum[j-first].ToF32().Mul(word(ir.F32, j, 32+j%actRows).Mul(w)), j)
+			sum.Add(isum[j-first].Mul(word(ir.F32, j, 32+j%actRows).Mul(w)), j)
 		}
 		if !f.Min {
 			continue

@@ -126,8 +126,8 @@ func ropeQuery(b *ir.Builder, p pairing, bits int) {
 }
 
 // KVStore turns the keys of m tokens and stores keys and values in the cache's pages. A page holds 256 positions of every
-// key head; pages lists the page of each 256 positions. Within a page, key head h starts at 256·hd·h; its keys hold 16
-// positions interleaved: element e of position j at (j/16·hd + e)·16 + j mod 16; its values are rows: 256 positions of hd.
+// key head; pages lists the page of each 256 positions. Keys of a head hold 16 positions interleaved: element e of position j
+// at (j/16·hd + e)·16 + j mod 16 of its 256·hd. Values of a head are 256 rows of hd elements, each in a multiple of 16.
 // Shape: m, kv, hd, rot.
 func KVStore() []*Op {
 	var list []*Op
@@ -154,26 +154,31 @@ func kvStore(b *ir.Builder, p pairing, t ir.Type) {
 	at := b.LoadIndex(pos, token)
 	table := at.Mul(hd)
 	page := b.LoadIndex(pages, at.Shr(8)).Mul(kv)
+	stride := valueStride(hd)
 	j := at.And(255)
 	b.For(0, kv, 1, func(h *ir.Value) {
 		head := token.Mul(kv).Add(h).Mul(hd)
-		to := page.Add(h).Mul(hd).Mul(256)
+		to := page.Add(h).Mul(256)
 		b.For(0, hd, 16, func(first *ir.Value) {
 			e := first.Add(b.Lane())
 			mask := e.Lt(hd)
-			b.StoreMasked(kc, to.Add(j.Shr(4).Mul(hd).Add(e).Mul(16)).Add(j.And(15)), p.rotate(b, k, c, s, head, table, e, rot, mask), mask)
-			b.StoreMasked(vc, to.Add(j.Mul(hd)).Add(e), b.LoadMasked(v, head.Add(e), mask), mask)
+			b.StoreMasked(kc, to.Mul(hd).Add(j.Shr(4).Mul(hd).Add(e).Mul(16)).Add(j.And(15)), p.rotate(b, k, c, s, head, table, e, rot, mask), mask)
+			b.StoreMasked(vc, to.Add(j).Mul(stride).Add(e), b.LoadMasked(v, head.Add(e), mask), mask)
 		})
 	})
 }
+
+// valueStride is the distance of two positions' values in the cache: a vector of elements never reaches into what follows.
+func valueStride(hd *ir.Value) *ir.Value { return hd.Add(15).Shr(4).Shl(4) }
 
 func kvStoreCase(p pairing, t ir.Type, s Shape, d *Data) *Case {
 	m, kv, hd, rot := s[0], s[1], s[2], s[3]
 	first := 254
 	k, v, c, sn := d.floats(m*kv*hd), d.floats(m*kv*hd), d.finite(260*hd), d.finite(260*hd)
 	pages := []int32{2, 0}
-	size := 3 * kv * 256 * hd * t.Bytes()
-	kw, vw := filled(size), filled(size)
+	stride := (hd + 15) / 16 * 16
+	size := 3 * kv * 256 * t.Bytes()
+	kw, vw := filled(size*hd), filled(size*stride)
 	cs := &Case{Buf: map[string][]byte{"kcache": clone(kw), "vcache": clone(vw)}}
 	put := func(b []byte, i int, x float32) {
 		if t == ir.F16 {
@@ -187,11 +192,11 @@ func kvStoreCase(p pairing, t ir.Type, s Shape, d *Data) *Case {
 		pos[n] = int32(first + n)
 		j := int(pos[n])
 		for h := range kv {
-			to := (int(pages[j/256])*kv + h) * hd * 256
+			to := (int(pages[j/256])*kv + h) * 256
 			head := (n*kv + h) * hd
 			for e, y := range p.rotateScalar(k[head:head+hd], c[j*hd:][:hd], sn[j*hd:][:hd], rot) {
-				put(kw, to+(j%256/16*hd+e)*16+j%16, y)
-				put(vw, to+j%256*hd+e, v[head+e])
+				put(kw, to*hd+(j%256/16*hd+e)*16+j%16, y)
+				put(vw, (to+j%256)*stride+e, v[head+e])
 			}
 		}
 	}

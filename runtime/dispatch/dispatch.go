@@ -16,13 +16,16 @@ var ErrNoKernel = errors.New("no kernel")
 
 // Table holds, for every op, the kernels of the best architecture that the chosen ISA can run.
 type Table struct {
-	isa cpu.ISA
-	ops map[string][]*kernel.Kernel
+	isa      cpu.ISA
+	set      []kernel.Kernel
+	ops      map[string][]*kernel.Kernel
+	choice   Choice
+	features cpu.Features // those that the choice is for
 }
 
 // New builds the table of an ISA from a set of kernels.
 func New(set []kernel.Kernel, isa cpu.ISA) *Table {
-	t := &Table{isa, map[string][]*kernel.Kernel{}}
+	t := &Table{isa: isa, set: set, ops: map[string][]*kernel.Kernel{}}
 	for _, arch := range fallback(isa) {
 		found := map[string][]*kernel.Kernel{}
 		for i := range set {
@@ -114,7 +117,7 @@ func (r Rows) Cut(m int, runs []Run) []Run {
 			break
 		}
 		n := m / k.Rows * k.Rows
-		if n == 0 || k.Rows < 4 && n != m {
+		if n == 0 || k.Rows < 4 && k.Rows != m {
 			continue
 		}
 		runs = append(runs, Run{k.Kernel, first, n})

@@ -2,14 +2,29 @@ package engine_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/swizzle-rt/swizzle/runtime/engine"
 )
 
+// benchModel loads the model that SWIZZLE_BENCH_MODEL names, else SmolLM2.
+func benchModel(b *testing.B) *engine.Engine {
+	path := os.Getenv("SWIZZLE_BENCH_MODEL")
+	if path == "" {
+		return load(b, engine.Options{Context: 1024})
+	}
+	e, err := engine.Load(context.Background(), path, engine.Options{Context: 1024, Kernels: kernels()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { e.Close() })
+	return e
+}
+
 // BenchmarkPrefill evaluates a prompt of 512 tokens.
 func BenchmarkPrefill(b *testing.B) {
-	e := load(b, engine.Options{Context: 1024})
+	e := benchModel(b)
 	s := session(b, e)
 	ids := prompt(e, 512)
 	for b.Loop() {
@@ -23,7 +38,7 @@ func BenchmarkPrefill(b *testing.B) {
 
 // BenchmarkDecode evaluates single tokens after 32.
 func BenchmarkDecode(b *testing.B) {
-	e := load(b, engine.Options{Context: 1024})
+	e := benchModel(b)
 	s := session(b, e)
 	ids := prompt(e, 512)
 	for b.Loop() {

@@ -17,17 +17,19 @@ const PageTokens = 256
 // Cache holds the pages of keys and values of all layers. A page has the same number in every layer. Memory is reserved for
 // all pages and taken as they are used.
 type Cache struct {
-	pages    int
-	free     []int32
-	pageSize int // bytes of one layer's keys, and of its values
-	keys     []*cpu.Buffer
-	values   []*cpu.Buffer
-	used     []bool // pages that have been used before and must be zeroed
+	pages   int
+	free    []int32
+	keyPage int // bytes of a page of one layer's keys
+	valPage int // of its values, whose rows are multiples of 16 elements (see op kv_store)
+	keys    []*cpu.Buffer
+	values  []*cpu.Buffer
+	used    []bool // pages that have been used before and must be zeroed
 }
 
 // newCache reserves pages for so many tokens; elem is the size of an element.
 func newCache(c Config, tokens, elem int) (*Cache, error) {
-	k := &Cache{pages: (tokens + PageTokens - 1) / PageTokens, pageSize: PageTokens * c.KVHeads * c.HeadDim * elem}
+	row := PageTokens * c.KVHeads * elem
+	k := &Cache{pages: (tokens + PageTokens - 1) / PageTokens, keyPage: row * c.HeadDim, valPage: row * ((c.HeadDim + 15) &^ 15)}
 	k.used = make([]bool, k.pages)
 	for p := k.pages - 1; p >= 0; p-- {
 		k.free = append(k.free, int32(p))
@@ -37,13 +39,16 @@ func newCache(c Config, tokens, elem int) (*Cache, error) {
 			k.keys, k.values = append(k.keys, &cpu.Buffer{}), append(k.values, &cpu.Buffer{})
 			continue
 		}
-		for _, list := range []*[]*cpu.Buffer{&k.keys, &k.values} {
-			b, err := cpu.Reserve(k.pages*k.pageSize + 64)
+		for _, part := range []struct {
+			list *[]*cpu.Buffer
+			page int
+		}{{&k.keys, k.keyPage}, {&k.values, k.valPage}} {
+			b, err := cpu.Reserve(k.pages * part.page)
 			if err != nil {
 				k.close()
 				return nil, fmt.Errorf("cache of %d tokens: %w", tokens, err)
 			}
-			*list = append(*list, b)
+			*part.list = append(*part.list, b)
 		}
 	}
 	return k, nil
@@ -73,8 +78,8 @@ func (k *Cache) alloc() (int32, error) {
 			if len(k.keys[l].Bytes()) == 0 {
 				continue // a layer without attention
 			}
-			clear(k.keys[l].Bytes()[int(p)*k.pageSize:][:k.pageSize])
-			clear(k.values[l].Bytes()[int(p)*k.pageSize:][:k.pageSize])
+			clear(k.keys[l].Bytes()[int(p)*k.keyPage:][:k.keyPage])
+			clear(k.values[l].Bytes()[int(p)*k.valPage:][:k.valPage])
 		}
 	}
 	k.used[p] = true

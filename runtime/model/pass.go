@@ -359,7 +359,8 @@ func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
 // noWindow is a window that no position reaches.
 const noWindow = 1 << 30
 
-// attentionTile chooses the tile that computes the fewest rows beyond the last; the results are the same with all.
+// attentionTile chooses the tile that computes the rows soonest; the results are the same with all. A tile takes about as long
+// as its rows and two more.
 func (p *pass) attentionTile(rows int) *kernel.Kernel {
 	var best *kernel.Kernel
 	least := 0
@@ -367,7 +368,7 @@ func (p *pass) attentionTile(rows int) *kernel.Kernel {
 		if k.Rows < 4 && k.Rows != rows {
 			continue
 		}
-		if n := (rows + k.Rows - 1) / k.Rows * k.Rows; best == nil || n < least {
+		if n := (rows + k.Rows - 1) / k.Rows * (k.Rows + 2); best == nil || n < least {
 			best, least = k.Kernel, n
 		}
 	}
