@@ -7,75 +7,74 @@
 // func gemm_bf16__m12__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·gemm_bf16__m12__avx512vnni(SB), NOSPLIT, $160-24
-	MOVQ   lo+8(FP), SI
+	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
 	MOVQ   AX, 16(SP)
-	SUBQ   SI, 16(SP)
+	SUBQ   CX, 16(SP)
 	JLE    done
 	MOVQ   a+0(FP), BX
-	MOVQ   96(BX), AX
-	LEAQ   11(AX), AX
-	MOVQ   $+12, CX
-	XORQ   DX, DX
-	DIVQ   CX
+	MOVQ   104(BX), AX
+	MOVQ   AX, 32(SP)
+	MOVQ   32(SP), AX
+	LEAQ   15(AX), AX
 	MOVQ   AX, 24(SP)
-	MOVQ   DX, AX
-	MOVQ   SI, AX
+	MOVQ   24(SP), AX
+	SHRQ   $0x04, AX
+	MOVQ   AX, 24(SP)
+	MOVQ   CX, AX
 	XORQ   DX, DX
 	MOVQ   24(SP), CX
 	DIVQ   CX
 	MOVQ   AX, 8(SP)
 	MOVQ   DX, (SP)
-	MOVQ   104(BX), AX
-	MOVQ   AX, 152(SP)
 	MOVQ   112(BX), R9
 	MOVQ   8(BX), AX
-	MOVQ   AX, 144(SP)
+	MOVQ   AX, 152(SP)
 	MOVQ   (BX), AX
-	MOVQ   AX, 136(SP)
+	MOVQ   AX, 144(SP)
 	IMUL3Q $+16, R9, AX
-	MOVQ   AX, 128(SP)
+	MOVQ   AX, 136(SP)
 	IMUL3Q $+32, R9, AX
-	MOVQ   AX, 120(SP)
+	MOVQ   AX, 128(SP)
 	MOVQ   208(BX), R8
 	MOVQ   120(BX), DI
 	MOVQ   128(BX), AX
-	MOVQ   AX, 112(SP)
+	MOVQ   AX, 120(SP)
 	MOVQ   16(BX), AX
-	MOVQ   AX, 104(SP)
+	MOVQ   AX, 112(SP)
 	IMUL3Q $+12, DI, AX
-	MOVQ   AX, 96(SP)
+	MOVQ   AX, 104(SP)
 	IMUL3Q $+16, DI, AX
-	MOVQ   AX, 88(SP)
+	MOVQ   AX, 96(SP)
 	IMUL3Q $+20, DI, AX
-	MOVQ   AX, 80(SP)
+	MOVQ   AX, 88(SP)
 	IMUL3Q $+24, DI, AX
-	MOVQ   AX, 72(SP)
+	MOVQ   AX, 80(SP)
 	IMUL3Q $+28, DI, AX
-	MOVQ   AX, 64(SP)
+	MOVQ   AX, 72(SP)
 	IMUL3Q $+32, DI, AX
-	MOVQ   AX, 56(SP)
+	MOVQ   AX, 64(SP)
 	IMUL3Q $+36, DI, AX
-	MOVQ   AX, 48(SP)
+	MOVQ   AX, 56(SP)
 	IMUL3Q $+40, DI, AX
-	MOVQ   AX, 40(SP)
+	MOVQ   AX, 48(SP)
 	IMUL3Q $+44, DI, AX
-	MOVQ   AX, 32(SP)
+	MOVQ   AX, 40(SP)
 
 tile:
 	MOVQ   R9, AX
-	IMULQ  8(SP), AX
+	IMULQ  (SP), AX
 	IMUL3Q $+32, AX, CX
-	MOVQ   144(SP), AX
+	MOVQ   152(SP), AX
 	LEAQ   (AX)(CX*1), R15
 	MOVQ   R9, AX
-	IMULQ  (SP), AX
+	IMULQ  8(SP), AX
 	IMUL3Q $+48, AX, CX
-	MOVQ   136(SP), AX
+	MOVQ   144(SP), AX
 	LEAQ   (AX)(CX*1), R14
-	MOVQ   128(SP), AX
+	MOVQ   136(SP), AX
 	LEAQ   (R14)(AX*1), R13
-	MOVQ   120(SP), AX
+	MOVQ   128(SP), AX
 	LEAQ   (R14)(AX*1), R12
 	XORQ   R11, R11
 	CMPQ   R11, R9
@@ -182,9 +181,9 @@ end6:
 
 end2:
 	VMOVUPS      gemm_bf16__m12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         8(SP), AX
+	MOVQ         (SP), AX
 	IMUL3Q       $-16, AX, CX
-	MOVQ         152(SP), AX
+	MOVQ         32(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -194,33 +193,33 @@ end2:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         DI, AX
-	IMULQ        (SP), AX
-	IMUL3Q       $+48, AX, CX
-	MOVQ         104(SP), AX
+	MOVQ         (SP), AX
+	IMUL3Q       $+64, AX, CX
+	MOVQ         112(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	MOVQ         8(SP), AX
-	IMUL3Q       $+64, AX, AX
+	MOVQ         DI, AX
+	IMULQ        8(SP), AX
+	IMUL3Q       $+48, AX, AX
 	LEAQ         (CX)(AX*1), R14
-	MOVQ         96(SP), AX
+	MOVQ         104(SP), AX
 	LEAQ         (R14)(AX*1), R13
-	MOVQ         88(SP), AX
+	MOVQ         96(SP), AX
 	LEAQ         (R14)(AX*1), R12
-	MOVQ         80(SP), AX
+	MOVQ         88(SP), AX
 	LEAQ         (R14)(AX*1), R11
-	MOVQ         72(SP), AX
+	MOVQ         80(SP), AX
 	LEAQ         (R14)(AX*1), R10
-	MOVQ         64(SP), AX
+	MOVQ         72(SP), AX
 	LEAQ         (R14)(AX*1), SI
-	MOVQ         56(SP), AX
+	MOVQ         64(SP), AX
 	LEAQ         (R14)(AX*1), BX
-	MOVQ         48(SP), AX
+	MOVQ         56(SP), AX
 	LEAQ         (R14)(AX*1), DX
-	MOVQ         40(SP), AX
+	MOVQ         48(SP), AX
 	LEAQ         (R14)(AX*1), CX
-	MOVQ         32(SP), AX
+	MOVQ         40(SP), AX
 	LEAQ         (R14)(AX*1), AX
-	CMPQ         112(SP), $+0
+	CMPQ         120(SP), $+0
 	JNE          else7
 	VMOVUPS      (R8), Z0
 	VMOVUPS      Z0, K1, (R14)

@@ -13,11 +13,13 @@ TEXT ·gemm_f16__m8__avx512vnni(SB), NOSPLIT, $104-24
 	SUBQ   CX, (SP)
 	JLE    done
 	MOVQ   a+0(FP), BX
-	MOVQ   96(BX), AX
-	LEAQ   7(AX), AX
+	MOVQ   104(BX), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   16(SP), AX
+	LEAQ   15(AX), AX
 	MOVQ   AX, 8(SP)
 	MOVQ   8(SP), AX
-	SHRQ   $0x03, AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 8(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
@@ -25,44 +27,42 @@ TEXT ·gemm_f16__m8__avx512vnni(SB), NOSPLIT, $104-24
 	DIVQ   CX
 	MOVQ   AX, R10
 	MOVQ   DX, R11
-	MOVQ   104(BX), AX
-	MOVQ   AX, 96(SP)
 	MOVQ   112(BX), R9
 	MOVQ   8(BX), AX
-	MOVQ   AX, 88(SP)
+	MOVQ   AX, 96(SP)
 	MOVQ   (BX), AX
-	MOVQ   AX, 80(SP)
+	MOVQ   AX, 88(SP)
 	IMUL3Q $+16, R9, AX
-	MOVQ   AX, 72(SP)
+	MOVQ   AX, 80(SP)
 	MOVQ   208(BX), R8
 	MOVQ   120(BX), DI
 	MOVQ   128(BX), AX
-	MOVQ   AX, 64(SP)
+	MOVQ   AX, 72(SP)
 	MOVQ   16(BX), AX
-	MOVQ   AX, 56(SP)
+	MOVQ   AX, 64(SP)
 	IMUL3Q $+12, DI, AX
-	MOVQ   AX, 48(SP)
+	MOVQ   AX, 56(SP)
 	IMUL3Q $+16, DI, AX
-	MOVQ   AX, 40(SP)
+	MOVQ   AX, 48(SP)
 	IMUL3Q $+20, DI, AX
-	MOVQ   AX, 32(SP)
+	MOVQ   AX, 40(SP)
 	IMUL3Q $+24, DI, AX
-	MOVQ   AX, 24(SP)
+	MOVQ   AX, 32(SP)
 	IMUL3Q $+28, DI, AX
-	MOVQ   AX, 16(SP)
+	MOVQ   AX, 24(SP)
 
 tile:
+	MOVQ   R9, AX
+	IMULQ  R11, AX
+	IMUL3Q $+32, AX, CX
+	MOVQ   96(SP), AX
+	LEAQ   (AX)(CX*1), R15
 	MOVQ   R9, AX
 	IMULQ  R10, AX
 	IMUL3Q $+32, AX, CX
 	MOVQ   88(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   R9, AX
-	IMULQ  R11, AX
-	IMUL3Q $+32, AX, CX
-	MOVQ   80(SP), AX
 	LEAQ   (AX)(CX*1), R14
-	MOVQ   72(SP), AX
+	MOVQ   80(SP), AX
 	LEAQ   (R14)(AX*1), R13
 	XORQ   R12, R12
 	CMPQ   R12, R9
@@ -145,8 +145,8 @@ end6:
 
 end2:
 	VMOVUPS      gemm_f16__m8__avx512vnni_data<>+0(SB), Z1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         96(SP), AX
+	IMUL3Q       $-16, R11, CX
+	MOVQ         16(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -156,24 +156,24 @@ end2:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         DI, AX
-	IMULQ        R11, AX
-	IMUL3Q       $+32, AX, CX
-	MOVQ         56(SP), AX
+	IMUL3Q       $+64, R11, CX
+	MOVQ         64(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	IMUL3Q       $+64, R10, AX
+	MOVQ         DI, AX
+	IMULQ        R10, AX
+	IMUL3Q       $+32, AX, AX
 	LEAQ         (CX)(AX*1), R12
-	MOVQ         48(SP), AX
+	MOVQ         56(SP), AX
 	LEAQ         (R12)(AX*1), SI
-	MOVQ         40(SP), AX
+	MOVQ         48(SP), AX
 	LEAQ         (R12)(AX*1), BX
-	MOVQ         32(SP), AX
+	MOVQ         40(SP), AX
 	LEAQ         (R12)(AX*1), DX
-	MOVQ         24(SP), AX
+	MOVQ         32(SP), AX
 	LEAQ         (R12)(AX*1), CX
-	MOVQ         16(SP), AX
+	MOVQ         24(SP), AX
 	LEAQ         (R12)(AX*1), AX
-	CMPQ         64(SP), $+0
+	CMPQ         72(SP), $+0
 	JNE          else7
 	VMOVUPS      (R8), Z0
 	VMOVUPS      Z0, K1, (R12)

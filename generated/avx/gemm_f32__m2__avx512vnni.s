@@ -12,16 +12,16 @@ TEXT ·gemm_f32__m2__avx512vnni(SB), NOSPLIT, $40-24
 	SUBQ DX, R8
 	JLE  done
 	MOVQ a+0(FP), CX
-	MOVQ 96(CX), AX
-	LEAQ 3(AX), DI
-	SHRQ $0x02, DI
+	MOVQ 104(CX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 32(SP), AX
+	LEAQ 15(AX), DI
+	SHRQ $0x04, DI
 	MOVQ DX, AX
 	XORQ DX, DX
 	DIVQ DI
 	MOVQ AX, R9
 	MOVQ DX, R10
-	MOVQ 104(CX), AX
-	MOVQ AX, 32(SP)
 	MOVQ 112(CX), SI
 	MOVQ 8(CX), AX
 	MOVQ AX, 24(SP)
@@ -36,12 +36,12 @@ TEXT ·gemm_f32__m2__avx512vnni(SB), NOSPLIT, $40-24
 
 tile:
 	MOVQ   SI, AX
-	IMULQ  R9, AX
+	IMULQ  R10, AX
 	IMUL3Q $+64, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R15
 	MOVQ   SI, AX
-	IMULQ  R10, AX
+	IMULQ  R9, AX
 	IMUL3Q $+16, AX, CX
 	MOVQ   16(SP), AX
 	LEAQ   (AX)(CX*1), R14
@@ -95,7 +95,7 @@ end6:
 
 end2:
 	VMOVUPS      gemm_f32__m2__avx512vnni_data<>+0(SB), Z1
-	IMUL3Q       $-16, R9, CX
+	IMUL3Q       $-16, R10, CX
 	MOVQ         32(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
@@ -106,12 +106,12 @@ end2:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         DX, AX
-	IMULQ        R10, AX
-	IMUL3Q       $+16, AX, CX
+	IMUL3Q       $+64, R10, CX
 	MOVQ         (SP), AX
 	LEAQ         (AX)(CX*1), CX
-	IMUL3Q       $+64, R9, AX
+	MOVQ         DX, AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
 	LEAQ         (CX)(AX*1), AX
 	CMPQ         8(SP), $+0
 	JNE          else7

@@ -12,23 +12,23 @@ TEXT ·gemm_q4_0__m1__avx512vnni(SB), NOSPLIT, $48-24
 	SUBQ         DX, R8
 	JLE          done
 	MOVQ         a+0(FP), CX
-	MOVQ         96(CX), AX
-	LEAQ         3(AX), DI
-	SHRQ         $0x02, DI
+	MOVQ         104(CX), AX
+	MOVQ         AX, 32(SP)
+	MOVQ         32(SP), AX
+	LEAQ         15(AX), DI
+	SHRQ         $0x04, DI
 	MOVQ         DX, AX
 	XORQ         DX, DX
 	DIVQ         DI
 	MOVQ         AX, R9
 	MOVQ         DX, R10
-	MOVQ         104(CX), AX
-	MOVQ         AX, 40(SP)
 	MOVQ         112(CX), AX
 	LEAQ         63(AX), SI
 	MOVQ         SI, BX
 	SHRQ         $0x06, BX
 	SHRQ         $0x06, SI
 	MOVQ         (CX), AX
-	MOVQ         AX, 32(SP)
+	MOVQ         AX, 40(SP)
 	MOVQ         8(CX), AX
 	MOVQ         AX, 24(SP)
 	VBROADCASTSS gemm_q4_0__m1__avx512vnni_data<>+0(SB), Z3
@@ -42,12 +42,12 @@ TEXT ·gemm_q4_0__m1__avx512vnni(SB), NOSPLIT, $48-24
 
 tile:
 	MOVQ   SI, AX
-	IMULQ  R10, AX
+	IMULQ  R9, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   32(SP), AX
+	MOVQ   40(SP), AX
 	LEAQ   (AX)(CX*1), R15
 	MOVQ   BX, AX
-	IMULQ  R9, AX
+	IMULQ  R10, AX
 	IMUL3Q $+576, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
@@ -144,8 +144,8 @@ end6:
 
 end2:
 	VMOVUPS      gemm_q4_0__m1__avx512vnni_data<>+64(SB), Z1
-	IMUL3Q       $-16, R9, CX
-	MOVQ         40(SP), AX
+	IMUL3Q       $-16, R10, CX
+	MOVQ         32(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -155,12 +155,12 @@ end2:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         16(SP), AX
-	IMULQ        R10, AX
-	IMUL3Q       $+16, AX, CX
+	IMUL3Q       $+64, R10, CX
 	MOVQ         (SP), AX
 	LEAQ         (AX)(CX*1), CX
-	IMUL3Q       $+64, R9, AX
+	MOVQ         16(SP), AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
 	LEAQ         (CX)(AX*1), AX
 	CMPQ         8(SP), $+0
 	JNE          else7

@@ -13,11 +13,13 @@ TEXT ·gemm_q4_0__m8__avx512vnni(SB), NOSPLIT, $112-24
 	SUBQ         DX, (SP)
 	JLE          done
 	MOVQ         a+0(FP), CX
-	MOVQ         96(CX), AX
-	LEAQ         7(AX), AX
+	MOVQ         104(CX), AX
+	MOVQ         AX, 24(SP)
+	MOVQ         24(SP), AX
+	LEAQ         15(AX), AX
 	MOVQ         AX, 16(SP)
 	MOVQ         16(SP), AX
-	SHRQ         $0x03, AX
+	SHRQ         $0x04, AX
 	MOVQ         AX, 16(SP)
 	MOVQ         DX, AX
 	XORQ         DX, DX
@@ -25,8 +27,6 @@ TEXT ·gemm_q4_0__m8__avx512vnni(SB), NOSPLIT, $112-24
 	DIVQ         BX
 	MOVQ         AX, R10
 	MOVQ         DX, R11
-	MOVQ         104(CX), AX
-	MOVQ         AX, 104(SP)
 	MOVQ         112(CX), AX
 	LEAQ         63(AX), AX
 	MOVQ         AX, 8(SP)
@@ -36,42 +36,42 @@ TEXT ·gemm_q4_0__m8__avx512vnni(SB), NOSPLIT, $112-24
 	SHRQ         $0x06, AX
 	MOVQ         AX, 8(SP)
 	MOVQ         8(CX), AX
-	MOVQ         AX, 96(SP)
+	MOVQ         AX, 104(SP)
 	VBROADCASTSS gemm_q4_0__m8__avx512vnni_data<>+0(SB), Z2
 	MOVQ         (CX), AX
-	MOVQ         AX, 88(SP)
+	MOVQ         AX, 96(SP)
 	MOVQ         8(SP), AX
 	IMUL3Q       $+384, AX, AX
-	MOVQ         AX, 80(SP)
+	MOVQ         AX, 88(SP)
 	MOVQ         208(CX), R8
 	MOVQ         120(CX), DI
 	MOVQ         128(CX), AX
-	MOVQ         AX, 72(SP)
+	MOVQ         AX, 80(SP)
 	MOVQ         16(CX), AX
-	MOVQ         AX, 64(SP)
+	MOVQ         AX, 72(SP)
 	IMUL3Q       $+12, DI, AX
-	MOVQ         AX, 56(SP)
+	MOVQ         AX, 64(SP)
 	IMUL3Q       $+16, DI, AX
-	MOVQ         AX, 48(SP)
+	MOVQ         AX, 56(SP)
 	IMUL3Q       $+20, DI, AX
-	MOVQ         AX, 40(SP)
+	MOVQ         AX, 48(SP)
 	IMUL3Q       $+24, DI, AX
-	MOVQ         AX, 32(SP)
+	MOVQ         AX, 40(SP)
 	IMUL3Q       $+28, DI, AX
-	MOVQ         AX, 24(SP)
+	MOVQ         AX, 32(SP)
 
 tile:
 	MOVQ   R9, AX
-	IMULQ  R10, AX
+	IMULQ  R11, AX
 	IMUL3Q $+576, AX, CX
-	MOVQ   96(SP), AX
+	MOVQ   104(SP), AX
 	LEAQ   (AX)(CX*1), R15
 	MOVQ   8(SP), AX
-	IMULQ  R11, AX
+	IMULQ  R10, AX
 	IMUL3Q $+768, AX, CX
-	MOVQ   88(SP), AX
+	MOVQ   96(SP), AX
 	LEAQ   (AX)(CX*1), R14
-	MOVQ   80(SP), AX
+	MOVQ   88(SP), AX
 	LEAQ   (R14)(AX*1), R13
 	XORQ   R12, R12
 	CMPQ   R12, R9
@@ -387,8 +387,8 @@ end6:
 
 end2:
 	VMOVUPS      gemm_q4_0__m8__avx512vnni_data<>+64(SB), Z1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         104(SP), AX
+	IMUL3Q       $-16, R11, CX
+	MOVQ         24(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -398,24 +398,24 @@ end2:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         DI, AX
-	IMULQ        R11, AX
-	IMUL3Q       $+32, AX, CX
-	MOVQ         64(SP), AX
+	IMUL3Q       $+64, R11, CX
+	MOVQ         72(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	IMUL3Q       $+64, R10, AX
+	MOVQ         DI, AX
+	IMULQ        R10, AX
+	IMUL3Q       $+32, AX, AX
 	LEAQ         (CX)(AX*1), R12
-	MOVQ         56(SP), AX
+	MOVQ         64(SP), AX
 	LEAQ         (R12)(AX*1), SI
-	MOVQ         48(SP), AX
+	MOVQ         56(SP), AX
 	LEAQ         (R12)(AX*1), BX
-	MOVQ         40(SP), AX
+	MOVQ         48(SP), AX
 	LEAQ         (R12)(AX*1), DX
-	MOVQ         32(SP), AX
+	MOVQ         40(SP), AX
 	LEAQ         (R12)(AX*1), CX
-	MOVQ         24(SP), AX
+	MOVQ         32(SP), AX
 	LEAQ         (R12)(AX*1), AX
-	CMPQ         72(SP), $+0
+	CMPQ         80(SP), $+0
 	JNE          else7
 	VMOVUPS      (R8), Z0
 	VMOVUPS      Z0, K1, (R12)

@@ -7,27 +7,26 @@
 // func gemm_q5_0__m12__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV
 TEXT ·gemm_q5_0__m12__avx512vnni(SB), NOSPLIT, $168-24
-	MOVQ   lo+8(FP), SI
+	MOVQ   lo+8(FP), DX
 	MOVQ   hi+16(FP), AX
 	MOVQ   AX, 16(SP)
-	SUBQ   SI, 16(SP)
+	SUBQ   DX, 16(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
-	MOVQ   96(CX), AX
-	LEAQ   11(AX), AX
-	MOVQ   $+12, BX
-	XORQ   DX, DX
-	DIVQ   BX
+	MOVQ   104(CX), AX
+	MOVQ   AX, 40(SP)
+	MOVQ   40(SP), AX
+	LEAQ   15(AX), AX
+	MOVQ   AX, 32(SP)
+	MOVQ   32(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 32(SP)
 	MOVQ   DX, AX
-	MOVQ   SI, AX
 	XORQ   DX, DX
 	MOVQ   32(SP), BX
 	DIVQ   BX
 	MOVQ   AX, 8(SP)
 	MOVQ   DX, (SP)
-	MOVQ   104(CX), AX
-	MOVQ   AX, 160(SP)
 	MOVQ   112(CX), AX
 	LEAQ   63(AX), AX
 	MOVQ   AX, 24(SP)
@@ -37,54 +36,54 @@ TEXT ·gemm_q5_0__m12__avx512vnni(SB), NOSPLIT, $168-24
 	SHRQ   $0x06, AX
 	MOVQ   AX, 24(SP)
 	MOVQ   8(CX), AX
-	MOVQ   AX, 152(SP)
+	MOVQ   AX, 160(SP)
 	MOVQ   (CX), AX
-	MOVQ   AX, 144(SP)
+	MOVQ   AX, 152(SP)
 	MOVQ   24(SP), AX
 	IMUL3Q $+384, AX, AX
-	MOVQ   AX, 136(SP)
+	MOVQ   AX, 144(SP)
 	MOVQ   24(SP), AX
 	IMUL3Q $+768, AX, AX
-	MOVQ   AX, 128(SP)
+	MOVQ   AX, 136(SP)
 	MOVQ   208(CX), R8
 	MOVQ   120(CX), DI
 	MOVQ   128(CX), AX
-	MOVQ   AX, 120(SP)
+	MOVQ   AX, 128(SP)
 	MOVQ   16(CX), AX
-	MOVQ   AX, 112(SP)
+	MOVQ   AX, 120(SP)
 	IMUL3Q $+12, DI, AX
-	MOVQ   AX, 104(SP)
+	MOVQ   AX, 112(SP)
 	IMUL3Q $+16, DI, AX
-	MOVQ   AX, 96(SP)
+	MOVQ   AX, 104(SP)
 	IMUL3Q $+20, DI, AX
-	MOVQ   AX, 88(SP)
+	MOVQ   AX, 96(SP)
 	IMUL3Q $+24, DI, AX
-	MOVQ   AX, 80(SP)
+	MOVQ   AX, 88(SP)
 	IMUL3Q $+28, DI, AX
-	MOVQ   AX, 72(SP)
+	MOVQ   AX, 80(SP)
 	IMUL3Q $+32, DI, AX
-	MOVQ   AX, 64(SP)
+	MOVQ   AX, 72(SP)
 	IMUL3Q $+36, DI, AX
-	MOVQ   AX, 56(SP)
+	MOVQ   AX, 64(SP)
 	IMUL3Q $+40, DI, AX
-	MOVQ   AX, 48(SP)
+	MOVQ   AX, 56(SP)
 	IMUL3Q $+44, DI, AX
-	MOVQ   AX, 40(SP)
+	MOVQ   AX, 48(SP)
 
 tile:
 	MOVQ   R9, AX
-	IMULQ  8(SP), AX
+	IMULQ  (SP), AX
 	IMUL3Q $+704, AX, CX
-	MOVQ   152(SP), AX
+	MOVQ   160(SP), AX
 	LEAQ   (AX)(CX*1), R15
 	MOVQ   24(SP), AX
-	IMULQ  (SP), AX
+	IMULQ  8(SP), AX
 	IMUL3Q $+1152, AX, CX
-	MOVQ   144(SP), AX
+	MOVQ   152(SP), AX
 	LEAQ   (AX)(CX*1), R14
-	MOVQ   136(SP), AX
+	MOVQ   144(SP), AX
 	LEAQ   (R14)(AX*1), R13
-	MOVQ   128(SP), AX
+	MOVQ   136(SP), AX
 	LEAQ   (R14)(AX*1), R12
 	XORQ   R11, R11
 	CMPQ   R11, R9
@@ -573,9 +572,9 @@ end6:
 
 end2:
 	VMOVUPS      gemm_q5_0__m12__avx512vnni_data<>+64(SB), Z1
-	MOVQ         8(SP), AX
+	MOVQ         (SP), AX
 	IMUL3Q       $-16, AX, CX
-	MOVQ         160(SP), AX
+	MOVQ         40(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -585,33 +584,33 @@ end2:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         DI, AX
-	IMULQ        (SP), AX
-	IMUL3Q       $+48, AX, CX
-	MOVQ         112(SP), AX
+	MOVQ         (SP), AX
+	IMUL3Q       $+64, AX, CX
+	MOVQ         120(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	MOVQ         8(SP), AX
-	IMUL3Q       $+64, AX, AX
+	MOVQ         DI, AX
+	IMULQ        8(SP), AX
+	IMUL3Q       $+48, AX, AX
 	LEAQ         (CX)(AX*1), R14
-	MOVQ         104(SP), AX
+	MOVQ         112(SP), AX
 	LEAQ         (R14)(AX*1), R13
-	MOVQ         96(SP), AX
+	MOVQ         104(SP), AX
 	LEAQ         (R14)(AX*1), R12
-	MOVQ         88(SP), AX
+	MOVQ         96(SP), AX
 	LEAQ         (R14)(AX*1), R11
-	MOVQ         80(SP), AX
+	MOVQ         88(SP), AX
 	LEAQ         (R14)(AX*1), R10
-	MOVQ         72(SP), AX
+	MOVQ         80(SP), AX
 	LEAQ         (R14)(AX*1), SI
-	MOVQ         64(SP), AX
+	MOVQ         72(SP), AX
 	LEAQ         (R14)(AX*1), BX
-	MOVQ         56(SP), AX
+	MOVQ         64(SP), AX
 	LEAQ         (R14)(AX*1), DX
-	MOVQ         48(SP), AX
+	MOVQ         56(SP), AX
 	LEAQ         (R14)(AX*1), CX
-	MOVQ         40(SP), AX
+	MOVQ         48(SP), AX
 	LEAQ         (R14)(AX*1), AX
-	CMPQ         120(SP), $+0
+	CMPQ         128(SP), $+0
 	JNE          else7
 	VMOVUPS      (R8), Z0
 	VMOVUPS      Z0, K1, (R14)

@@ -12,11 +12,13 @@ TEXT ·gemm_q5_1__m2__avxvnni(SB), NOSPLIT, $48-24
 	SUBQ DX, R8
 	JLE  done
 	MOVQ a+0(FP), CX
-	MOVQ 96(CX), AX
-	LEAQ 3(AX), AX
+	MOVQ 104(CX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 32(SP), AX
+	LEAQ 15(AX), AX
 	MOVQ AX, (SP)
 	MOVQ (SP), AX
-	SHRQ $0x02, AX
+	SHRQ $0x04, AX
 	MOVQ AX, (SP)
 	MOVQ DX, AX
 	XORQ DX, DX
@@ -24,15 +26,13 @@ TEXT ·gemm_q5_1__m2__avxvnni(SB), NOSPLIT, $48-24
 	DIVQ BX
 	MOVQ AX, R9
 	MOVQ DX, R10
-	MOVQ 104(CX), AX
-	MOVQ AX, 40(SP)
 	MOVQ 112(CX), AX
 	LEAQ 31(AX), DI
 	SHRQ $0x05, DI
 	LEAQ 63(AX), SI
 	SHRQ $0x06, SI
 	MOVQ 8(CX), AX
-	MOVQ AX, 32(SP)
+	MOVQ AX, 40(SP)
 	MOVQ (CX), AX
 	MOVQ AX, 24(SP)
 	MOVQ 208(CX), BX
@@ -44,12 +44,12 @@ TEXT ·gemm_q5_1__m2__avxvnni(SB), NOSPLIT, $48-24
 
 tile:
 	MOVQ   DI, AX
-	IMULQ  R9, AX
+	IMULQ  R10, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   32(SP), AX
+	MOVQ   40(SP), AX
 	LEAQ   (AX)(CX*1), R15
 	MOVQ   SI, AX
-	IMULQ  R10, AX
+	IMULQ  R9, AX
 	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
@@ -391,8 +391,8 @@ end6:
 end2:
 	VMOVUPS      gemm_q5_1__m2__avxvnni_data<>+288(SB), Y2
 	VMOVUPS      gemm_q5_1__m2__avxvnni_data<>+320(SB), Y1
-	IMUL3Q       $-16, R9, CX
-	MOVQ         40(SP), AX
+	IMUL3Q       $-16, R10, CX
+	MOVQ         32(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -404,12 +404,12 @@ end2:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y2, Y0, Y3
 	VPCMPGTD     Y1, Y0, Y2
-	MOVQ         DX, AX
-	IMULQ        R10, AX
-	IMUL3Q       $+16, AX, CX
+	IMUL3Q       $+64, R10, CX
 	MOVQ         8(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	IMUL3Q       $+64, R9, AX
+	MOVQ         DX, AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
 	LEAQ         (CX)(AX*1), AX
 	CMPQ         16(SP), $+0
 	JNE          else7

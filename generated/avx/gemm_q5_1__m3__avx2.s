@@ -13,11 +13,13 @@ TEXT ·gemm_q5_1__m3__avx2(SB), NOSPLIT, $120-24
 	SUBQ    CX, 56(SP)
 	JLE     done
 	MOVQ    a+0(FP), DI
-	MOVQ    96(DI), AX
-	LEAQ    3(AX), AX
+	MOVQ    104(DI), AX
+	MOVQ    AX, 80(SP)
+	MOVQ    80(SP), AX
+	LEAQ    15(AX), AX
 	MOVQ    AX, 72(SP)
 	MOVQ    72(SP), AX
-	SHRQ    $0x02, AX
+	SHRQ    $0x04, AX
 	MOVQ    AX, 72(SP)
 	MOVQ    CX, AX
 	XORQ    DX, DX
@@ -25,8 +27,6 @@ TEXT ·gemm_q5_1__m3__avx2(SB), NOSPLIT, $120-24
 	DIVQ    CX
 	MOVQ    AX, 48(SP)
 	MOVQ    DX, 40(SP)
-	MOVQ    104(DI), AX
-	MOVQ    AX, 112(SP)
 	MOVQ    112(DI), AX
 	LEAQ    31(AX), SI
 	SHRQ    $0x05, SI
@@ -36,44 +36,44 @@ TEXT ·gemm_q5_1__m3__avx2(SB), NOSPLIT, $120-24
 	SHRQ    $0x06, AX
 	MOVQ    AX, 64(SP)
 	MOVQ    8(DI), AX
-	MOVQ    AX, 104(SP)
+	MOVQ    AX, 112(SP)
 	MOVQ    (DI), AX
-	MOVQ    AX, 96(SP)
+	MOVQ    AX, 104(SP)
 	VMOVUPS gemm_q5_1__m3__avx2_data<>+192(SB), Y2
 	MOVQ    208(DI), AX
-	MOVQ    AX, 88(SP)
+	MOVQ    AX, 96(SP)
 	MOVQ    120(DI), BX
 	MOVQ    128(DI), AX
 	MOVQ    AX, 32(SP)
 	MOVQ    16(DI), AX
-	MOVQ    AX, 80(SP)
+	MOVQ    AX, 88(SP)
 
 tile:
 	MOVQ   SI, AX
+	IMULQ  40(SP), AX
+	IMUL3Q $+384, AX, CX
+	MOVQ   112(SP), AX
+	LEAQ   (AX)(CX*1), R11
+	MOVQ   64(SP), AX
 	IMULQ  48(SP), AX
 	IMUL3Q $+384, AX, CX
 	MOVQ   104(SP), AX
-	LEAQ   (AX)(CX*1), R11
-	MOVQ   64(SP), AX
-	IMULQ  40(SP), AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   96(SP), AX
 	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 24(SP)
 	MOVQ   R11, 16(SP)
-	MOVQ   88(SP), R10
-	MOVQ   48(SP), AX
+	MOVQ   96(SP), R10
+	MOVQ   40(SP), AX
 	IMUL3Q $-16, AX, CX
-	MOVQ   112(SP), AX
+	MOVQ   80(SP), AX
 	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, (SP)
-	MOVQ   BX, AX
-	IMULQ  40(SP), AX
-	IMUL3Q $+16, AX, CX
-	MOVQ   80(SP), AX
+	MOVQ   40(SP), AX
+	IMUL3Q $+64, AX, CX
+	MOVQ   88(SP), AX
 	LEAQ   (AX)(CX*1), CX
-	MOVQ   48(SP), AX
-	IMUL3Q $+64, AX, AX
+	MOVQ   BX, AX
+	IMULQ  48(SP), AX
+	IMUL3Q $+16, AX, AX
 	LEAQ   (CX)(AX*1), R9
 	XORQ   AX, AX
 	MOVQ   AX, 8(SP)

@@ -12,11 +12,13 @@ TEXT ·gemm_q5_1__m4__avx512vnni(SB), NOSPLIT, $56-24
 	SUBQ         DX, R8
 	JLE          done
 	MOVQ         a+0(FP), CX
-	MOVQ         96(CX), AX
-	LEAQ         3(AX), AX
+	MOVQ         104(CX), AX
+	MOVQ         AX, 32(SP)
+	MOVQ         32(SP), AX
+	LEAQ         15(AX), AX
 	MOVQ         AX, (SP)
 	MOVQ         (SP), AX
-	SHRQ         $0x02, AX
+	SHRQ         $0x04, AX
 	MOVQ         AX, (SP)
 	MOVQ         DX, AX
 	XORQ         DX, DX
@@ -24,15 +26,13 @@ TEXT ·gemm_q5_1__m4__avx512vnni(SB), NOSPLIT, $56-24
 	DIVQ         BX
 	MOVQ         AX, R9
 	MOVQ         DX, R10
-	MOVQ         104(CX), AX
-	MOVQ         AX, 48(SP)
 	MOVQ         112(CX), AX
 	LEAQ         31(AX), DI
 	SHRQ         $0x05, DI
 	LEAQ         63(AX), SI
 	SHRQ         $0x06, SI
 	MOVQ         8(CX), AX
-	MOVQ         AX, 40(SP)
+	MOVQ         AX, 48(SP)
 	VBROADCASTSS gemm_q5_1__m4__avx512vnni_data<>+0(SB), Z10
 	VBROADCASTSS gemm_q5_1__m4__avx512vnni_data<>+4(SB), Z9
 	VBROADCASTSS gemm_q5_1__m4__avx512vnni_data<>+8(SB), Z8
@@ -43,7 +43,7 @@ TEXT ·gemm_q5_1__m4__avx512vnni(SB), NOSPLIT, $56-24
 	VBROADCASTSS gemm_q5_1__m4__avx512vnni_data<>+28(SB), Z3
 	VBROADCASTSS gemm_q5_1__m4__avx512vnni_data<>+32(SB), Z2
 	MOVQ         (CX), AX
-	MOVQ         AX, 32(SP)
+	MOVQ         AX, 40(SP)
 	MOVQ         208(CX), BX
 	MOVQ         120(CX), DX
 	MOVQ         128(CX), AX
@@ -55,14 +55,14 @@ TEXT ·gemm_q5_1__m4__avx512vnni(SB), NOSPLIT, $56-24
 
 tile:
 	MOVQ   DI, AX
+	IMULQ  R10, AX
+	IMUL3Q $+384, AX, CX
+	MOVQ   48(SP), AX
+	LEAQ   (AX)(CX*1), R15
+	MOVQ   SI, AX
 	IMULQ  R9, AX
 	IMUL3Q $+384, AX, CX
 	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   SI, AX
-	IMULQ  R10, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   32(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
 	CMPQ   R13, DI
@@ -220,8 +220,8 @@ end6:
 
 end2:
 	VMOVUPS      gemm_q5_1__m4__avx512vnni_data<>+64(SB), Z1
-	IMUL3Q       $-16, R9, CX
-	MOVQ         48(SP), AX
+	IMUL3Q       $-16, R10, CX
+	MOVQ         32(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -231,12 +231,12 @@ end2:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         DX, AX
-	IMULQ        R10, AX
-	IMUL3Q       $+16, AX, CX
+	IMUL3Q       $+64, R10, CX
 	MOVQ         16(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	IMUL3Q       $+64, R9, AX
+	MOVQ         DX, AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
 	LEAQ         (CX)(AX*1), CX
 	MOVQ         8(SP), AX
 	LEAQ         (CX)(AX*1), AX

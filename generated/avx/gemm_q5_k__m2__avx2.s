@@ -13,11 +13,13 @@ TEXT ·gemm_q5_k__m2__avx2(SB), NOSPLIT, $144-24
 	SUBQ    CX, 80(SP)
 	JLE     done
 	MOVQ    a+0(FP), BX
-	MOVQ    96(BX), AX
-	LEAQ    3(AX), AX
+	MOVQ    104(BX), AX
+	MOVQ    AX, 104(SP)
+	MOVQ    104(SP), AX
+	LEAQ    15(AX), AX
 	MOVQ    AX, 96(SP)
 	MOVQ    96(SP), AX
-	SHRQ    $0x02, AX
+	SHRQ    $0x04, AX
 	MOVQ    AX, 96(SP)
 	MOVQ    CX, AX
 	XORQ    DX, DX
@@ -25,8 +27,6 @@ TEXT ·gemm_q5_k__m2__avx2(SB), NOSPLIT, $144-24
 	DIVQ    CX
 	MOVQ    AX, 72(SP)
 	MOVQ    DX, 64(SP)
-	MOVQ    104(BX), AX
-	MOVQ    AX, 136(SP)
 	MOVQ    112(BX), AX
 	LEAQ    255(AX), DX
 	SHRQ    $0x08, DX
@@ -36,49 +36,49 @@ TEXT ·gemm_q5_k__m2__avx2(SB), NOSPLIT, $144-24
 	SHRQ    $0x06, AX
 	MOVQ    AX, 88(SP)
 	MOVQ    8(BX), AX
-	MOVQ    AX, 128(SP)
+	MOVQ    AX, 136(SP)
 	MOVQ    (BX), AX
-	MOVQ    AX, 120(SP)
+	MOVQ    AX, 128(SP)
 	VMOVUPS gemm_q5_k__m2__avx2_data<>+64(SB), Y3
 	MOVQ    208(BX), AX
-	MOVQ    AX, 112(SP)
+	MOVQ    AX, 120(SP)
 	MOVQ    120(BX), AX
 	MOVQ    AX, 16(SP)
 	MOVQ    128(BX), AX
 	MOVQ    AX, 56(SP)
 	MOVQ    16(BX), AX
-	MOVQ    AX, 104(SP)
+	MOVQ    AX, 112(SP)
 
 tile:
 	MOVQ   DX, AX
-	IMULQ  72(SP), AX
+	IMULQ  64(SP), AX
 	IMUL3Q $+2880, AX, CX
-	MOVQ   128(SP), AX
+	MOVQ   136(SP), AX
 	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, (SP)
 	MOVQ   (SP), AX
 	MOVQ   AX, 40(SP)
 	MOVQ   88(SP), AX
-	IMULQ  64(SP), AX
+	IMULQ  72(SP), AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   120(SP), AX
+	MOVQ   128(SP), AX
 	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 48(SP)
 	MOVQ   (SP), AX
 	MOVQ   AX, 32(SP)
-	MOVQ   112(SP), R8
-	MOVQ   72(SP), AX
+	MOVQ   120(SP), R8
+	MOVQ   64(SP), AX
 	IMUL3Q $-16, AX, CX
-	MOVQ   136(SP), AX
+	MOVQ   104(SP), AX
 	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 8(SP)
-	MOVQ   16(SP), AX
-	IMULQ  64(SP), AX
-	IMUL3Q $+16, AX, CX
-	MOVQ   104(SP), AX
+	MOVQ   64(SP), AX
+	IMUL3Q $+64, AX, CX
+	MOVQ   112(SP), AX
 	LEAQ   (AX)(CX*1), CX
-	MOVQ   72(SP), AX
-	IMUL3Q $+64, AX, AX
+	MOVQ   16(SP), AX
+	IMULQ  72(SP), AX
+	IMUL3Q $+16, AX, AX
 	LEAQ   (CX)(AX*1), DI
 	XORQ   AX, AX
 	MOVQ   AX, 24(SP)

@@ -12,23 +12,23 @@ TEXT ·gemm_q6_k__m1__avx2(SB), NOSPLIT, $48-24
 	SUBQ    DX, R8
 	JLE     done
 	MOVQ    a+0(FP), CX
-	MOVQ    96(CX), AX
-	LEAQ    3(AX), DI
-	SHRQ    $0x02, DI
+	MOVQ    104(CX), AX
+	MOVQ    AX, 32(SP)
+	MOVQ    32(SP), AX
+	LEAQ    15(AX), DI
+	SHRQ    $0x04, DI
 	MOVQ    DX, AX
 	XORQ    DX, DX
 	DIVQ    DI
 	MOVQ    AX, R9
 	MOVQ    DX, R10
-	MOVQ    104(CX), AX
-	MOVQ    AX, 40(SP)
 	MOVQ    112(CX), AX
 	LEAQ    255(AX), SI
 	SHRQ    $0x08, SI
 	LEAQ    63(AX), BX
 	SHRQ    $0x06, BX
 	MOVQ    8(CX), AX
-	MOVQ    AX, 32(SP)
+	MOVQ    AX, 40(SP)
 	MOVQ    (CX), AX
 	MOVQ    AX, 24(SP)
 	VMOVUPS gemm_q6_k__m1__avx2_data<>+64(SB), Y4
@@ -42,12 +42,12 @@ TEXT ·gemm_q6_k__m1__avx2(SB), NOSPLIT, $48-24
 
 tile:
 	MOVQ   SI, AX
-	IMULQ  R9, AX
+	IMULQ  R10, AX
 	IMUL3Q $+3392, AX, CX
-	MOVQ   32(SP), AX
+	MOVQ   40(SP), AX
 	LEAQ   (AX)(CX*1), R15
 	MOVQ   BX, AX
-	IMULQ  R10, AX
+	IMULQ  R9, AX
 	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
@@ -1515,8 +1515,8 @@ end6:
 end2:
 	VMOVUPS      gemm_q6_k__m1__avx2_data<>+192(SB), Y2
 	VMOVUPS      gemm_q6_k__m1__avx2_data<>+224(SB), Y1
-	IMUL3Q       $-16, R9, CX
-	MOVQ         40(SP), AX
+	IMUL3Q       $-16, R10, CX
+	MOVQ         32(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -1528,12 +1528,12 @@ end2:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y2, Y0, Y3
 	VPCMPGTD     Y1, Y0, Y2
-	MOVQ         16(SP), AX
-	IMULQ        R10, AX
-	IMUL3Q       $+16, AX, CX
+	IMUL3Q       $+64, R10, CX
 	MOVQ         (SP), AX
 	LEAQ         (AX)(CX*1), CX
-	IMUL3Q       $+64, R9, AX
+	MOVQ         16(SP), AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
 	LEAQ         (CX)(AX*1), AX
 	CMPQ         8(SP), $+0
 	JNE          else7

@@ -13,11 +13,13 @@ TEXT ·gemm_q6_k__m4__avxvnni(SB), NOSPLIT, $160-24
 	SUBQ   CX, 88(SP)
 	JLE    done
 	MOVQ   a+0(FP), BX
-	MOVQ   96(BX), AX
-	LEAQ   3(AX), AX
+	MOVQ   104(BX), AX
+	MOVQ   AX, 112(SP)
+	MOVQ   112(SP), AX
+	LEAQ   15(AX), AX
 	MOVQ   AX, 104(SP)
 	MOVQ   104(SP), AX
-	SHRQ   $0x02, AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 104(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
@@ -25,8 +27,6 @@ TEXT ·gemm_q6_k__m4__avxvnni(SB), NOSPLIT, $160-24
 	DIVQ   CX
 	MOVQ   AX, 80(SP)
 	MOVQ   DX, 72(SP)
-	MOVQ   104(BX), AX
-	MOVQ   AX, 152(SP)
 	MOVQ   112(BX), AX
 	LEAQ   255(AX), CX
 	SHRQ   $0x08, CX
@@ -36,53 +36,53 @@ TEXT ·gemm_q6_k__m4__avxvnni(SB), NOSPLIT, $160-24
 	SHRQ   $0x06, AX
 	MOVQ   AX, 96(SP)
 	MOVQ   8(BX), AX
-	MOVQ   AX, 144(SP)
+	MOVQ   AX, 152(SP)
 	MOVQ   (BX), AX
-	MOVQ   AX, 136(SP)
+	MOVQ   AX, 144(SP)
 	MOVQ   208(BX), AX
-	MOVQ   AX, 128(SP)
+	MOVQ   AX, 136(SP)
 	MOVQ   120(BX), AX
 	MOVQ   AX, (SP)
 	MOVQ   128(BX), AX
 	MOVQ   AX, 64(SP)
 	MOVQ   16(BX), AX
-	MOVQ   AX, 120(SP)
+	MOVQ   AX, 128(SP)
 	MOVQ   (SP), AX
 	IMUL3Q $+12, AX, AX
-	MOVQ   AX, 112(SP)
+	MOVQ   AX, 120(SP)
 
 tile:
 	MOVQ   CX, AX
-	IMULQ  80(SP), AX
+	IMULQ  72(SP), AX
 	IMUL3Q $+3392, AX, DX
-	MOVQ   144(SP), AX
+	MOVQ   152(SP), AX
 	LEAQ   (AX)(DX*1), AX
 	MOVQ   AX, 16(SP)
 	MOVQ   96(SP), AX
-	IMULQ  72(SP), AX
+	IMULQ  80(SP), AX
 	IMUL3Q $+384, AX, DX
-	MOVQ   136(SP), AX
+	MOVQ   144(SP), AX
 	LEAQ   (AX)(DX*1), AX
 	MOVQ   AX, 56(SP)
 	MOVQ   16(SP), AX
 	MOVQ   AX, 48(SP)
 	MOVQ   16(SP), AX
 	MOVQ   AX, 40(SP)
-	MOVQ   128(SP), BX
-	MOVQ   80(SP), AX
+	MOVQ   136(SP), BX
+	MOVQ   72(SP), AX
 	IMUL3Q $-16, AX, DX
-	MOVQ   152(SP), AX
+	MOVQ   112(SP), AX
 	LEAQ   (AX)(DX*1), AX
 	MOVQ   AX, 24(SP)
-	MOVQ   (SP), AX
-	IMULQ  72(SP), AX
-	IMUL3Q $+16, AX, DX
-	MOVQ   120(SP), AX
+	MOVQ   72(SP), AX
+	IMUL3Q $+64, AX, DX
+	MOVQ   128(SP), AX
 	LEAQ   (AX)(DX*1), DX
-	MOVQ   80(SP), AX
-	IMUL3Q $+64, AX, AX
+	MOVQ   (SP), AX
+	IMULQ  80(SP), AX
+	IMUL3Q $+16, AX, AX
 	LEAQ   (DX)(AX*1), DX
-	MOVQ   112(SP), AX
+	MOVQ   120(SP), AX
 	LEAQ   (DX)(AX*1), AX
 	MOVQ   AX, 8(SP)
 	XORQ   AX, AX

@@ -12,11 +12,13 @@ TEXT ·gemm_q8_0__m4__avx512vnni(SB), NOSPLIT, $56-24
 	SUBQ   DX, R8
 	JLE    done
 	MOVQ   a+0(FP), CX
-	MOVQ   96(CX), AX
-	LEAQ   3(AX), AX
+	MOVQ   104(CX), AX
+	MOVQ   AX, 32(SP)
+	MOVQ   32(SP), AX
+	LEAQ   15(AX), AX
 	MOVQ   AX, (SP)
 	MOVQ   (SP), AX
-	SHRQ   $0x02, AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, (SP)
 	MOVQ   DX, AX
 	XORQ   DX, DX
@@ -24,17 +26,15 @@ TEXT ·gemm_q8_0__m4__avx512vnni(SB), NOSPLIT, $56-24
 	DIVQ   BX
 	MOVQ   AX, R9
 	MOVQ   DX, R10
-	MOVQ   104(CX), AX
-	MOVQ   AX, 48(SP)
 	MOVQ   112(CX), AX
 	LEAQ   63(AX), DI
 	MOVQ   DI, SI
 	SHRQ   $0x06, SI
 	SHRQ   $0x06, DI
 	MOVQ   8(CX), AX
-	MOVQ   AX, 40(SP)
+	MOVQ   AX, 48(SP)
 	MOVQ   (CX), AX
-	MOVQ   AX, 32(SP)
+	MOVQ   AX, 40(SP)
 	MOVQ   208(CX), BX
 	MOVQ   120(CX), DX
 	MOVQ   128(CX), AX
@@ -46,14 +46,14 @@ TEXT ·gemm_q8_0__m4__avx512vnni(SB), NOSPLIT, $56-24
 
 tile:
 	MOVQ   SI, AX
-	IMULQ  R9, AX
+	IMULQ  R10, AX
 	IMUL3Q $+1088, AX, CX
-	MOVQ   40(SP), AX
+	MOVQ   48(SP), AX
 	LEAQ   (AX)(CX*1), R15
 	MOVQ   DI, AX
-	IMULQ  R10, AX
+	IMULQ  R9, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   32(SP), AX
+	MOVQ   40(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
 	CMPQ   R13, SI
@@ -230,8 +230,8 @@ end6:
 
 end2:
 	VMOVUPS      gemm_q8_0__m4__avx512vnni_data<>+0(SB), Z1
-	IMUL3Q       $-16, R9, CX
-	MOVQ         48(SP), AX
+	IMUL3Q       $-16, R10, CX
+	MOVQ         32(SP), AX
 	LEAQ         (AX)(CX*1), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -241,12 +241,12 @@ end2:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         DX, AX
-	IMULQ        R10, AX
-	IMUL3Q       $+16, AX, CX
+	IMUL3Q       $+64, R10, CX
 	MOVQ         16(SP), AX
 	LEAQ         (AX)(CX*1), CX
-	IMUL3Q       $+64, R9, AX
+	MOVQ         DX, AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
 	LEAQ         (CX)(AX*1), CX
 	MOVQ         8(SP), AX
 	LEAQ         (CX)(AX*1), AX

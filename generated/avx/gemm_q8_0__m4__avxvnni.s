@@ -13,11 +13,13 @@ TEXT ·gemm_q8_0__m4__avxvnni(SB), NOSPLIT, $136-24
 	SUBQ   CX, 64(SP)
 	JLE    done
 	MOVQ   a+0(FP), DI
-	MOVQ   96(DI), AX
-	LEAQ   3(AX), AX
+	MOVQ   104(DI), AX
+	MOVQ   AX, 88(SP)
+	MOVQ   88(SP), AX
+	LEAQ   15(AX), AX
 	MOVQ   AX, 80(SP)
 	MOVQ   80(SP), AX
-	SHRQ   $0x02, AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 80(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
@@ -25,8 +27,6 @@ TEXT ·gemm_q8_0__m4__avxvnni(SB), NOSPLIT, $136-24
 	DIVQ   CX
 	MOVQ   AX, 56(SP)
 	MOVQ   DX, 48(SP)
-	MOVQ   104(DI), AX
-	MOVQ   AX, 128(SP)
 	MOVQ   112(DI), AX
 	LEAQ   63(AX), AX
 	MOVQ   AX, 72(SP)
@@ -36,49 +36,49 @@ TEXT ·gemm_q8_0__m4__avxvnni(SB), NOSPLIT, $136-24
 	SHRQ   $0x06, AX
 	MOVQ   AX, 72(SP)
 	MOVQ   (DI), AX
-	MOVQ   AX, 120(SP)
+	MOVQ   AX, 128(SP)
 	MOVQ   8(DI), AX
-	MOVQ   AX, 112(SP)
+	MOVQ   AX, 120(SP)
 	MOVQ   208(DI), AX
-	MOVQ   AX, 104(SP)
+	MOVQ   AX, 112(SP)
 	MOVQ   120(DI), BX
 	MOVQ   128(DI), AX
 	MOVQ   AX, 40(SP)
 	MOVQ   16(DI), AX
-	MOVQ   AX, 96(SP)
+	MOVQ   AX, 104(SP)
 	IMUL3Q $+12, BX, AX
-	MOVQ   AX, 88(SP)
+	MOVQ   AX, 96(SP)
 
 tile:
 	MOVQ   72(SP), AX
-	IMULQ  48(SP), AX
+	IMULQ  56(SP), AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   120(SP), AX
+	MOVQ   128(SP), AX
 	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 32(SP)
 	MOVQ   SI, AX
-	IMULQ  56(SP), AX
+	IMULQ  48(SP), AX
 	IMUL3Q $+1088, AX, CX
-	MOVQ   112(SP), AX
+	MOVQ   120(SP), AX
 	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, (SP)
 	MOVQ   (SP), AX
 	MOVQ   AX, 24(SP)
-	MOVQ   104(SP), R11
-	MOVQ   56(SP), AX
+	MOVQ   112(SP), R11
+	MOVQ   48(SP), AX
 	IMUL3Q $-16, AX, CX
-	MOVQ   128(SP), AX
+	MOVQ   88(SP), AX
 	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 8(SP)
-	MOVQ   BX, AX
-	IMULQ  48(SP), AX
-	IMUL3Q $+16, AX, CX
-	MOVQ   96(SP), AX
+	MOVQ   48(SP), AX
+	IMUL3Q $+64, AX, CX
+	MOVQ   104(SP), AX
 	LEAQ   (AX)(CX*1), CX
-	MOVQ   56(SP), AX
-	IMUL3Q $+64, AX, AX
+	MOVQ   BX, AX
+	IMULQ  56(SP), AX
+	IMUL3Q $+16, AX, AX
 	LEAQ   (CX)(AX*1), R10
-	MOVQ   88(SP), AX
+	MOVQ   96(SP), AX
 	LEAQ   (R10)(AX*1), R9
 	XORQ   AX, AX
 	MOVQ   AX, 16(SP)

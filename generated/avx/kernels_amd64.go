@@ -407,7 +407,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m1", Arch: "avx2"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -425,7 +425,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m2", Arch: "avx2"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -443,7 +443,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m3", Arch: "avx2"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -461,7 +461,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m4", Arch: "avx2"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -479,7 +479,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m1", Arch: "avx2"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -497,7 +497,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m2", Arch: "avx2"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -515,7 +515,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m3", Arch: "avx2"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -533,7 +533,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m4", Arch: "avx2"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -551,7 +551,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m1", Arch: "avx2"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -569,7 +569,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m2", Arch: "avx2"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -587,7 +587,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m3", Arch: "avx2"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -605,7 +605,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m4", Arch: "avx2"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -623,7 +623,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m1", Arch: "avx2"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -641,7 +641,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m2", Arch: "avx2"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -659,7 +659,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m3", Arch: "avx2"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -677,7 +677,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -695,7 +695,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m1", Arch: "avx2"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -713,7 +713,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m2", Arch: "avx2"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -731,7 +731,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m3", Arch: "avx2"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -749,7 +749,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -767,7 +767,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m1", Arch: "avx2"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -785,7 +785,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m2", Arch: "avx2"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -803,7 +803,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m3", Arch: "avx2"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -821,7 +821,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -839,7 +839,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m1", Arch: "avx2"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -857,7 +857,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m2", Arch: "avx2"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -875,7 +875,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m3", Arch: "avx2"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -893,7 +893,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -911,7 +911,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m1", Arch: "avx2"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -929,7 +929,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m2", Arch: "avx2"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -947,7 +947,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m3", Arch: "avx2"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -965,7 +965,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -983,7 +983,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m1", Arch: "avx2"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1001,7 +1001,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m2", Arch: "avx2"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1019,7 +1019,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m3", Arch: "avx2"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1037,7 +1037,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1055,7 +1055,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m1", Arch: "avx2"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -1073,7 +1073,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m2", Arch: "avx2"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -1091,7 +1091,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m3", Arch: "avx2"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -1109,7 +1109,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -1127,7 +1127,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m1", Arch: "avx2"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -1145,7 +1145,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m2", Arch: "avx2"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -1163,7 +1163,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m3__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m3", Arch: "avx2"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -1181,7 +1181,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m4__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m4", Arch: "avx2"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -1578,7 +1578,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m1__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m1", Arch: "avxvnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -1596,7 +1596,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m2__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m2", Arch: "avxvnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -1614,7 +1614,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m3__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m3", Arch: "avxvnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -1632,7 +1632,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m4__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m4", Arch: "avxvnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -1650,7 +1650,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m1__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m1", Arch: "avxvnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -1668,7 +1668,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m2__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m2", Arch: "avxvnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -1686,7 +1686,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m3__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m3", Arch: "avxvnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -1704,7 +1704,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m4__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m4", Arch: "avxvnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -1722,7 +1722,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m1__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m1", Arch: "avxvnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -1740,7 +1740,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m2__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m2", Arch: "avxvnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -1758,7 +1758,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m3__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m3", Arch: "avxvnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -1776,7 +1776,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m4__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m4", Arch: "avxvnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -1794,7 +1794,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m1__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m1", Arch: "avxvnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -1812,7 +1812,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m2__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m2", Arch: "avxvnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -1830,7 +1830,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m3__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m3", Arch: "avxvnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -1848,7 +1848,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m4__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m4", Arch: "avxvnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -1866,7 +1866,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m1__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m1", Arch: "avxvnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -1884,7 +1884,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m2__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m2", Arch: "avxvnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -1902,7 +1902,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m3__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m3", Arch: "avxvnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -1920,7 +1920,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m4__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m4", Arch: "avxvnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -1938,7 +1938,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m1__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m1", Arch: "avxvnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1956,7 +1956,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m2__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m2", Arch: "avxvnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1974,7 +1974,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m3__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m3", Arch: "avxvnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1992,7 +1992,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m4__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m4", Arch: "avxvnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -2010,7 +2010,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m1__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m1", Arch: "avxvnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -2028,7 +2028,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m2__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m2", Arch: "avxvnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -2046,7 +2046,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m3__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m3", Arch: "avxvnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -2064,7 +2064,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m4__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m4", Arch: "avxvnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -2082,7 +2082,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m1__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m1", Arch: "avxvnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -2100,7 +2100,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m2__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m2", Arch: "avxvnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -2118,7 +2118,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m3__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m3", Arch: "avxvnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -2136,7 +2136,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m4__avxvnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m4", Arch: "avxvnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -2636,7 +2636,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -2654,7 +2654,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -2672,7 +2672,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -2690,7 +2690,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -2708,7 +2708,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -2726,7 +2726,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -2744,7 +2744,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -2762,7 +2762,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -2780,7 +2780,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -2798,7 +2798,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -2816,7 +2816,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -2834,7 +2834,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -2852,7 +2852,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -2870,7 +2870,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -2888,7 +2888,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -2906,7 +2906,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -2924,7 +2924,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -2942,7 +2942,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -2960,7 +2960,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -2978,7 +2978,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -2996,7 +2996,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -3014,7 +3014,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -3032,7 +3032,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -3050,7 +3050,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -3068,7 +3068,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -3086,7 +3086,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -3104,7 +3104,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -3122,7 +3122,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -3140,7 +3140,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -3158,7 +3158,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -3176,7 +3176,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -3194,7 +3194,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -3212,7 +3212,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -3230,7 +3230,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -3248,7 +3248,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -3266,7 +3266,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -3284,7 +3284,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -3302,7 +3302,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -3320,7 +3320,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -3338,7 +3338,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -3356,7 +3356,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -3374,7 +3374,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -3392,7 +3392,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -3410,7 +3410,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -3428,7 +3428,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -3446,7 +3446,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -3464,7 +3464,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -3482,7 +3482,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -3500,7 +3500,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -3518,7 +3518,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -3536,7 +3536,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -3554,7 +3554,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -3572,7 +3572,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -3590,7 +3590,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -3608,7 +3608,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -3626,7 +3626,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -3644,7 +3644,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -3662,7 +3662,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -3680,7 +3680,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -3698,7 +3698,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -3716,7 +3716,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m12__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 12}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 12}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m12", Arch: "avx512vnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -3734,7 +3734,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m1", Arch: "avx512vnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -3752,7 +3752,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m2", Arch: "avx512vnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -3770,7 +3770,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m3__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m3", Arch: "avx512vnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -3788,7 +3788,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m4__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m4", Arch: "avx512vnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -3806,7 +3806,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m8__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 8}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 8}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m8", Arch: "avx512vnni"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{

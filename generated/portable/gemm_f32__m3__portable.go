@@ -22,12 +22,12 @@ func gemm_f32__m3__portable(a *kernel.Args, lo, hi int) {
 	nadd := int(a.Int[4])
 	stotal := unsafe.Add(a.Scratch, 0)
 	var rsum [3][16]float32
-	tiles0 := int((a.Int[0] + 3) / 4)
+	tiles0 := int((a.Int[1] + 15) / 16)
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v6 := t1 * nk
-		v9 := t0 * nk
+		v6 := t0 * nk
+		v9 := t1 * nk
 		for v11 := 0; v11 < nk; v11 += 256 {
 			v21 := min(v11+256, nk)
 			for l := range 16 {
@@ -74,8 +74,8 @@ func gemm_f32__m3__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 		}
-		v114 := t0 * 4
-		v116 := t1 * 16
+		v114 := t1 * 4
+		v116 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {

@@ -23,13 +23,13 @@ func gemm_q4_k__m3__portable(a *kernel.Args, lo, hi int) {
 	nadd := int(a.Int[4])
 	stotal := unsafe.Add(a.Scratch, 0)
 	var rsum [3][16]float32
-	tiles0 := int((a.Int[0] + 3) / 4)
+	tiles0 := int((a.Int[1] + 15) / 16)
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
 		v10 := (nk + 255) >> 8
-		v18 := t1 * v10
-		v21 := t0 * (((nk + 63) >> 6) << 1)
+		v18 := t0 * v10
+		v21 := t1 * (((nk + 63) >> 6) << 1)
 		for v23 := 0; v23 < v10; v23 += 1 {
 			v33 := min(v23+1, v10)
 			for l := range 16 {
@@ -445,8 +445,8 @@ func gemm_q4_k__m3__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 		}
-		v2776 := t0 * 4
-		v2778 := t1 * 16
+		v2776 := t1 * 4
+		v2778 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {

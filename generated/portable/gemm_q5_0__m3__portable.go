@@ -23,14 +23,14 @@ func gemm_q5_0__m3__portable(a *kernel.Args, lo, hi int) {
 	nadd := int(a.Int[4])
 	stotal := unsafe.Add(a.Scratch, 0)
 	var rsum [3][16]float32
-	tiles0 := int((a.Int[0] + 3) / 4)
+	tiles0 := int((a.Int[1] + 15) / 16)
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
 		v7 := nk + 63
 		v10 := v7 >> 6
-		v18 := t1 * v10
-		v21 := t0 * ((v7 >> 6) << 1)
+		v18 := t0 * v10
+		v21 := t1 * ((v7 >> 6) << 1)
 		for v23 := 0; v23 < v10; v23 += 4 {
 			v33 := min(v23+4, v10)
 			for l := range 16 {
@@ -167,8 +167,8 @@ func gemm_q5_0__m3__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 		}
-		v934 := t0 * 4
-		v936 := t1 * 16
+		v934 := t1 * 4
+		v936 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {

@@ -408,7 +408,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m1", Arch: "portable"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -426,7 +426,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m2", Arch: "portable"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -444,7 +444,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m3", Arch: "portable"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -462,7 +462,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_bf16__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_bf16", Config: "m4", Arch: "portable"},
 			Pack: "pack_bf16",
 			Params: []kernel.Param{
@@ -480,7 +480,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m1", Arch: "portable"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -498,7 +498,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m2", Arch: "portable"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -516,7 +516,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m3", Arch: "portable"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -534,7 +534,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f16__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f16", Config: "m4", Arch: "portable"},
 			Pack: "pack_f16",
 			Params: []kernel.Param{
@@ -552,7 +552,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m1", Arch: "portable"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -570,7 +570,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m2", Arch: "portable"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -588,7 +588,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m3", Arch: "portable"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -606,7 +606,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_f32__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_f32", Config: "m4", Arch: "portable"},
 			Pack: "pack_f32",
 			Params: []kernel.Param{
@@ -624,7 +624,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m1", Arch: "portable"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -642,7 +642,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m2", Arch: "portable"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -660,7 +660,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m3", Arch: "portable"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -678,7 +678,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_0__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_0", Config: "m4", Arch: "portable"},
 			Pack: "pack_q4_0",
 			Params: []kernel.Param{
@@ -696,7 +696,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m1", Arch: "portable"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -714,7 +714,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m2", Arch: "portable"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -732,7 +732,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m3", Arch: "portable"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -750,7 +750,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_1__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_1", Config: "m4", Arch: "portable"},
 			Pack: "pack_q4_1",
 			Params: []kernel.Param{
@@ -768,7 +768,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m1", Arch: "portable"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -786,7 +786,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m2", Arch: "portable"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -804,7 +804,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m3", Arch: "portable"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -822,7 +822,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q4_k__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q4_k", Config: "m4", Arch: "portable"},
 			Pack: "pack_q4_k",
 			Params: []kernel.Param{
@@ -840,7 +840,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m1", Arch: "portable"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -858,7 +858,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m2", Arch: "portable"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -876,7 +876,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m3", Arch: "portable"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -894,7 +894,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_0__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_0", Config: "m4", Arch: "portable"},
 			Pack: "pack_q5_0",
 			Params: []kernel.Param{
@@ -912,7 +912,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m1", Arch: "portable"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -930,7 +930,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m2", Arch: "portable"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -948,7 +948,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m3", Arch: "portable"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -966,7 +966,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_1__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_1", Config: "m4", Arch: "portable"},
 			Pack: "pack_q5_1",
 			Params: []kernel.Param{
@@ -984,7 +984,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m1", Arch: "portable"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1002,7 +1002,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m2", Arch: "portable"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1020,7 +1020,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m3", Arch: "portable"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1038,7 +1038,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q5_k__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q5_k", Config: "m4", Arch: "portable"},
 			Pack: "pack_q5_k",
 			Params: []kernel.Param{
@@ -1056,7 +1056,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m1", Arch: "portable"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -1074,7 +1074,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m2", Arch: "portable"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -1092,7 +1092,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m3", Arch: "portable"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -1110,7 +1110,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q6_k__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q6_k", Config: "m4", Arch: "portable"},
 			Pack: "pack_q6_k",
 			Params: []kernel.Param{
@@ -1128,7 +1128,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m1", Arch: "portable"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -1146,7 +1146,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m2", Arch: "portable"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -1164,7 +1164,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m3__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m3", Arch: "portable"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{
@@ -1182,7 +1182,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: gemm_q8_0__m4__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 4}, {Slot: 1, Tile: 16}},
+			Grid: []kernel.Axis{{Slot: 1, Tile: 16}, {Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "gemm_q8_0", Config: "m4", Arch: "portable"},
 			Pack: "pack_q8_0",
 			Params: []kernel.Param{

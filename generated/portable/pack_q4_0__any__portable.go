@@ -22,230 +22,277 @@ func pack_q4_0__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v5 := t0 * 16
-		v10 := nk >> 5
-		v12 := v10 * 18
-		v18 := (nk + 63) >> 6
 		for l := range 16 {
 			rflag[0][l] = int32(0)
 		}
-		for v24 := 0; v24 < v18; v24 += 1 {
-			v28 := ((t0 * v18) + v24) * 576
-			v30 := v24 * 2
-			if v30 < v10 {
-				v34 := v30 * 18
-				v67 := v28 >> 2
-				v198 := v28 >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v40 int32
-					v35 := (v7 * v12) + v34
-					if v8 {
-						v40 = int32(*(*uint8)(unsafe.Add(prows, v35+2)))
+		if ((t0 + 1) * 16) <= nn {
+			v19 := nk >> 5
+			v21 := v19 * 18
+			v27 := (nk + 63) >> 6
+			for range 16 {
+			}
+			for v29 := 0; v29 < v27; v29 += 1 {
+				v33 := ((t0 * v27) + v29) * 576
+				v35 := v29 * 2
+				if v35 < v19 {
+					v39 := v35 * 18
+					v72 := v33 >> 2
+					v203 := v33 >> 1
+					for l := range 16 {
+						v75 := v72 + l
+						v40 := ((v5 + l) * v21) + v39
+						*(*uint32)(unsafe.Add(ppacked, v75*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+3)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+4)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+5)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v75*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+6)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+7)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+8)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+9)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v75*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+10)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+11)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+12)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+13)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v75*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+14)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+15)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+16)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+17)))) << 24)
+						*(*uint16)(unsafe.Add(ppacked, (v203+l)*2+512)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v40)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+1)))) << 8)))
+						v222 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v40+1)))&124) == 124, int32(1), v222)
 					}
-					var v45 int32
-					if v8 {
-						v45 = int32(*(*uint8)(unsafe.Add(prows, v35+3)))
+				}
+				v228 := v35 + 1
+				if v228 < v19 {
+					v232 := v228 * 18
+					v267 := (v33 + 256) >> 2
+					v400 := (v33 + 32) >> 1
+					for l := range 16 {
+						v270 := v267 + l
+						v233 := ((v5 + l) * v21) + v232
+						*(*uint32)(unsafe.Add(ppacked, v270*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v233+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+3)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+4)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+5)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v270*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v233+6)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+7)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+8)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+9)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v270*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v233+10)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+11)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+12)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+13)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v270*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v233+14)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+15)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+16)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+17)))) << 24)
+						*(*uint16)(unsafe.Add(ppacked, (v400+l)*2+512)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v233)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v233+1)))) << 8)))
+						v419 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v233+1)))&124) == 124, int32(1), v419)
 					}
-					var v53 int32
-					if v8 {
-						v53 = int32(*(*uint8)(unsafe.Add(prows, v35+4)))
-					}
-					var v61 int32
-					if v8 {
-						v61 = int32(*(*uint8)(unsafe.Add(prows, v35+5)))
-					}
-					v70 := v67 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4)) = ((uint32(v40) | (uint32(v45) << 8)) | (uint32(v53) << 16)) | (uint32(v61) << 24)
-					}
-					var v74 int32
-					if v8 {
-						v74 = int32(*(*uint8)(unsafe.Add(prows, v35+6)))
-					}
-					var v79 int32
-					if v8 {
-						v79 = int32(*(*uint8)(unsafe.Add(prows, v35+7)))
-					}
-					var v87 int32
-					if v8 {
-						v87 = int32(*(*uint8)(unsafe.Add(prows, v35+8)))
-					}
-					var v95 int32
-					if v8 {
-						v95 = int32(*(*uint8)(unsafe.Add(prows, v35+9)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4+64)) = ((uint32(v74) | (uint32(v79) << 8)) | (uint32(v87) << 16)) | (uint32(v95) << 24)
-					}
-					var v112 int32
-					if v8 {
-						v112 = int32(*(*uint8)(unsafe.Add(prows, v35+10)))
-					}
-					var v117 int32
-					if v8 {
-						v117 = int32(*(*uint8)(unsafe.Add(prows, v35+11)))
-					}
-					var v125 int32
-					if v8 {
-						v125 = int32(*(*uint8)(unsafe.Add(prows, v35+12)))
-					}
-					var v133 int32
-					if v8 {
-						v133 = int32(*(*uint8)(unsafe.Add(prows, v35+13)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4+128)) = ((uint32(v112) | (uint32(v117) << 8)) | (uint32(v125) << 16)) | (uint32(v133) << 24)
-					}
-					var v150 int32
-					if v8 {
-						v150 = int32(*(*uint8)(unsafe.Add(prows, v35+14)))
-					}
-					var v155 int32
-					if v8 {
-						v155 = int32(*(*uint8)(unsafe.Add(prows, v35+15)))
-					}
-					var v163 int32
-					if v8 {
-						v163 = int32(*(*uint8)(unsafe.Add(prows, v35+16)))
-					}
-					var v171 int32
-					if v8 {
-						v171 = int32(*(*uint8)(unsafe.Add(prows, v35+17)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4+192)) = ((uint32(v150) | (uint32(v155) << 8)) | (uint32(v163) << 16)) | (uint32(v171) << 24)
-					}
-					var v187 int32
-					if v8 {
-						v187 = int32(*(*uint8)(unsafe.Add(prows, v35)))
-					}
-					var v192 int32
-					if v8 {
-						v192 = int32(*(*uint8)(unsafe.Add(prows, v35+1)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, (v198+l)*2+512)) = uint16(int32(uint32(v187) | (uint32(v192) << 8)))
-					}
-					var v210 int32
-					if v8 {
-						v210 = int32(*(*uint8)(unsafe.Add(prows, v35+1)))
-					}
-					v217 := rflag[0][l]
-					rflag[0][l] = lane.Select((v210&124) == 124, int32(1), v217)
 				}
 			}
-			v223 := v30 + 1
-			if v223 < v10 {
-				v227 := v223 * 18
-				v262 := (v28 + 256) >> 2
-				v395 := (v28 + 32) >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v235 int32
-					v228 := (v7 * v12) + v227
-					if v8 {
-						v235 = int32(*(*uint8)(unsafe.Add(prows, v228+2)))
+		} else {
+			v424 := nk >> 5
+			v426 := v424 * 18
+			v432 := (nk + 63) >> 6
+			for range 16 {
+			}
+			for v434 := 0; v434 < v432; v434 += 1 {
+				v438 := ((t0 * v432) + v434) * 576
+				v440 := v434 * 2
+				if v440 < v424 {
+					v444 := v440 * 18
+					v477 := v438 >> 2
+					v608 := v438 >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v422 := v7 < nn
+						var v450 int32
+						v445 := (v7 * v426) + v444
+						if v422 {
+							v450 = int32(*(*uint8)(unsafe.Add(prows, v445+2)))
+						}
+						var v455 int32
+						if v422 {
+							v455 = int32(*(*uint8)(unsafe.Add(prows, v445+3)))
+						}
+						var v463 int32
+						if v422 {
+							v463 = int32(*(*uint8)(unsafe.Add(prows, v445+4)))
+						}
+						var v471 int32
+						if v422 {
+							v471 = int32(*(*uint8)(unsafe.Add(prows, v445+5)))
+						}
+						v480 := v477 + l
+						if v422 {
+							*(*uint32)(unsafe.Add(ppacked, v480*4)) = ((uint32(v450) | (uint32(v455) << 8)) | (uint32(v463) << 16)) | (uint32(v471) << 24)
+						}
+						var v484 int32
+						if v422 {
+							v484 = int32(*(*uint8)(unsafe.Add(prows, v445+6)))
+						}
+						var v489 int32
+						if v422 {
+							v489 = int32(*(*uint8)(unsafe.Add(prows, v445+7)))
+						}
+						var v497 int32
+						if v422 {
+							v497 = int32(*(*uint8)(unsafe.Add(prows, v445+8)))
+						}
+						var v505 int32
+						if v422 {
+							v505 = int32(*(*uint8)(unsafe.Add(prows, v445+9)))
+						}
+						if v422 {
+							*(*uint32)(unsafe.Add(ppacked, v480*4+64)) = ((uint32(v484) | (uint32(v489) << 8)) | (uint32(v497) << 16)) | (uint32(v505) << 24)
+						}
+						var v522 int32
+						if v422 {
+							v522 = int32(*(*uint8)(unsafe.Add(prows, v445+10)))
+						}
+						var v527 int32
+						if v422 {
+							v527 = int32(*(*uint8)(unsafe.Add(prows, v445+11)))
+						}
+						var v535 int32
+						if v422 {
+							v535 = int32(*(*uint8)(unsafe.Add(prows, v445+12)))
+						}
+						var v543 int32
+						if v422 {
+							v543 = int32(*(*uint8)(unsafe.Add(prows, v445+13)))
+						}
+						if v422 {
+							*(*uint32)(unsafe.Add(ppacked, v480*4+128)) = ((uint32(v522) | (uint32(v527) << 8)) | (uint32(v535) << 16)) | (uint32(v543) << 24)
+						}
+						var v560 int32
+						if v422 {
+							v560 = int32(*(*uint8)(unsafe.Add(prows, v445+14)))
+						}
+						var v565 int32
+						if v422 {
+							v565 = int32(*(*uint8)(unsafe.Add(prows, v445+15)))
+						}
+						var v573 int32
+						if v422 {
+							v573 = int32(*(*uint8)(unsafe.Add(prows, v445+16)))
+						}
+						var v581 int32
+						if v422 {
+							v581 = int32(*(*uint8)(unsafe.Add(prows, v445+17)))
+						}
+						if v422 {
+							*(*uint32)(unsafe.Add(ppacked, v480*4+192)) = ((uint32(v560) | (uint32(v565) << 8)) | (uint32(v573) << 16)) | (uint32(v581) << 24)
+						}
+						var v597 int32
+						if v422 {
+							v597 = int32(*(*uint8)(unsafe.Add(prows, v445)))
+						}
+						var v602 int32
+						if v422 {
+							v602 = int32(*(*uint8)(unsafe.Add(prows, v445+1)))
+						}
+						if v422 {
+							*(*uint16)(unsafe.Add(ppacked, (v608+l)*2+512)) = uint16(int32(uint32(v597) | (uint32(v602) << 8)))
+						}
+						var v620 int32
+						if v422 {
+							v620 = int32(*(*uint8)(unsafe.Add(prows, v445+1)))
+						}
+						v627 := rflag[0][l]
+						rflag[0][l] = lane.Select((v620&124) == 124, int32(1), v627)
 					}
-					var v240 int32
-					if v8 {
-						v240 = int32(*(*uint8)(unsafe.Add(prows, v228+3)))
+				}
+				v633 := v440 + 1
+				if v633 < v424 {
+					v637 := v633 * 18
+					v672 := (v438 + 256) >> 2
+					v805 := (v438 + 32) >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v422 := v7 < nn
+						var v645 int32
+						v638 := (v7 * v426) + v637
+						if v422 {
+							v645 = int32(*(*uint8)(unsafe.Add(prows, v638+2)))
+						}
+						var v650 int32
+						if v422 {
+							v650 = int32(*(*uint8)(unsafe.Add(prows, v638+3)))
+						}
+						var v658 int32
+						if v422 {
+							v658 = int32(*(*uint8)(unsafe.Add(prows, v638+4)))
+						}
+						var v666 int32
+						if v422 {
+							v666 = int32(*(*uint8)(unsafe.Add(prows, v638+5)))
+						}
+						v675 := v672 + l
+						if v422 {
+							*(*uint32)(unsafe.Add(ppacked, v675*4)) = ((uint32(v645) | (uint32(v650) << 8)) | (uint32(v658) << 16)) | (uint32(v666) << 24)
+						}
+						var v679 int32
+						if v422 {
+							v679 = int32(*(*uint8)(unsafe.Add(prows, v638+6)))
+						}
+						var v684 int32
+						if v422 {
+							v684 = int32(*(*uint8)(unsafe.Add(prows, v638+7)))
+						}
+						var v692 int32
+						if v422 {
+							v692 = int32(*(*uint8)(unsafe.Add(prows, v638+8)))
+						}
+						var v700 int32
+						if v422 {
+							v700 = int32(*(*uint8)(unsafe.Add(prows, v638+9)))
+						}
+						if v422 {
+							*(*uint32)(unsafe.Add(ppacked, v675*4+64)) = ((uint32(v679) | (uint32(v684) << 8)) | (uint32(v692) << 16)) | (uint32(v700) << 24)
+						}
+						var v717 int32
+						if v422 {
+							v717 = int32(*(*uint8)(unsafe.Add(prows, v638+10)))
+						}
+						var v722 int32
+						if v422 {
+							v722 = int32(*(*uint8)(unsafe.Add(prows, v638+11)))
+						}
+						var v730 int32
+						if v422 {
+							v730 = int32(*(*uint8)(unsafe.Add(prows, v638+12)))
+						}
+						var v738 int32
+						if v422 {
+							v738 = int32(*(*uint8)(unsafe.Add(prows, v638+13)))
+						}
+						if v422 {
+							*(*uint32)(unsafe.Add(ppacked, v675*4+128)) = ((uint32(v717) | (uint32(v722) << 8)) | (uint32(v730) << 16)) | (uint32(v738) << 24)
+						}
+						var v755 int32
+						if v422 {
+							v755 = int32(*(*uint8)(unsafe.Add(prows, v638+14)))
+						}
+						var v760 int32
+						if v422 {
+							v760 = int32(*(*uint8)(unsafe.Add(prows, v638+15)))
+						}
+						var v768 int32
+						if v422 {
+							v768 = int32(*(*uint8)(unsafe.Add(prows, v638+16)))
+						}
+						var v776 int32
+						if v422 {
+							v776 = int32(*(*uint8)(unsafe.Add(prows, v638+17)))
+						}
+						if v422 {
+							*(*uint32)(unsafe.Add(ppacked, v675*4+192)) = ((uint32(v755) | (uint32(v760) << 8)) | (uint32(v768) << 16)) | (uint32(v776) << 24)
+						}
+						var v794 int32
+						if v422 {
+							v794 = int32(*(*uint8)(unsafe.Add(prows, v638)))
+						}
+						var v799 int32
+						if v422 {
+							v799 = int32(*(*uint8)(unsafe.Add(prows, v638+1)))
+						}
+						if v422 {
+							*(*uint16)(unsafe.Add(ppacked, (v805+l)*2+512)) = uint16(int32(uint32(v794) | (uint32(v799) << 8)))
+						}
+						var v817 int32
+						if v422 {
+							v817 = int32(*(*uint8)(unsafe.Add(prows, v638+1)))
+						}
+						v824 := rflag[0][l]
+						rflag[0][l] = lane.Select((v817&124) == 124, int32(1), v824)
 					}
-					var v248 int32
-					if v8 {
-						v248 = int32(*(*uint8)(unsafe.Add(prows, v228+4)))
-					}
-					var v256 int32
-					if v8 {
-						v256 = int32(*(*uint8)(unsafe.Add(prows, v228+5)))
-					}
-					v265 := v262 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v265*4)) = ((uint32(v235) | (uint32(v240) << 8)) | (uint32(v248) << 16)) | (uint32(v256) << 24)
-					}
-					var v269 int32
-					if v8 {
-						v269 = int32(*(*uint8)(unsafe.Add(prows, v228+6)))
-					}
-					var v274 int32
-					if v8 {
-						v274 = int32(*(*uint8)(unsafe.Add(prows, v228+7)))
-					}
-					var v282 int32
-					if v8 {
-						v282 = int32(*(*uint8)(unsafe.Add(prows, v228+8)))
-					}
-					var v290 int32
-					if v8 {
-						v290 = int32(*(*uint8)(unsafe.Add(prows, v228+9)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v265*4+64)) = ((uint32(v269) | (uint32(v274) << 8)) | (uint32(v282) << 16)) | (uint32(v290) << 24)
-					}
-					var v307 int32
-					if v8 {
-						v307 = int32(*(*uint8)(unsafe.Add(prows, v228+10)))
-					}
-					var v312 int32
-					if v8 {
-						v312 = int32(*(*uint8)(unsafe.Add(prows, v228+11)))
-					}
-					var v320 int32
-					if v8 {
-						v320 = int32(*(*uint8)(unsafe.Add(prows, v228+12)))
-					}
-					var v328 int32
-					if v8 {
-						v328 = int32(*(*uint8)(unsafe.Add(prows, v228+13)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v265*4+128)) = ((uint32(v307) | (uint32(v312) << 8)) | (uint32(v320) << 16)) | (uint32(v328) << 24)
-					}
-					var v345 int32
-					if v8 {
-						v345 = int32(*(*uint8)(unsafe.Add(prows, v228+14)))
-					}
-					var v350 int32
-					if v8 {
-						v350 = int32(*(*uint8)(unsafe.Add(prows, v228+15)))
-					}
-					var v358 int32
-					if v8 {
-						v358 = int32(*(*uint8)(unsafe.Add(prows, v228+16)))
-					}
-					var v366 int32
-					if v8 {
-						v366 = int32(*(*uint8)(unsafe.Add(prows, v228+17)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v265*4+192)) = ((uint32(v345) | (uint32(v350) << 8)) | (uint32(v358) << 16)) | (uint32(v366) << 24)
-					}
-					var v384 int32
-					if v8 {
-						v384 = int32(*(*uint8)(unsafe.Add(prows, v228)))
-					}
-					var v389 int32
-					if v8 {
-						v389 = int32(*(*uint8)(unsafe.Add(prows, v228+1)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, (v395+l)*2+512)) = uint16(int32(uint32(v384) | (uint32(v389) << 8)))
-					}
-					var v407 int32
-					if v8 {
-						v407 = int32(*(*uint8)(unsafe.Add(prows, v228+1)))
-					}
-					v414 := rflag[0][l]
-					rflag[0][l] = lane.Select((v407&124) == 124, int32(1), v414)
 				}
 			}
 		}
 		for l := range 16 {
-			v418 := rflag[0][l]
+			v828 := rflag[0][l]
 			v7 := v5 + l
 			if v7 < nn {
-				*(*int32)(unsafe.Add(pbad, v7*4)) = v418
+				*(*int32)(unsafe.Add(pbad, v7*4)) = v828
 			}
 		}
 		t0++

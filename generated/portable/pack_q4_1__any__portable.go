@@ -22,140 +22,171 @@ func pack_q4_1__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v5 := t0 * 16
-		v10 := nk >> 5
-		v12 := v10 * 20
-		v18 := (nk + 31) >> 5
 		for l := range 16 {
 			rflag[0][l] = int32(0)
 		}
-		for v24 := 0; v24 < v18; v24 += 1 {
-			v28 := ((t0 * v18) + v24) * 320
-			if v24 < v10 {
-				v33 := v24 * 20
-				v66 := v28 >> 2
-				v197 := v28 >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v39 int32
-					v34 := (v7 * v12) + v33
-					if v8 {
-						v39 = int32(*(*uint8)(unsafe.Add(prows, v34+4)))
+		if ((t0 + 1) * 16) <= nn {
+			v19 := nk >> 5
+			v21 := v19 * 20
+			v27 := (nk + 31) >> 5
+			for range 16 {
+			}
+			for v29 := 0; v29 < v27; v29 += 1 {
+				v33 := ((t0 * v27) + v29) * 320
+				if v29 < v19 {
+					v38 := v29 * 20
+					v71 := v33 >> 2
+					v202 := v33 >> 1
+					for l := range 16 {
+						v74 := v71 + l
+						v39 := ((v5 + l) * v21) + v38
+						*(*uint32)(unsafe.Add(ppacked, v74*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+4)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+5)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+6)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+7)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+8)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+9)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+10)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+11)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+12)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+13)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+14)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+15)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+16)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+17)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+18)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+19)))) << 24)
+						v208 := v202 + l
+						*(*uint16)(unsafe.Add(ppacked, v208*2+256)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+1)))) << 8)))
+						*(*uint16)(unsafe.Add(ppacked, v208*2+288)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+3)))) << 8)))
+						v244 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+3)))&124) == 124, int32(1), lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+1)))&124) == 124, int32(1), v244))
 					}
-					var v44 int32
-					if v8 {
-						v44 = int32(*(*uint8)(unsafe.Add(prows, v34+5)))
+				}
+			}
+		} else {
+			v262 := nk >> 5
+			v264 := v262 * 20
+			v270 := (nk + 31) >> 5
+			for range 16 {
+			}
+			for v272 := 0; v272 < v270; v272 += 1 {
+				v276 := ((t0 * v270) + v272) * 320
+				if v272 < v262 {
+					v281 := v272 * 20
+					v314 := v276 >> 2
+					v445 := v276 >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v260 := v7 < nn
+						var v287 int32
+						v282 := (v7 * v264) + v281
+						if v260 {
+							v287 = int32(*(*uint8)(unsafe.Add(prows, v282+4)))
+						}
+						var v292 int32
+						if v260 {
+							v292 = int32(*(*uint8)(unsafe.Add(prows, v282+5)))
+						}
+						var v300 int32
+						if v260 {
+							v300 = int32(*(*uint8)(unsafe.Add(prows, v282+6)))
+						}
+						var v308 int32
+						if v260 {
+							v308 = int32(*(*uint8)(unsafe.Add(prows, v282+7)))
+						}
+						v317 := v314 + l
+						if v260 {
+							*(*uint32)(unsafe.Add(ppacked, v317*4)) = ((uint32(v287) | (uint32(v292) << 8)) | (uint32(v300) << 16)) | (uint32(v308) << 24)
+						}
+						var v321 int32
+						if v260 {
+							v321 = int32(*(*uint8)(unsafe.Add(prows, v282+8)))
+						}
+						var v326 int32
+						if v260 {
+							v326 = int32(*(*uint8)(unsafe.Add(prows, v282+9)))
+						}
+						var v334 int32
+						if v260 {
+							v334 = int32(*(*uint8)(unsafe.Add(prows, v282+10)))
+						}
+						var v342 int32
+						if v260 {
+							v342 = int32(*(*uint8)(unsafe.Add(prows, v282+11)))
+						}
+						if v260 {
+							*(*uint32)(unsafe.Add(ppacked, v317*4+64)) = ((uint32(v321) | (uint32(v326) << 8)) | (uint32(v334) << 16)) | (uint32(v342) << 24)
+						}
+						var v359 int32
+						if v260 {
+							v359 = int32(*(*uint8)(unsafe.Add(prows, v282+12)))
+						}
+						var v364 int32
+						if v260 {
+							v364 = int32(*(*uint8)(unsafe.Add(prows, v282+13)))
+						}
+						var v372 int32
+						if v260 {
+							v372 = int32(*(*uint8)(unsafe.Add(prows, v282+14)))
+						}
+						var v380 int32
+						if v260 {
+							v380 = int32(*(*uint8)(unsafe.Add(prows, v282+15)))
+						}
+						if v260 {
+							*(*uint32)(unsafe.Add(ppacked, v317*4+128)) = ((uint32(v359) | (uint32(v364) << 8)) | (uint32(v372) << 16)) | (uint32(v380) << 24)
+						}
+						var v397 int32
+						if v260 {
+							v397 = int32(*(*uint8)(unsafe.Add(prows, v282+16)))
+						}
+						var v402 int32
+						if v260 {
+							v402 = int32(*(*uint8)(unsafe.Add(prows, v282+17)))
+						}
+						var v410 int32
+						if v260 {
+							v410 = int32(*(*uint8)(unsafe.Add(prows, v282+18)))
+						}
+						var v418 int32
+						if v260 {
+							v418 = int32(*(*uint8)(unsafe.Add(prows, v282+19)))
+						}
+						if v260 {
+							*(*uint32)(unsafe.Add(ppacked, v317*4+192)) = ((uint32(v397) | (uint32(v402) << 8)) | (uint32(v410) << 16)) | (uint32(v418) << 24)
+						}
+						var v434 int32
+						if v260 {
+							v434 = int32(*(*uint8)(unsafe.Add(prows, v282)))
+						}
+						var v439 int32
+						if v260 {
+							v439 = int32(*(*uint8)(unsafe.Add(prows, v282+1)))
+						}
+						v451 := v445 + l
+						if v260 {
+							*(*uint16)(unsafe.Add(ppacked, v451*2+256)) = uint16(int32(uint32(v434) | (uint32(v439) << 8)))
+						}
+						var v457 int32
+						if v260 {
+							v457 = int32(*(*uint8)(unsafe.Add(prows, v282+2)))
+						}
+						var v462 int32
+						if v260 {
+							v462 = int32(*(*uint8)(unsafe.Add(prows, v282+3)))
+						}
+						if v260 {
+							*(*uint16)(unsafe.Add(ppacked, v451*2+288)) = uint16(int32(uint32(v457) | (uint32(v462) << 8)))
+						}
+						var v480 int32
+						if v260 {
+							v480 = int32(*(*uint8)(unsafe.Add(prows, v282+1)))
+						}
+						v487 := rflag[0][l]
+						var v493 int32
+						if v260 {
+							v493 = int32(*(*uint8)(unsafe.Add(prows, v282+3)))
+						}
+						rflag[0][l] = lane.Select((v493&124) == 124, int32(1), lane.Select((v480&124) == 124, int32(1), v487))
 					}
-					var v52 int32
-					if v8 {
-						v52 = int32(*(*uint8)(unsafe.Add(prows, v34+6)))
-					}
-					var v60 int32
-					if v8 {
-						v60 = int32(*(*uint8)(unsafe.Add(prows, v34+7)))
-					}
-					v69 := v66 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4)) = ((uint32(v39) | (uint32(v44) << 8)) | (uint32(v52) << 16)) | (uint32(v60) << 24)
-					}
-					var v73 int32
-					if v8 {
-						v73 = int32(*(*uint8)(unsafe.Add(prows, v34+8)))
-					}
-					var v78 int32
-					if v8 {
-						v78 = int32(*(*uint8)(unsafe.Add(prows, v34+9)))
-					}
-					var v86 int32
-					if v8 {
-						v86 = int32(*(*uint8)(unsafe.Add(prows, v34+10)))
-					}
-					var v94 int32
-					if v8 {
-						v94 = int32(*(*uint8)(unsafe.Add(prows, v34+11)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+64)) = ((uint32(v73) | (uint32(v78) << 8)) | (uint32(v86) << 16)) | (uint32(v94) << 24)
-					}
-					var v111 int32
-					if v8 {
-						v111 = int32(*(*uint8)(unsafe.Add(prows, v34+12)))
-					}
-					var v116 int32
-					if v8 {
-						v116 = int32(*(*uint8)(unsafe.Add(prows, v34+13)))
-					}
-					var v124 int32
-					if v8 {
-						v124 = int32(*(*uint8)(unsafe.Add(prows, v34+14)))
-					}
-					var v132 int32
-					if v8 {
-						v132 = int32(*(*uint8)(unsafe.Add(prows, v34+15)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+128)) = ((uint32(v111) | (uint32(v116) << 8)) | (uint32(v124) << 16)) | (uint32(v132) << 24)
-					}
-					var v149 int32
-					if v8 {
-						v149 = int32(*(*uint8)(unsafe.Add(prows, v34+16)))
-					}
-					var v154 int32
-					if v8 {
-						v154 = int32(*(*uint8)(unsafe.Add(prows, v34+17)))
-					}
-					var v162 int32
-					if v8 {
-						v162 = int32(*(*uint8)(unsafe.Add(prows, v34+18)))
-					}
-					var v170 int32
-					if v8 {
-						v170 = int32(*(*uint8)(unsafe.Add(prows, v34+19)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+192)) = ((uint32(v149) | (uint32(v154) << 8)) | (uint32(v162) << 16)) | (uint32(v170) << 24)
-					}
-					var v186 int32
-					if v8 {
-						v186 = int32(*(*uint8)(unsafe.Add(prows, v34)))
-					}
-					var v191 int32
-					if v8 {
-						v191 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					v203 := v197 + l
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, v203*2+256)) = uint16(int32(uint32(v186) | (uint32(v191) << 8)))
-					}
-					var v209 int32
-					if v8 {
-						v209 = int32(*(*uint8)(unsafe.Add(prows, v34+2)))
-					}
-					var v214 int32
-					if v8 {
-						v214 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, v203*2+288)) = uint16(int32(uint32(v209) | (uint32(v214) << 8)))
-					}
-					var v232 int32
-					if v8 {
-						v232 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					v239 := rflag[0][l]
-					var v245 int32
-					if v8 {
-						v245 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					rflag[0][l] = lane.Select((v245&124) == 124, int32(1), lane.Select((v232&124) == 124, int32(1), v239))
 				}
 			}
 		}
 		for l := range 16 {
-			v256 := rflag[0][l]
+			v504 := rflag[0][l]
 			v7 := v5 + l
 			if v7 < nn {
-				*(*int32)(unsafe.Add(pbad, v7*4)) = v256
+				*(*int32)(unsafe.Add(pbad, v7*4)) = v504
 			}
 		}
 		t0++

@@ -22,817 +22,893 @@ func pack_q4_k__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v5 := t0 * 16
-		v10 := nk >> 8
-		v12 := v10 * 144
-		v18 := (nk + 255) >> 8
 		for l := range 16 {
 			rflag[0][l] = int32(0)
 		}
-		for v24 := 0; v24 < v18; v24 += 1 {
-			v28 := ((t0 * v18) + v24) * 2368
-			if v24 < v10 {
-				v33 := v24 * 144
-				v66 := v28 >> 2
-				v1261 := v28 >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v39 int32
-					v34 := (v7 * v12) + v33
-					if v8 {
-						v39 = int32(*(*uint8)(unsafe.Add(prows, v34+16)))
+		if ((t0 + 1) * 16) <= nn {
+			v19 := nk >> 8
+			v21 := v19 * 144
+			v27 := (nk + 255) >> 8
+			for range 16 {
+			}
+			for v29 := 0; v29 < v27; v29 += 1 {
+				v33 := ((t0 * v27) + v29) * 2368
+				if v29 < v19 {
+					v38 := v29 * 144
+					v71 := v33 >> 2
+					v1266 := v33 >> 1
+					for l := range 16 {
+						v74 := v71 + l
+						v39 := ((v5 + l) * v21) + v38
+						*(*uint32)(unsafe.Add(ppacked, v74*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+16)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+17)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+18)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+19)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+20)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+21)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+22)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+23)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+24)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+25)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+26)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+27)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+28)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+29)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+30)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+31)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+256)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+32)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+33)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+34)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+35)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+320)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+36)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+37)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+38)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+39)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+384)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+40)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+41)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+42)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+43)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+448)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+44)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+45)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+46)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+47)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+512)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+48)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+49)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+50)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+51)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+576)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+52)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+53)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+54)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+55)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+640)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+56)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+57)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+58)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+59)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+704)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+60)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+61)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+62)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+63)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+768)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+64)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+65)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+66)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+67)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+832)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+68)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+69)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+70)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+71)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+896)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+72)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+73)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+74)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+75)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+960)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+76)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+77)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+78)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+79)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1024)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+80)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+81)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+82)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+83)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1088)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+84)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+85)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+86)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+87)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1152)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+88)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+89)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+90)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+91)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1216)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+92)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+93)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+94)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+95)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1280)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+96)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+97)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+98)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+99)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1344)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+100)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+101)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+102)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+103)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1408)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+104)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+105)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+106)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+107)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1472)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+108)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+109)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+110)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+111)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1536)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+112)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+113)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+114)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+115)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1600)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+116)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+117)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+118)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+119)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1664)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+120)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+121)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+122)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+123)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1728)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+124)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+125)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+126)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+127)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1792)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+128)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+129)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+130)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+131)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1856)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+132)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+133)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+134)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+135)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1920)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+136)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+137)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+138)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+139)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1984)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+140)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+141)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+142)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+143)))) << 24)
+						v1272 := v1266 + l
+						*(*uint16)(unsafe.Add(ppacked, v1272*2+2304)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+1)))) << 8)))
+						*(*uint16)(unsafe.Add(ppacked, v1272*2+2336)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+3)))) << 8)))
+						v1315 := v33 + l
+						*(*uint8)(unsafe.Add(ppacked, v1315+2048)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+4))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1315+2176)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+8))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1315+2064)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+5))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1315+2192)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+9))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1315+2080)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+6))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1315+2208)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+10))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1315+2096)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+7))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1315+2224)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+11))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1315+2112)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+12))) & 15) | ((int32(*(*uint8)(unsafe.Add(prows, v39+4))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1315+2240)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+12))) >> 4) | ((int32(*(*uint8)(unsafe.Add(prows, v39+8))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1315+2128)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+13))) & 15) | ((int32(*(*uint8)(unsafe.Add(prows, v39+5))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1315+2256)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+13))) >> 4) | ((int32(*(*uint8)(unsafe.Add(prows, v39+9))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1315+2144)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+14))) & 15) | ((int32(*(*uint8)(unsafe.Add(prows, v39+6))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1315+2272)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+14))) >> 4) | ((int32(*(*uint8)(unsafe.Add(prows, v39+10))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1315+2160)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+15))) & 15) | ((int32(*(*uint8)(unsafe.Add(prows, v39+7))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1315+2288)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+15))) >> 4) | ((int32(*(*uint8)(unsafe.Add(prows, v39+11))) >> 6) << 4))
+						v1573 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+3)))&124) == 124, int32(1), lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+1)))&124) == 124, int32(1), v1573))
+					}
+				}
+			}
+		} else {
+			v1591 := nk >> 8
+			v1593 := v1591 * 144
+			v1599 := (nk + 255) >> 8
+			for range 16 {
+			}
+			for v1601 := 0; v1601 < v1599; v1601 += 1 {
+				v1605 := ((t0 * v1599) + v1601) * 2368
+				if v1601 < v1591 {
+					v1610 := v1601 * 144
+					v1643 := v1605 >> 2
+					v2838 := v1605 >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v1589 := v7 < nn
+						var v1616 int32
+						v1611 := (v7 * v1593) + v1610
+						if v1589 {
+							v1616 = int32(*(*uint8)(unsafe.Add(prows, v1611+16)))
+						}
+						var v1621 int32
+						if v1589 {
+							v1621 = int32(*(*uint8)(unsafe.Add(prows, v1611+17)))
+						}
+						var v1629 int32
+						if v1589 {
+							v1629 = int32(*(*uint8)(unsafe.Add(prows, v1611+18)))
+						}
+						var v1637 int32
+						if v1589 {
+							v1637 = int32(*(*uint8)(unsafe.Add(prows, v1611+19)))
+						}
+						v1646 := v1643 + l
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4)) = ((uint32(v1616) | (uint32(v1621) << 8)) | (uint32(v1629) << 16)) | (uint32(v1637) << 24)
+						}
+						var v1650 int32
+						if v1589 {
+							v1650 = int32(*(*uint8)(unsafe.Add(prows, v1611+20)))
+						}
+						var v1655 int32
+						if v1589 {
+							v1655 = int32(*(*uint8)(unsafe.Add(prows, v1611+21)))
+						}
+						var v1663 int32
+						if v1589 {
+							v1663 = int32(*(*uint8)(unsafe.Add(prows, v1611+22)))
+						}
+						var v1671 int32
+						if v1589 {
+							v1671 = int32(*(*uint8)(unsafe.Add(prows, v1611+23)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+64)) = ((uint32(v1650) | (uint32(v1655) << 8)) | (uint32(v1663) << 16)) | (uint32(v1671) << 24)
+						}
+						var v1688 int32
+						if v1589 {
+							v1688 = int32(*(*uint8)(unsafe.Add(prows, v1611+24)))
+						}
+						var v1693 int32
+						if v1589 {
+							v1693 = int32(*(*uint8)(unsafe.Add(prows, v1611+25)))
+						}
+						var v1701 int32
+						if v1589 {
+							v1701 = int32(*(*uint8)(unsafe.Add(prows, v1611+26)))
+						}
+						var v1709 int32
+						if v1589 {
+							v1709 = int32(*(*uint8)(unsafe.Add(prows, v1611+27)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+128)) = ((uint32(v1688) | (uint32(v1693) << 8)) | (uint32(v1701) << 16)) | (uint32(v1709) << 24)
+						}
+						var v1726 int32
+						if v1589 {
+							v1726 = int32(*(*uint8)(unsafe.Add(prows, v1611+28)))
+						}
+						var v1731 int32
+						if v1589 {
+							v1731 = int32(*(*uint8)(unsafe.Add(prows, v1611+29)))
+						}
+						var v1739 int32
+						if v1589 {
+							v1739 = int32(*(*uint8)(unsafe.Add(prows, v1611+30)))
+						}
+						var v1747 int32
+						if v1589 {
+							v1747 = int32(*(*uint8)(unsafe.Add(prows, v1611+31)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+192)) = ((uint32(v1726) | (uint32(v1731) << 8)) | (uint32(v1739) << 16)) | (uint32(v1747) << 24)
+						}
+						var v1764 int32
+						if v1589 {
+							v1764 = int32(*(*uint8)(unsafe.Add(prows, v1611+32)))
+						}
+						var v1769 int32
+						if v1589 {
+							v1769 = int32(*(*uint8)(unsafe.Add(prows, v1611+33)))
+						}
+						var v1777 int32
+						if v1589 {
+							v1777 = int32(*(*uint8)(unsafe.Add(prows, v1611+34)))
+						}
+						var v1785 int32
+						if v1589 {
+							v1785 = int32(*(*uint8)(unsafe.Add(prows, v1611+35)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+256)) = ((uint32(v1764) | (uint32(v1769) << 8)) | (uint32(v1777) << 16)) | (uint32(v1785) << 24)
+						}
+						var v1802 int32
+						if v1589 {
+							v1802 = int32(*(*uint8)(unsafe.Add(prows, v1611+36)))
+						}
+						var v1807 int32
+						if v1589 {
+							v1807 = int32(*(*uint8)(unsafe.Add(prows, v1611+37)))
+						}
+						var v1815 int32
+						if v1589 {
+							v1815 = int32(*(*uint8)(unsafe.Add(prows, v1611+38)))
+						}
+						var v1823 int32
+						if v1589 {
+							v1823 = int32(*(*uint8)(unsafe.Add(prows, v1611+39)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+320)) = ((uint32(v1802) | (uint32(v1807) << 8)) | (uint32(v1815) << 16)) | (uint32(v1823) << 24)
+						}
+						var v1840 int32
+						if v1589 {
+							v1840 = int32(*(*uint8)(unsafe.Add(prows, v1611+40)))
+						}
+						var v1845 int32
+						if v1589 {
+							v1845 = int32(*(*uint8)(unsafe.Add(prows, v1611+41)))
+						}
+						var v1853 int32
+						if v1589 {
+							v1853 = int32(*(*uint8)(unsafe.Add(prows, v1611+42)))
+						}
+						var v1861 int32
+						if v1589 {
+							v1861 = int32(*(*uint8)(unsafe.Add(prows, v1611+43)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+384)) = ((uint32(v1840) | (uint32(v1845) << 8)) | (uint32(v1853) << 16)) | (uint32(v1861) << 24)
+						}
+						var v1878 int32
+						if v1589 {
+							v1878 = int32(*(*uint8)(unsafe.Add(prows, v1611+44)))
+						}
+						var v1883 int32
+						if v1589 {
+							v1883 = int32(*(*uint8)(unsafe.Add(prows, v1611+45)))
+						}
+						var v1891 int32
+						if v1589 {
+							v1891 = int32(*(*uint8)(unsafe.Add(prows, v1611+46)))
+						}
+						var v1899 int32
+						if v1589 {
+							v1899 = int32(*(*uint8)(unsafe.Add(prows, v1611+47)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+448)) = ((uint32(v1878) | (uint32(v1883) << 8)) | (uint32(v1891) << 16)) | (uint32(v1899) << 24)
+						}
+						var v1916 int32
+						if v1589 {
+							v1916 = int32(*(*uint8)(unsafe.Add(prows, v1611+48)))
+						}
+						var v1921 int32
+						if v1589 {
+							v1921 = int32(*(*uint8)(unsafe.Add(prows, v1611+49)))
+						}
+						var v1929 int32
+						if v1589 {
+							v1929 = int32(*(*uint8)(unsafe.Add(prows, v1611+50)))
+						}
+						var v1937 int32
+						if v1589 {
+							v1937 = int32(*(*uint8)(unsafe.Add(prows, v1611+51)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+512)) = ((uint32(v1916) | (uint32(v1921) << 8)) | (uint32(v1929) << 16)) | (uint32(v1937) << 24)
+						}
+						var v1954 int32
+						if v1589 {
+							v1954 = int32(*(*uint8)(unsafe.Add(prows, v1611+52)))
+						}
+						var v1959 int32
+						if v1589 {
+							v1959 = int32(*(*uint8)(unsafe.Add(prows, v1611+53)))
+						}
+						var v1967 int32
+						if v1589 {
+							v1967 = int32(*(*uint8)(unsafe.Add(prows, v1611+54)))
+						}
+						var v1975 int32
+						if v1589 {
+							v1975 = int32(*(*uint8)(unsafe.Add(prows, v1611+55)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+576)) = ((uint32(v1954) | (uint32(v1959) << 8)) | (uint32(v1967) << 16)) | (uint32(v1975) << 24)
+						}
+						var v1992 int32
+						if v1589 {
+							v1992 = int32(*(*uint8)(unsafe.Add(prows, v1611+56)))
+						}
+						var v1997 int32
+						if v1589 {
+							v1997 = int32(*(*uint8)(unsafe.Add(prows, v1611+57)))
+						}
+						var v2005 int32
+						if v1589 {
+							v2005 = int32(*(*uint8)(unsafe.Add(prows, v1611+58)))
+						}
+						var v2013 int32
+						if v1589 {
+							v2013 = int32(*(*uint8)(unsafe.Add(prows, v1611+59)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+640)) = ((uint32(v1992) | (uint32(v1997) << 8)) | (uint32(v2005) << 16)) | (uint32(v2013) << 24)
+						}
+						var v2030 int32
+						if v1589 {
+							v2030 = int32(*(*uint8)(unsafe.Add(prows, v1611+60)))
+						}
+						var v2035 int32
+						if v1589 {
+							v2035 = int32(*(*uint8)(unsafe.Add(prows, v1611+61)))
+						}
+						var v2043 int32
+						if v1589 {
+							v2043 = int32(*(*uint8)(unsafe.Add(prows, v1611+62)))
+						}
+						var v2051 int32
+						if v1589 {
+							v2051 = int32(*(*uint8)(unsafe.Add(prows, v1611+63)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+704)) = ((uint32(v2030) | (uint32(v2035) << 8)) | (uint32(v2043) << 16)) | (uint32(v2051) << 24)
+						}
+						var v2068 int32
+						if v1589 {
+							v2068 = int32(*(*uint8)(unsafe.Add(prows, v1611+64)))
+						}
+						var v2073 int32
+						if v1589 {
+							v2073 = int32(*(*uint8)(unsafe.Add(prows, v1611+65)))
+						}
+						var v2081 int32
+						if v1589 {
+							v2081 = int32(*(*uint8)(unsafe.Add(prows, v1611+66)))
+						}
+						var v2089 int32
+						if v1589 {
+							v2089 = int32(*(*uint8)(unsafe.Add(prows, v1611+67)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+768)) = ((uint32(v2068) | (uint32(v2073) << 8)) | (uint32(v2081) << 16)) | (uint32(v2089) << 24)
+						}
+						var v2106 int32
+						if v1589 {
+							v2106 = int32(*(*uint8)(unsafe.Add(prows, v1611+68)))
+						}
+						var v2111 int32
+						if v1589 {
+							v2111 = int32(*(*uint8)(unsafe.Add(prows, v1611+69)))
+						}
+						var v2119 int32
+						if v1589 {
+							v2119 = int32(*(*uint8)(unsafe.Add(prows, v1611+70)))
+						}
+						var v2127 int32
+						if v1589 {
+							v2127 = int32(*(*uint8)(unsafe.Add(prows, v1611+71)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+832)) = ((uint32(v2106) | (uint32(v2111) << 8)) | (uint32(v2119) << 16)) | (uint32(v2127) << 24)
+						}
+						var v2144 int32
+						if v1589 {
+							v2144 = int32(*(*uint8)(unsafe.Add(prows, v1611+72)))
+						}
+						var v2149 int32
+						if v1589 {
+							v2149 = int32(*(*uint8)(unsafe.Add(prows, v1611+73)))
+						}
+						var v2157 int32
+						if v1589 {
+							v2157 = int32(*(*uint8)(unsafe.Add(prows, v1611+74)))
+						}
+						var v2165 int32
+						if v1589 {
+							v2165 = int32(*(*uint8)(unsafe.Add(prows, v1611+75)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+896)) = ((uint32(v2144) | (uint32(v2149) << 8)) | (uint32(v2157) << 16)) | (uint32(v2165) << 24)
+						}
+						var v2182 int32
+						if v1589 {
+							v2182 = int32(*(*uint8)(unsafe.Add(prows, v1611+76)))
+						}
+						var v2187 int32
+						if v1589 {
+							v2187 = int32(*(*uint8)(unsafe.Add(prows, v1611+77)))
+						}
+						var v2195 int32
+						if v1589 {
+							v2195 = int32(*(*uint8)(unsafe.Add(prows, v1611+78)))
+						}
+						var v2203 int32
+						if v1589 {
+							v2203 = int32(*(*uint8)(unsafe.Add(prows, v1611+79)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+960)) = ((uint32(v2182) | (uint32(v2187) << 8)) | (uint32(v2195) << 16)) | (uint32(v2203) << 24)
+						}
+						var v2220 int32
+						if v1589 {
+							v2220 = int32(*(*uint8)(unsafe.Add(prows, v1611+80)))
+						}
+						var v2225 int32
+						if v1589 {
+							v2225 = int32(*(*uint8)(unsafe.Add(prows, v1611+81)))
+						}
+						var v2233 int32
+						if v1589 {
+							v2233 = int32(*(*uint8)(unsafe.Add(prows, v1611+82)))
+						}
+						var v2241 int32
+						if v1589 {
+							v2241 = int32(*(*uint8)(unsafe.Add(prows, v1611+83)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1024)) = ((uint32(v2220) | (uint32(v2225) << 8)) | (uint32(v2233) << 16)) | (uint32(v2241) << 24)
+						}
+						var v2258 int32
+						if v1589 {
+							v2258 = int32(*(*uint8)(unsafe.Add(prows, v1611+84)))
+						}
+						var v2263 int32
+						if v1589 {
+							v2263 = int32(*(*uint8)(unsafe.Add(prows, v1611+85)))
+						}
+						var v2271 int32
+						if v1589 {
+							v2271 = int32(*(*uint8)(unsafe.Add(prows, v1611+86)))
+						}
+						var v2279 int32
+						if v1589 {
+							v2279 = int32(*(*uint8)(unsafe.Add(prows, v1611+87)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1088)) = ((uint32(v2258) | (uint32(v2263) << 8)) | (uint32(v2271) << 16)) | (uint32(v2279) << 24)
+						}
+						var v2296 int32
+						if v1589 {
+							v2296 = int32(*(*uint8)(unsafe.Add(prows, v1611+88)))
+						}
+						var v2301 int32
+						if v1589 {
+							v2301 = int32(*(*uint8)(unsafe.Add(prows, v1611+89)))
+						}
+						var v2309 int32
+						if v1589 {
+							v2309 = int32(*(*uint8)(unsafe.Add(prows, v1611+90)))
+						}
+						var v2317 int32
+						if v1589 {
+							v2317 = int32(*(*uint8)(unsafe.Add(prows, v1611+91)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1152)) = ((uint32(v2296) | (uint32(v2301) << 8)) | (uint32(v2309) << 16)) | (uint32(v2317) << 24)
+						}
+						var v2334 int32
+						if v1589 {
+							v2334 = int32(*(*uint8)(unsafe.Add(prows, v1611+92)))
+						}
+						var v2339 int32
+						if v1589 {
+							v2339 = int32(*(*uint8)(unsafe.Add(prows, v1611+93)))
+						}
+						var v2347 int32
+						if v1589 {
+							v2347 = int32(*(*uint8)(unsafe.Add(prows, v1611+94)))
+						}
+						var v2355 int32
+						if v1589 {
+							v2355 = int32(*(*uint8)(unsafe.Add(prows, v1611+95)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1216)) = ((uint32(v2334) | (uint32(v2339) << 8)) | (uint32(v2347) << 16)) | (uint32(v2355) << 24)
+						}
+						var v2372 int32
+						if v1589 {
+							v2372 = int32(*(*uint8)(unsafe.Add(prows, v1611+96)))
+						}
+						var v2377 int32
+						if v1589 {
+							v2377 = int32(*(*uint8)(unsafe.Add(prows, v1611+97)))
+						}
+						var v2385 int32
+						if v1589 {
+							v2385 = int32(*(*uint8)(unsafe.Add(prows, v1611+98)))
+						}
+						var v2393 int32
+						if v1589 {
+							v2393 = int32(*(*uint8)(unsafe.Add(prows, v1611+99)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1280)) = ((uint32(v2372) | (uint32(v2377) << 8)) | (uint32(v2385) << 16)) | (uint32(v2393) << 24)
+						}
+						var v2410 int32
+						if v1589 {
+							v2410 = int32(*(*uint8)(unsafe.Add(prows, v1611+100)))
+						}
+						var v2415 int32
+						if v1589 {
+							v2415 = int32(*(*uint8)(unsafe.Add(prows, v1611+101)))
+						}
+						var v2423 int32
+						if v1589 {
+							v2423 = int32(*(*uint8)(unsafe.Add(prows, v1611+102)))
+						}
+						var v2431 int32
+						if v1589 {
+							v2431 = int32(*(*uint8)(unsafe.Add(prows, v1611+103)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1344)) = ((uint32(v2410) | (uint32(v2415) << 8)) | (uint32(v2423) << 16)) | (uint32(v2431) << 24)
+						}
+						var v2448 int32
+						if v1589 {
+							v2448 = int32(*(*uint8)(unsafe.Add(prows, v1611+104)))
+						}
+						var v2453 int32
+						if v1589 {
+							v2453 = int32(*(*uint8)(unsafe.Add(prows, v1611+105)))
+						}
+						var v2461 int32
+						if v1589 {
+							v2461 = int32(*(*uint8)(unsafe.Add(prows, v1611+106)))
+						}
+						var v2469 int32
+						if v1589 {
+							v2469 = int32(*(*uint8)(unsafe.Add(prows, v1611+107)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1408)) = ((uint32(v2448) | (uint32(v2453) << 8)) | (uint32(v2461) << 16)) | (uint32(v2469) << 24)
+						}
+						var v2486 int32
+						if v1589 {
+							v2486 = int32(*(*uint8)(unsafe.Add(prows, v1611+108)))
+						}
+						var v2491 int32
+						if v1589 {
+							v2491 = int32(*(*uint8)(unsafe.Add(prows, v1611+109)))
+						}
+						var v2499 int32
+						if v1589 {
+							v2499 = int32(*(*uint8)(unsafe.Add(prows, v1611+110)))
+						}
+						var v2507 int32
+						if v1589 {
+							v2507 = int32(*(*uint8)(unsafe.Add(prows, v1611+111)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1472)) = ((uint32(v2486) | (uint32(v2491) << 8)) | (uint32(v2499) << 16)) | (uint32(v2507) << 24)
+						}
+						var v2524 int32
+						if v1589 {
+							v2524 = int32(*(*uint8)(unsafe.Add(prows, v1611+112)))
+						}
+						var v2529 int32
+						if v1589 {
+							v2529 = int32(*(*uint8)(unsafe.Add(prows, v1611+113)))
+						}
+						var v2537 int32
+						if v1589 {
+							v2537 = int32(*(*uint8)(unsafe.Add(prows, v1611+114)))
+						}
+						var v2545 int32
+						if v1589 {
+							v2545 = int32(*(*uint8)(unsafe.Add(prows, v1611+115)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1536)) = ((uint32(v2524) | (uint32(v2529) << 8)) | (uint32(v2537) << 16)) | (uint32(v2545) << 24)
+						}
+						var v2562 int32
+						if v1589 {
+							v2562 = int32(*(*uint8)(unsafe.Add(prows, v1611+116)))
+						}
+						var v2567 int32
+						if v1589 {
+							v2567 = int32(*(*uint8)(unsafe.Add(prows, v1611+117)))
+						}
+						var v2575 int32
+						if v1589 {
+							v2575 = int32(*(*uint8)(unsafe.Add(prows, v1611+118)))
+						}
+						var v2583 int32
+						if v1589 {
+							v2583 = int32(*(*uint8)(unsafe.Add(prows, v1611+119)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1600)) = ((uint32(v2562) | (uint32(v2567) << 8)) | (uint32(v2575) << 16)) | (uint32(v2583) << 24)
+						}
+						var v2600 int32
+						if v1589 {
+							v2600 = int32(*(*uint8)(unsafe.Add(prows, v1611+120)))
+						}
+						var v2605 int32
+						if v1589 {
+							v2605 = int32(*(*uint8)(unsafe.Add(prows, v1611+121)))
+						}
+						var v2613 int32
+						if v1589 {
+							v2613 = int32(*(*uint8)(unsafe.Add(prows, v1611+122)))
+						}
+						var v2621 int32
+						if v1589 {
+							v2621 = int32(*(*uint8)(unsafe.Add(prows, v1611+123)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1664)) = ((uint32(v2600) | (uint32(v2605) << 8)) | (uint32(v2613) << 16)) | (uint32(v2621) << 24)
+						}
+						var v2638 int32
+						if v1589 {
+							v2638 = int32(*(*uint8)(unsafe.Add(prows, v1611+124)))
+						}
+						var v2643 int32
+						if v1589 {
+							v2643 = int32(*(*uint8)(unsafe.Add(prows, v1611+125)))
+						}
+						var v2651 int32
+						if v1589 {
+							v2651 = int32(*(*uint8)(unsafe.Add(prows, v1611+126)))
+						}
+						var v2659 int32
+						if v1589 {
+							v2659 = int32(*(*uint8)(unsafe.Add(prows, v1611+127)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1728)) = ((uint32(v2638) | (uint32(v2643) << 8)) | (uint32(v2651) << 16)) | (uint32(v2659) << 24)
+						}
+						var v2676 int32
+						if v1589 {
+							v2676 = int32(*(*uint8)(unsafe.Add(prows, v1611+128)))
+						}
+						var v2681 int32
+						if v1589 {
+							v2681 = int32(*(*uint8)(unsafe.Add(prows, v1611+129)))
+						}
+						var v2689 int32
+						if v1589 {
+							v2689 = int32(*(*uint8)(unsafe.Add(prows, v1611+130)))
+						}
+						var v2697 int32
+						if v1589 {
+							v2697 = int32(*(*uint8)(unsafe.Add(prows, v1611+131)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1792)) = ((uint32(v2676) | (uint32(v2681) << 8)) | (uint32(v2689) << 16)) | (uint32(v2697) << 24)
+						}
+						var v2714 int32
+						if v1589 {
+							v2714 = int32(*(*uint8)(unsafe.Add(prows, v1611+132)))
+						}
+						var v2719 int32
+						if v1589 {
+							v2719 = int32(*(*uint8)(unsafe.Add(prows, v1611+133)))
+						}
+						var v2727 int32
+						if v1589 {
+							v2727 = int32(*(*uint8)(unsafe.Add(prows, v1611+134)))
+						}
+						var v2735 int32
+						if v1589 {
+							v2735 = int32(*(*uint8)(unsafe.Add(prows, v1611+135)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1856)) = ((uint32(v2714) | (uint32(v2719) << 8)) | (uint32(v2727) << 16)) | (uint32(v2735) << 24)
+						}
+						var v2752 int32
+						if v1589 {
+							v2752 = int32(*(*uint8)(unsafe.Add(prows, v1611+136)))
+						}
+						var v2757 int32
+						if v1589 {
+							v2757 = int32(*(*uint8)(unsafe.Add(prows, v1611+137)))
+						}
+						var v2765 int32
+						if v1589 {
+							v2765 = int32(*(*uint8)(unsafe.Add(prows, v1611+138)))
+						}
+						var v2773 int32
+						if v1589 {
+							v2773 = int32(*(*uint8)(unsafe.Add(prows, v1611+139)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1920)) = ((uint32(v2752) | (uint32(v2757) << 8)) | (uint32(v2765) << 16)) | (uint32(v2773) << 24)
+						}
+						var v2790 int32
+						if v1589 {
+							v2790 = int32(*(*uint8)(unsafe.Add(prows, v1611+140)))
+						}
+						var v2795 int32
+						if v1589 {
+							v2795 = int32(*(*uint8)(unsafe.Add(prows, v1611+141)))
+						}
+						var v2803 int32
+						if v1589 {
+							v2803 = int32(*(*uint8)(unsafe.Add(prows, v1611+142)))
+						}
+						var v2811 int32
+						if v1589 {
+							v2811 = int32(*(*uint8)(unsafe.Add(prows, v1611+143)))
+						}
+						if v1589 {
+							*(*uint32)(unsafe.Add(ppacked, v1646*4+1984)) = ((uint32(v2790) | (uint32(v2795) << 8)) | (uint32(v2803) << 16)) | (uint32(v2811) << 24)
+						}
+						var v2827 int32
+						if v1589 {
+							v2827 = int32(*(*uint8)(unsafe.Add(prows, v1611)))
+						}
+						var v2832 int32
+						if v1589 {
+							v2832 = int32(*(*uint8)(unsafe.Add(prows, v1611+1)))
+						}
+						v2844 := v2838 + l
+						if v1589 {
+							*(*uint16)(unsafe.Add(ppacked, v2844*2+2304)) = uint16(int32(uint32(v2827) | (uint32(v2832) << 8)))
+						}
+						var v2850 int32
+						if v1589 {
+							v2850 = int32(*(*uint8)(unsafe.Add(prows, v1611+2)))
+						}
+						var v2855 int32
+						if v1589 {
+							v2855 = int32(*(*uint8)(unsafe.Add(prows, v1611+3)))
+						}
+						if v1589 {
+							*(*uint16)(unsafe.Add(ppacked, v2844*2+2336)) = uint16(int32(uint32(v2850) | (uint32(v2855) << 8)))
+						}
+						var v2874 int32
+						if v1589 {
+							v2874 = int32(*(*uint8)(unsafe.Add(prows, v1611+4)))
+						}
+						var v2880 int32
+						if v1589 {
+							v2880 = int32(*(*uint8)(unsafe.Add(prows, v1611+8)))
+						}
+						v2887 := v1605 + l
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2048)) = uint8(v2874 & 63)
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2176)) = uint8(v2880 & 63)
+						}
+						var v2898 int32
+						if v1589 {
+							v2898 = int32(*(*uint8)(unsafe.Add(prows, v1611+5)))
+						}
+						var v2904 int32
+						if v1589 {
+							v2904 = int32(*(*uint8)(unsafe.Add(prows, v1611+9)))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2064)) = uint8(v2898 & 63)
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2192)) = uint8(v2904 & 63)
+						}
+						var v2922 int32
+						if v1589 {
+							v2922 = int32(*(*uint8)(unsafe.Add(prows, v1611+6)))
+						}
+						var v2928 int32
+						if v1589 {
+							v2928 = int32(*(*uint8)(unsafe.Add(prows, v1611+10)))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2080)) = uint8(v2922 & 63)
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2208)) = uint8(v2928 & 63)
+						}
+						var v2946 int32
+						if v1589 {
+							v2946 = int32(*(*uint8)(unsafe.Add(prows, v1611+7)))
+						}
+						var v2952 int32
+						if v1589 {
+							v2952 = int32(*(*uint8)(unsafe.Add(prows, v1611+11)))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2096)) = uint8(v2946 & 63)
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2224)) = uint8(v2952 & 63)
+						}
+						var v2970 int32
+						if v1589 {
+							v2970 = int32(*(*uint8)(unsafe.Add(prows, v1611+12)))
+						}
+						var v2976 int32
+						if v1589 {
+							v2976 = int32(*(*uint8)(unsafe.Add(prows, v1611+4)))
+						}
+						var v2985 int32
+						if v1589 {
+							v2985 = int32(*(*uint8)(unsafe.Add(prows, v1611+12)))
+						}
+						var v2991 int32
+						if v1589 {
+							v2991 = int32(*(*uint8)(unsafe.Add(prows, v1611+8)))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2112)) = uint8((v2970 & 15) | ((v2976 >> 6) << 4))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2240)) = uint8((v2985 >> 4) | ((v2991 >> 6) << 4))
+						}
+						var v3012 int32
+						if v1589 {
+							v3012 = int32(*(*uint8)(unsafe.Add(prows, v1611+13)))
+						}
+						var v3018 int32
+						if v1589 {
+							v3018 = int32(*(*uint8)(unsafe.Add(prows, v1611+5)))
+						}
+						var v3027 int32
+						if v1589 {
+							v3027 = int32(*(*uint8)(unsafe.Add(prows, v1611+13)))
+						}
+						var v3033 int32
+						if v1589 {
+							v3033 = int32(*(*uint8)(unsafe.Add(prows, v1611+9)))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2128)) = uint8((v3012 & 15) | ((v3018 >> 6) << 4))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2256)) = uint8((v3027 >> 4) | ((v3033 >> 6) << 4))
+						}
+						var v3054 int32
+						if v1589 {
+							v3054 = int32(*(*uint8)(unsafe.Add(prows, v1611+14)))
+						}
+						var v3060 int32
+						if v1589 {
+							v3060 = int32(*(*uint8)(unsafe.Add(prows, v1611+6)))
+						}
+						var v3069 int32
+						if v1589 {
+							v3069 = int32(*(*uint8)(unsafe.Add(prows, v1611+14)))
+						}
+						var v3075 int32
+						if v1589 {
+							v3075 = int32(*(*uint8)(unsafe.Add(prows, v1611+10)))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2144)) = uint8((v3054 & 15) | ((v3060 >> 6) << 4))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2272)) = uint8((v3069 >> 4) | ((v3075 >> 6) << 4))
+						}
+						var v3096 int32
+						if v1589 {
+							v3096 = int32(*(*uint8)(unsafe.Add(prows, v1611+15)))
+						}
+						var v3102 int32
+						if v1589 {
+							v3102 = int32(*(*uint8)(unsafe.Add(prows, v1611+7)))
+						}
+						var v3111 int32
+						if v1589 {
+							v3111 = int32(*(*uint8)(unsafe.Add(prows, v1611+15)))
+						}
+						var v3117 int32
+						if v1589 {
+							v3117 = int32(*(*uint8)(unsafe.Add(prows, v1611+11)))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2160)) = uint8((v3096 & 15) | ((v3102 >> 6) << 4))
+						}
+						if v1589 {
+							*(*uint8)(unsafe.Add(ppacked, v2887+2288)) = uint8((v3111 >> 4) | ((v3117 >> 6) << 4))
+						}
+						var v3138 int32
+						if v1589 {
+							v3138 = int32(*(*uint8)(unsafe.Add(prows, v1611+1)))
+						}
+						v3145 := rflag[0][l]
+						var v3151 int32
+						if v1589 {
+							v3151 = int32(*(*uint8)(unsafe.Add(prows, v1611+3)))
+						}
+						rflag[0][l] = lane.Select((v3151&124) == 124, int32(1), lane.Select((v3138&124) == 124, int32(1), v3145))
 					}
-					var v44 int32
-					if v8 {
-						v44 = int32(*(*uint8)(unsafe.Add(prows, v34+17)))
-					}
-					var v52 int32
-					if v8 {
-						v52 = int32(*(*uint8)(unsafe.Add(prows, v34+18)))
-					}
-					var v60 int32
-					if v8 {
-						v60 = int32(*(*uint8)(unsafe.Add(prows, v34+19)))
-					}
-					v69 := v66 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4)) = ((uint32(v39) | (uint32(v44) << 8)) | (uint32(v52) << 16)) | (uint32(v60) << 24)
-					}
-					var v73 int32
-					if v8 {
-						v73 = int32(*(*uint8)(unsafe.Add(prows, v34+20)))
-					}
-					var v78 int32
-					if v8 {
-						v78 = int32(*(*uint8)(unsafe.Add(prows, v34+21)))
-					}
-					var v86 int32
-					if v8 {
-						v86 = int32(*(*uint8)(unsafe.Add(prows, v34+22)))
-					}
-					var v94 int32
-					if v8 {
-						v94 = int32(*(*uint8)(unsafe.Add(prows, v34+23)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+64)) = ((uint32(v73) | (uint32(v78) << 8)) | (uint32(v86) << 16)) | (uint32(v94) << 24)
-					}
-					var v111 int32
-					if v8 {
-						v111 = int32(*(*uint8)(unsafe.Add(prows, v34+24)))
-					}
-					var v116 int32
-					if v8 {
-						v116 = int32(*(*uint8)(unsafe.Add(prows, v34+25)))
-					}
-					var v124 int32
-					if v8 {
-						v124 = int32(*(*uint8)(unsafe.Add(prows, v34+26)))
-					}
-					var v132 int32
-					if v8 {
-						v132 = int32(*(*uint8)(unsafe.Add(prows, v34+27)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+128)) = ((uint32(v111) | (uint32(v116) << 8)) | (uint32(v124) << 16)) | (uint32(v132) << 24)
-					}
-					var v149 int32
-					if v8 {
-						v149 = int32(*(*uint8)(unsafe.Add(prows, v34+28)))
-					}
-					var v154 int32
-					if v8 {
-						v154 = int32(*(*uint8)(unsafe.Add(prows, v34+29)))
-					}
-					var v162 int32
-					if v8 {
-						v162 = int32(*(*uint8)(unsafe.Add(prows, v34+30)))
-					}
-					var v170 int32
-					if v8 {
-						v170 = int32(*(*uint8)(unsafe.Add(prows, v34+31)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+192)) = ((uint32(v149) | (uint32(v154) << 8)) | (uint32(v162) << 16)) | (uint32(v170) << 24)
-					}
-					var v187 int32
-					if v8 {
-						v187 = int32(*(*uint8)(unsafe.Add(prows, v34+32)))
-					}
-					var v192 int32
-					if v8 {
-						v192 = int32(*(*uint8)(unsafe.Add(prows, v34+33)))
-					}
-					var v200 int32
-					if v8 {
-						v200 = int32(*(*uint8)(unsafe.Add(prows, v34+34)))
-					}
-					var v208 int32
-					if v8 {
-						v208 = int32(*(*uint8)(unsafe.Add(prows, v34+35)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+256)) = ((uint32(v187) | (uint32(v192) << 8)) | (uint32(v200) << 16)) | (uint32(v208) << 24)
-					}
-					var v225 int32
-					if v8 {
-						v225 = int32(*(*uint8)(unsafe.Add(prows, v34+36)))
-					}
-					var v230 int32
-					if v8 {
-						v230 = int32(*(*uint8)(unsafe.Add(prows, v34+37)))
-					}
-					var v238 int32
-					if v8 {
-						v238 = int32(*(*uint8)(unsafe.Add(prows, v34+38)))
-					}
-					var v246 int32
-					if v8 {
-						v246 = int32(*(*uint8)(unsafe.Add(prows, v34+39)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+320)) = ((uint32(v225) | (uint32(v230) << 8)) | (uint32(v238) << 16)) | (uint32(v246) << 24)
-					}
-					var v263 int32
-					if v8 {
-						v263 = int32(*(*uint8)(unsafe.Add(prows, v34+40)))
-					}
-					var v268 int32
-					if v8 {
-						v268 = int32(*(*uint8)(unsafe.Add(prows, v34+41)))
-					}
-					var v276 int32
-					if v8 {
-						v276 = int32(*(*uint8)(unsafe.Add(prows, v34+42)))
-					}
-					var v284 int32
-					if v8 {
-						v284 = int32(*(*uint8)(unsafe.Add(prows, v34+43)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+384)) = ((uint32(v263) | (uint32(v268) << 8)) | (uint32(v276) << 16)) | (uint32(v284) << 24)
-					}
-					var v301 int32
-					if v8 {
-						v301 = int32(*(*uint8)(unsafe.Add(prows, v34+44)))
-					}
-					var v306 int32
-					if v8 {
-						v306 = int32(*(*uint8)(unsafe.Add(prows, v34+45)))
-					}
-					var v314 int32
-					if v8 {
-						v314 = int32(*(*uint8)(unsafe.Add(prows, v34+46)))
-					}
-					var v322 int32
-					if v8 {
-						v322 = int32(*(*uint8)(unsafe.Add(prows, v34+47)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+448)) = ((uint32(v301) | (uint32(v306) << 8)) | (uint32(v314) << 16)) | (uint32(v322) << 24)
-					}
-					var v339 int32
-					if v8 {
-						v339 = int32(*(*uint8)(unsafe.Add(prows, v34+48)))
-					}
-					var v344 int32
-					if v8 {
-						v344 = int32(*(*uint8)(unsafe.Add(prows, v34+49)))
-					}
-					var v352 int32
-					if v8 {
-						v352 = int32(*(*uint8)(unsafe.Add(prows, v34+50)))
-					}
-					var v360 int32
-					if v8 {
-						v360 = int32(*(*uint8)(unsafe.Add(prows, v34+51)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+512)) = ((uint32(v339) | (uint32(v344) << 8)) | (uint32(v352) << 16)) | (uint32(v360) << 24)
-					}
-					var v377 int32
-					if v8 {
-						v377 = int32(*(*uint8)(unsafe.Add(prows, v34+52)))
-					}
-					var v382 int32
-					if v8 {
-						v382 = int32(*(*uint8)(unsafe.Add(prows, v34+53)))
-					}
-					var v390 int32
-					if v8 {
-						v390 = int32(*(*uint8)(unsafe.Add(prows, v34+54)))
-					}
-					var v398 int32
-					if v8 {
-						v398 = int32(*(*uint8)(unsafe.Add(prows, v34+55)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+576)) = ((uint32(v377) | (uint32(v382) << 8)) | (uint32(v390) << 16)) | (uint32(v398) << 24)
-					}
-					var v415 int32
-					if v8 {
-						v415 = int32(*(*uint8)(unsafe.Add(prows, v34+56)))
-					}
-					var v420 int32
-					if v8 {
-						v420 = int32(*(*uint8)(unsafe.Add(prows, v34+57)))
-					}
-					var v428 int32
-					if v8 {
-						v428 = int32(*(*uint8)(unsafe.Add(prows, v34+58)))
-					}
-					var v436 int32
-					if v8 {
-						v436 = int32(*(*uint8)(unsafe.Add(prows, v34+59)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+640)) = ((uint32(v415) | (uint32(v420) << 8)) | (uint32(v428) << 16)) | (uint32(v436) << 24)
-					}
-					var v453 int32
-					if v8 {
-						v453 = int32(*(*uint8)(unsafe.Add(prows, v34+60)))
-					}
-					var v458 int32
-					if v8 {
-						v458 = int32(*(*uint8)(unsafe.Add(prows, v34+61)))
-					}
-					var v466 int32
-					if v8 {
-						v466 = int32(*(*uint8)(unsafe.Add(prows, v34+62)))
-					}
-					var v474 int32
-					if v8 {
-						v474 = int32(*(*uint8)(unsafe.Add(prows, v34+63)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+704)) = ((uint32(v453) | (uint32(v458) << 8)) | (uint32(v466) << 16)) | (uint32(v474) << 24)
-					}
-					var v491 int32
-					if v8 {
-						v491 = int32(*(*uint8)(unsafe.Add(prows, v34+64)))
-					}
-					var v496 int32
-					if v8 {
-						v496 = int32(*(*uint8)(unsafe.Add(prows, v34+65)))
-					}
-					var v504 int32
-					if v8 {
-						v504 = int32(*(*uint8)(unsafe.Add(prows, v34+66)))
-					}
-					var v512 int32
-					if v8 {
-						v512 = int32(*(*uint8)(unsafe.Add(prows, v34+67)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+768)) = ((uint32(v491) | (uint32(v496) << 8)) | (uint32(v504) << 16)) | (uint32(v512) << 24)
-					}
-					var v529 int32
-					if v8 {
-						v529 = int32(*(*uint8)(unsafe.Add(prows, v34+68)))
-					}
-					var v534 int32
-					if v8 {
-						v534 = int32(*(*uint8)(unsafe.Add(prows, v34+69)))
-					}
-					var v542 int32
-					if v8 {
-						v542 = int32(*(*uint8)(unsafe.Add(prows, v34+70)))
-					}
-					var v550 int32
-					if v8 {
-						v550 = int32(*(*uint8)(unsafe.Add(prows, v34+71)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+832)) = ((uint32(v529) | (uint32(v534) << 8)) | (uint32(v542) << 16)) | (uint32(v550) << 24)
-					}
-					var v567 int32
-					if v8 {
-						v567 = int32(*(*uint8)(unsafe.Add(prows, v34+72)))
-					}
-					var v572 int32
-					if v8 {
-						v572 = int32(*(*uint8)(unsafe.Add(prows, v34+73)))
-					}
-					var v580 int32
-					if v8 {
-						v580 = int32(*(*uint8)(unsafe.Add(prows, v34+74)))
-					}
-					var v588 int32
-					if v8 {
-						v588 = int32(*(*uint8)(unsafe.Add(prows, v34+75)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+896)) = ((uint32(v567) | (uint32(v572) << 8)) | (uint32(v580) << 16)) | (uint32(v588) << 24)
-					}
-					var v605 int32
-					if v8 {
-						v605 = int32(*(*uint8)(unsafe.Add(prows, v34+76)))
-					}
-					var v610 int32
-					if v8 {
-						v610 = int32(*(*uint8)(unsafe.Add(prows, v34+77)))
-					}
-					var v618 int32
-					if v8 {
-						v618 = int32(*(*uint8)(unsafe.Add(prows, v34+78)))
-					}
-					var v626 int32
-					if v8 {
-						v626 = int32(*(*uint8)(unsafe.Add(prows, v34+79)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+960)) = ((uint32(v605) | (uint32(v610) << 8)) | (uint32(v618) << 16)) | (uint32(v626) << 24)
-					}
-					var v643 int32
-					if v8 {
-						v643 = int32(*(*uint8)(unsafe.Add(prows, v34+80)))
-					}
-					var v648 int32
-					if v8 {
-						v648 = int32(*(*uint8)(unsafe.Add(prows, v34+81)))
-					}
-					var v656 int32
-					if v8 {
-						v656 = int32(*(*uint8)(unsafe.Add(prows, v34+82)))
-					}
-					var v664 int32
-					if v8 {
-						v664 = int32(*(*uint8)(unsafe.Add(prows, v34+83)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1024)) = ((uint32(v643) | (uint32(v648) << 8)) | (uint32(v656) << 16)) | (uint32(v664) << 24)
-					}
-					var v681 int32
-					if v8 {
-						v681 = int32(*(*uint8)(unsafe.Add(prows, v34+84)))
-					}
-					var v686 int32
-					if v8 {
-						v686 = int32(*(*uint8)(unsafe.Add(prows, v34+85)))
-					}
-					var v694 int32
-					if v8 {
-						v694 = int32(*(*uint8)(unsafe.Add(prows, v34+86)))
-					}
-					var v702 int32
-					if v8 {
-						v702 = int32(*(*uint8)(unsafe.Add(prows, v34+87)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1088)) = ((uint32(v681) | (uint32(v686) << 8)) | (uint32(v694) << 16)) | (uint32(v702) << 24)
-					}
-					var v719 int32
-					if v8 {
-						v719 = int32(*(*uint8)(unsafe.Add(prows, v34+88)))
-					}
-					var v724 int32
-					if v8 {
-						v724 = int32(*(*uint8)(unsafe.Add(prows, v34+89)))
-					}
-					var v732 int32
-					if v8 {
-						v732 = int32(*(*uint8)(unsafe.Add(prows, v34+90)))
-					}
-					var v740 int32
-					if v8 {
-						v740 = int32(*(*uint8)(unsafe.Add(prows, v34+91)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1152)) = ((uint32(v719) | (uint32(v724) << 8)) | (uint32(v732) << 16)) | (uint32(v740) << 24)
-					}
-					var v757 int32
-					if v8 {
-						v757 = int32(*(*uint8)(unsafe.Add(prows, v34+92)))
-					}
-					var v762 int32
-					if v8 {
-						v762 = int32(*(*uint8)(unsafe.Add(prows, v34+93)))
-					}
-					var v770 int32
-					if v8 {
-						v770 = int32(*(*uint8)(unsafe.Add(prows, v34+94)))
-					}
-					var v778 int32
-					if v8 {
-						v778 = int32(*(*uint8)(unsafe.Add(prows, v34+95)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1216)) = ((uint32(v757) | (uint32(v762) << 8)) | (uint32(v770) << 16)) | (uint32(v778) << 24)
-					}
-					var v795 int32
-					if v8 {
-						v795 = int32(*(*uint8)(unsafe.Add(prows, v34+96)))
-					}
-					var v800 int32
-					if v8 {
-						v800 = int32(*(*uint8)(unsafe.Add(prows, v34+97)))
-					}
-					var v808 int32
-					if v8 {
-						v808 = int32(*(*uint8)(unsafe.Add(prows, v34+98)))
-					}
-					var v816 int32
-					if v8 {
-						v816 = int32(*(*uint8)(unsafe.Add(prows, v34+99)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1280)) = ((uint32(v795) | (uint32(v800) << 8)) | (uint32(v808) << 16)) | (uint32(v816) << 24)
-					}
-					var v833 int32
-					if v8 {
-						v833 = int32(*(*uint8)(unsafe.Add(prows, v34+100)))
-					}
-					var v838 int32
-					if v8 {
-						v838 = int32(*(*uint8)(unsafe.Add(prows, v34+101)))
-					}
-					var v846 int32
-					if v8 {
-						v846 = int32(*(*uint8)(unsafe.Add(prows, v34+102)))
-					}
-					var v854 int32
-					if v8 {
-						v854 = int32(*(*uint8)(unsafe.Add(prows, v34+103)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1344)) = ((uint32(v833) | (uint32(v838) << 8)) | (uint32(v846) << 16)) | (uint32(v854) << 24)
-					}
-					var v871 int32
-					if v8 {
-						v871 = int32(*(*uint8)(unsafe.Add(prows, v34+104)))
-					}
-					var v876 int32
-					if v8 {
-						v876 = int32(*(*uint8)(unsafe.Add(prows, v34+105)))
-					}
-					var v884 int32
-					if v8 {
-						v884 = int32(*(*uint8)(unsafe.Add(prows, v34+106)))
-					}
-					var v892 int32
-					if v8 {
-						v892 = int32(*(*uint8)(unsafe.Add(prows, v34+107)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1408)) = ((uint32(v871) | (uint32(v876) << 8)) | (uint32(v884) << 16)) | (uint32(v892) << 24)
-					}
-					var v909 int32
-					if v8 {
-						v909 = int32(*(*uint8)(unsafe.Add(prows, v34+108)))
-					}
-					var v914 int32
-					if v8 {
-						v914 = int32(*(*uint8)(unsafe.Add(prows, v34+109)))
-					}
-					var v922 int32
-					if v8 {
-						v922 = int32(*(*uint8)(unsafe.Add(prows, v34+110)))
-					}
-					var v930 int32
-					if v8 {
-						v930 = int32(*(*uint8)(unsafe.Add(prows, v34+111)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1472)) = ((uint32(v909) | (uint32(v914) << 8)) | (uint32(v922) << 16)) | (uint32(v930) << 24)
-					}
-					var v947 int32
-					if v8 {
-						v947 = int32(*(*uint8)(unsafe.Add(prows, v34+112)))
-					}
-					var v952 int32
-					if v8 {
-						v952 = int32(*(*uint8)(unsafe.Add(prows, v34+113)))
-					}
-					var v960 int32
-					if v8 {
-						v960 = int32(*(*uint8)(unsafe.Add(prows, v34+114)))
-					}
-					var v968 int32
-					if v8 {
-						v968 = int32(*(*uint8)(unsafe.Add(prows, v34+115)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1536)) = ((uint32(v947) | (uint32(v952) << 8)) | (uint32(v960) << 16)) | (uint32(v968) << 24)
-					}
-					var v985 int32
-					if v8 {
-						v985 = int32(*(*uint8)(unsafe.Add(prows, v34+116)))
-					}
-					var v990 int32
-					if v8 {
-						v990 = int32(*(*uint8)(unsafe.Add(prows, v34+117)))
-					}
-					var v998 int32
-					if v8 {
-						v998 = int32(*(*uint8)(unsafe.Add(prows, v34+118)))
-					}
-					var v1006 int32
-					if v8 {
-						v1006 = int32(*(*uint8)(unsafe.Add(prows, v34+119)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1600)) = ((uint32(v985) | (uint32(v990) << 8)) | (uint32(v998) << 16)) | (uint32(v1006) << 24)
-					}
-					var v1023 int32
-					if v8 {
-						v1023 = int32(*(*uint8)(unsafe.Add(prows, v34+120)))
-					}
-					var v1028 int32
-					if v8 {
-						v1028 = int32(*(*uint8)(unsafe.Add(prows, v34+121)))
-					}
-					var v1036 int32
-					if v8 {
-						v1036 = int32(*(*uint8)(unsafe.Add(prows, v34+122)))
-					}
-					var v1044 int32
-					if v8 {
-						v1044 = int32(*(*uint8)(unsafe.Add(prows, v34+123)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1664)) = ((uint32(v1023) | (uint32(v1028) << 8)) | (uint32(v1036) << 16)) | (uint32(v1044) << 24)
-					}
-					var v1061 int32
-					if v8 {
-						v1061 = int32(*(*uint8)(unsafe.Add(prows, v34+124)))
-					}
-					var v1066 int32
-					if v8 {
-						v1066 = int32(*(*uint8)(unsafe.Add(prows, v34+125)))
-					}
-					var v1074 int32
-					if v8 {
-						v1074 = int32(*(*uint8)(unsafe.Add(prows, v34+126)))
-					}
-					var v1082 int32
-					if v8 {
-						v1082 = int32(*(*uint8)(unsafe.Add(prows, v34+127)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1728)) = ((uint32(v1061) | (uint32(v1066) << 8)) | (uint32(v1074) << 16)) | (uint32(v1082) << 24)
-					}
-					var v1099 int32
-					if v8 {
-						v1099 = int32(*(*uint8)(unsafe.Add(prows, v34+128)))
-					}
-					var v1104 int32
-					if v8 {
-						v1104 = int32(*(*uint8)(unsafe.Add(prows, v34+129)))
-					}
-					var v1112 int32
-					if v8 {
-						v1112 = int32(*(*uint8)(unsafe.Add(prows, v34+130)))
-					}
-					var v1120 int32
-					if v8 {
-						v1120 = int32(*(*uint8)(unsafe.Add(prows, v34+131)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1792)) = ((uint32(v1099) | (uint32(v1104) << 8)) | (uint32(v1112) << 16)) | (uint32(v1120) << 24)
-					}
-					var v1137 int32
-					if v8 {
-						v1137 = int32(*(*uint8)(unsafe.Add(prows, v34+132)))
-					}
-					var v1142 int32
-					if v8 {
-						v1142 = int32(*(*uint8)(unsafe.Add(prows, v34+133)))
-					}
-					var v1150 int32
-					if v8 {
-						v1150 = int32(*(*uint8)(unsafe.Add(prows, v34+134)))
-					}
-					var v1158 int32
-					if v8 {
-						v1158 = int32(*(*uint8)(unsafe.Add(prows, v34+135)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1856)) = ((uint32(v1137) | (uint32(v1142) << 8)) | (uint32(v1150) << 16)) | (uint32(v1158) << 24)
-					}
-					var v1175 int32
-					if v8 {
-						v1175 = int32(*(*uint8)(unsafe.Add(prows, v34+136)))
-					}
-					var v1180 int32
-					if v8 {
-						v1180 = int32(*(*uint8)(unsafe.Add(prows, v34+137)))
-					}
-					var v1188 int32
-					if v8 {
-						v1188 = int32(*(*uint8)(unsafe.Add(prows, v34+138)))
-					}
-					var v1196 int32
-					if v8 {
-						v1196 = int32(*(*uint8)(unsafe.Add(prows, v34+139)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1920)) = ((uint32(v1175) | (uint32(v1180) << 8)) | (uint32(v1188) << 16)) | (uint32(v1196) << 24)
-					}
-					var v1213 int32
-					if v8 {
-						v1213 = int32(*(*uint8)(unsafe.Add(prows, v34+140)))
-					}
-					var v1218 int32
-					if v8 {
-						v1218 = int32(*(*uint8)(unsafe.Add(prows, v34+141)))
-					}
-					var v1226 int32
-					if v8 {
-						v1226 = int32(*(*uint8)(unsafe.Add(prows, v34+142)))
-					}
-					var v1234 int32
-					if v8 {
-						v1234 = int32(*(*uint8)(unsafe.Add(prows, v34+143)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1984)) = ((uint32(v1213) | (uint32(v1218) << 8)) | (uint32(v1226) << 16)) | (uint32(v1234) << 24)
-					}
-					var v1250 int32
-					if v8 {
-						v1250 = int32(*(*uint8)(unsafe.Add(prows, v34)))
-					}
-					var v1255 int32
-					if v8 {
-						v1255 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					v1267 := v1261 + l
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, v1267*2+2304)) = uint16(int32(uint32(v1250) | (uint32(v1255) << 8)))
-					}
-					var v1273 int32
-					if v8 {
-						v1273 = int32(*(*uint8)(unsafe.Add(prows, v34+2)))
-					}
-					var v1278 int32
-					if v8 {
-						v1278 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, v1267*2+2336)) = uint16(int32(uint32(v1273) | (uint32(v1278) << 8)))
-					}
-					var v1297 int32
-					if v8 {
-						v1297 = int32(*(*uint8)(unsafe.Add(prows, v34+4)))
-					}
-					var v1303 int32
-					if v8 {
-						v1303 = int32(*(*uint8)(unsafe.Add(prows, v34+8)))
-					}
-					v1310 := v28 + l
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2048)) = uint8(v1297 & 63)
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2176)) = uint8(v1303 & 63)
-					}
-					var v1321 int32
-					if v8 {
-						v1321 = int32(*(*uint8)(unsafe.Add(prows, v34+5)))
-					}
-					var v1327 int32
-					if v8 {
-						v1327 = int32(*(*uint8)(unsafe.Add(prows, v34+9)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2064)) = uint8(v1321 & 63)
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2192)) = uint8(v1327 & 63)
-					}
-					var v1345 int32
-					if v8 {
-						v1345 = int32(*(*uint8)(unsafe.Add(prows, v34+6)))
-					}
-					var v1351 int32
-					if v8 {
-						v1351 = int32(*(*uint8)(unsafe.Add(prows, v34+10)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2080)) = uint8(v1345 & 63)
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2208)) = uint8(v1351 & 63)
-					}
-					var v1369 int32
-					if v8 {
-						v1369 = int32(*(*uint8)(unsafe.Add(prows, v34+7)))
-					}
-					var v1375 int32
-					if v8 {
-						v1375 = int32(*(*uint8)(unsafe.Add(prows, v34+11)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2096)) = uint8(v1369 & 63)
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2224)) = uint8(v1375 & 63)
-					}
-					var v1393 int32
-					if v8 {
-						v1393 = int32(*(*uint8)(unsafe.Add(prows, v34+12)))
-					}
-					var v1399 int32
-					if v8 {
-						v1399 = int32(*(*uint8)(unsafe.Add(prows, v34+4)))
-					}
-					var v1408 int32
-					if v8 {
-						v1408 = int32(*(*uint8)(unsafe.Add(prows, v34+12)))
-					}
-					var v1414 int32
-					if v8 {
-						v1414 = int32(*(*uint8)(unsafe.Add(prows, v34+8)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2112)) = uint8((v1393 & 15) | ((v1399 >> 6) << 4))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2240)) = uint8((v1408 >> 4) | ((v1414 >> 6) << 4))
-					}
-					var v1435 int32
-					if v8 {
-						v1435 = int32(*(*uint8)(unsafe.Add(prows, v34+13)))
-					}
-					var v1441 int32
-					if v8 {
-						v1441 = int32(*(*uint8)(unsafe.Add(prows, v34+5)))
-					}
-					var v1450 int32
-					if v8 {
-						v1450 = int32(*(*uint8)(unsafe.Add(prows, v34+13)))
-					}
-					var v1456 int32
-					if v8 {
-						v1456 = int32(*(*uint8)(unsafe.Add(prows, v34+9)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2128)) = uint8((v1435 & 15) | ((v1441 >> 6) << 4))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2256)) = uint8((v1450 >> 4) | ((v1456 >> 6) << 4))
-					}
-					var v1477 int32
-					if v8 {
-						v1477 = int32(*(*uint8)(unsafe.Add(prows, v34+14)))
-					}
-					var v1483 int32
-					if v8 {
-						v1483 = int32(*(*uint8)(unsafe.Add(prows, v34+6)))
-					}
-					var v1492 int32
-					if v8 {
-						v1492 = int32(*(*uint8)(unsafe.Add(prows, v34+14)))
-					}
-					var v1498 int32
-					if v8 {
-						v1498 = int32(*(*uint8)(unsafe.Add(prows, v34+10)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2144)) = uint8((v1477 & 15) | ((v1483 >> 6) << 4))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2272)) = uint8((v1492 >> 4) | ((v1498 >> 6) << 4))
-					}
-					var v1519 int32
-					if v8 {
-						v1519 = int32(*(*uint8)(unsafe.Add(prows, v34+15)))
-					}
-					var v1525 int32
-					if v8 {
-						v1525 = int32(*(*uint8)(unsafe.Add(prows, v34+7)))
-					}
-					var v1534 int32
-					if v8 {
-						v1534 = int32(*(*uint8)(unsafe.Add(prows, v34+15)))
-					}
-					var v1540 int32
-					if v8 {
-						v1540 = int32(*(*uint8)(unsafe.Add(prows, v34+11)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2160)) = uint8((v1519 & 15) | ((v1525 >> 6) << 4))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1310+2288)) = uint8((v1534 >> 4) | ((v1540 >> 6) << 4))
-					}
-					var v1561 int32
-					if v8 {
-						v1561 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					v1568 := rflag[0][l]
-					var v1574 int32
-					if v8 {
-						v1574 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					rflag[0][l] = lane.Select((v1574&124) == 124, int32(1), lane.Select((v1561&124) == 124, int32(1), v1568))
 				}
 			}
 		}
 		for l := range 16 {
-			v1585 := rflag[0][l]
+			v3162 := rflag[0][l]
 			v7 := v5 + l
 			if v7 < nn {
-				*(*int32)(unsafe.Add(pbad, v7*4)) = v1585
+				*(*int32)(unsafe.Add(pbad, v7*4)) = v3162
 			}
 		}
 		t0++

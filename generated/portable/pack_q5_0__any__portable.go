@@ -22,273 +22,327 @@ func pack_q5_0__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v5 := t0 * 16
-		v10 := nk >> 5
-		v12 := v10 * 22
-		v18 := (nk + 63) >> 6
 		for l := range 16 {
 			rflag[0][l] = int32(0)
 		}
-		for v24 := 0; v24 < v18; v24 += 1 {
-			v28 := ((t0 * v18) + v24) * 704
-			v30 := v24 * 2
-			if v30 < v10 {
-				v34 := v30 * 22
-				v67 := v28 >> 2
-				v198 := v28 >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v40 int32
-					v35 := (v7 * v12) + v34
-					if v8 {
-						v40 = int32(*(*uint8)(unsafe.Add(prows, v35+6)))
+		if ((t0 + 1) * 16) <= nn {
+			v19 := nk >> 5
+			v21 := v19 * 22
+			v27 := (nk + 63) >> 6
+			for range 16 {
+			}
+			for v29 := 0; v29 < v27; v29 += 1 {
+				v33 := ((t0 * v27) + v29) * 704
+				v35 := v29 * 2
+				if v35 < v19 {
+					v39 := v35 * 22
+					v72 := v33 >> 2
+					v203 := v33 >> 1
+					for l := range 16 {
+						v75 := v72 + l
+						v40 := ((v5 + l) * v21) + v39
+						*(*uint32)(unsafe.Add(ppacked, v75*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+6)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+7)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+8)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+9)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v75*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+10)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+11)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+12)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+13)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v75*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+14)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+15)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+16)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+17)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v75*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+18)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+19)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+20)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+21)))) << 24)
+						*(*uint16)(unsafe.Add(ppacked, (v203+l)*2+640)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v40)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+1)))) << 8)))
+						v241 := ((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+3)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+4)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+5)))) << 24)
+						v297 := ((((0x0 | (((((v241 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v241 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v241 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v241 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v241 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
+						*(*uint32)(unsafe.Add(ppacked, v75*4+512)) = ((v297 | (((((v241 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v241 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v241 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
+						v349 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v40+1)))&124) == 124, int32(1), v349)
 					}
-					var v45 int32
-					if v8 {
-						v45 = int32(*(*uint8)(unsafe.Add(prows, v35+7)))
+				}
+				v355 := v35 + 1
+				if v355 < v19 {
+					v359 := v355 * 22
+					v394 := (v33 + 256) >> 2
+					v527 := (v33 + 32) >> 1
+					v656 := v33 >> 2
+					for l := range 16 {
+						v397 := v394 + l
+						v360 := ((v5 + l) * v21) + v359
+						*(*uint32)(unsafe.Add(ppacked, v397*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v360+6)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+7)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+8)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+9)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v397*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v360+10)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+11)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+12)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+13)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v397*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v360+14)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+15)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+16)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+17)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v397*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v360+18)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+19)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+20)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+21)))) << 24)
+						*(*uint16)(unsafe.Add(ppacked, (v527+l)*2+640)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v360)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+1)))) << 8)))
+						v565 := ((uint32(int32(*(*uint8)(unsafe.Add(prows, v360+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+3)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+4)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v360+5)))) << 24)
+						v621 := ((((0x0 | (((((v565 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v565 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v565 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v565 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v565 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
+						*(*uint32)(unsafe.Add(ppacked, (v656+l)*4+576)) = ((v621 | (((((v565 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v565 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v565 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
+						v673 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v360+1)))&124) == 124, int32(1), v673)
 					}
-					var v53 int32
-					if v8 {
-						v53 = int32(*(*uint8)(unsafe.Add(prows, v35+8)))
-					}
-					var v61 int32
-					if v8 {
-						v61 = int32(*(*uint8)(unsafe.Add(prows, v35+9)))
-					}
-					v70 := v67 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4)) = ((uint32(v40) | (uint32(v45) << 8)) | (uint32(v53) << 16)) | (uint32(v61) << 24)
-					}
-					var v74 int32
-					if v8 {
-						v74 = int32(*(*uint8)(unsafe.Add(prows, v35+10)))
-					}
-					var v79 int32
-					if v8 {
-						v79 = int32(*(*uint8)(unsafe.Add(prows, v35+11)))
-					}
-					var v87 int32
-					if v8 {
-						v87 = int32(*(*uint8)(unsafe.Add(prows, v35+12)))
-					}
-					var v95 int32
-					if v8 {
-						v95 = int32(*(*uint8)(unsafe.Add(prows, v35+13)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4+64)) = ((uint32(v74) | (uint32(v79) << 8)) | (uint32(v87) << 16)) | (uint32(v95) << 24)
-					}
-					var v112 int32
-					if v8 {
-						v112 = int32(*(*uint8)(unsafe.Add(prows, v35+14)))
-					}
-					var v117 int32
-					if v8 {
-						v117 = int32(*(*uint8)(unsafe.Add(prows, v35+15)))
-					}
-					var v125 int32
-					if v8 {
-						v125 = int32(*(*uint8)(unsafe.Add(prows, v35+16)))
-					}
-					var v133 int32
-					if v8 {
-						v133 = int32(*(*uint8)(unsafe.Add(prows, v35+17)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4+128)) = ((uint32(v112) | (uint32(v117) << 8)) | (uint32(v125) << 16)) | (uint32(v133) << 24)
-					}
-					var v150 int32
-					if v8 {
-						v150 = int32(*(*uint8)(unsafe.Add(prows, v35+18)))
-					}
-					var v155 int32
-					if v8 {
-						v155 = int32(*(*uint8)(unsafe.Add(prows, v35+19)))
-					}
-					var v163 int32
-					if v8 {
-						v163 = int32(*(*uint8)(unsafe.Add(prows, v35+20)))
-					}
-					var v171 int32
-					if v8 {
-						v171 = int32(*(*uint8)(unsafe.Add(prows, v35+21)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4+192)) = ((uint32(v150) | (uint32(v155) << 8)) | (uint32(v163) << 16)) | (uint32(v171) << 24)
-					}
-					var v187 int32
-					if v8 {
-						v187 = int32(*(*uint8)(unsafe.Add(prows, v35)))
-					}
-					var v192 int32
-					if v8 {
-						v192 = int32(*(*uint8)(unsafe.Add(prows, v35+1)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, (v198+l)*2+640)) = uint16(int32(uint32(v187) | (uint32(v192) << 8)))
-					}
-					var v211 int32
-					if v8 {
-						v211 = int32(*(*uint8)(unsafe.Add(prows, v35+2)))
-					}
-					var v216 int32
-					if v8 {
-						v216 = int32(*(*uint8)(unsafe.Add(prows, v35+3)))
-					}
-					var v224 int32
-					if v8 {
-						v224 = int32(*(*uint8)(unsafe.Add(prows, v35+4)))
-					}
-					var v232 int32
-					if v8 {
-						v232 = int32(*(*uint8)(unsafe.Add(prows, v35+5)))
-					}
-					v236 := ((uint32(v211) | (uint32(v216) << 8)) | (uint32(v224) << 16)) | (uint32(v232) << 24)
-					v292 := ((((0x0 | (((((v236 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v236 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v236 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v236 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v236 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v70*4+512)) = ((v292 | (((((v236 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v236 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v236 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
-					}
-					var v337 int32
-					if v8 {
-						v337 = int32(*(*uint8)(unsafe.Add(prows, v35+1)))
-					}
-					v344 := rflag[0][l]
-					rflag[0][l] = lane.Select((v337&124) == 124, int32(1), v344)
 				}
 			}
-			v350 := v30 + 1
-			if v350 < v10 {
-				v354 := v350 * 22
-				v389 := (v28 + 256) >> 2
-				v522 := (v28 + 32) >> 1
-				v651 := v28 >> 2
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v362 int32
-					v355 := (v7 * v12) + v354
-					if v8 {
-						v362 = int32(*(*uint8)(unsafe.Add(prows, v355+6)))
+		} else {
+			v678 := nk >> 5
+			v680 := v678 * 22
+			v686 := (nk + 63) >> 6
+			for range 16 {
+			}
+			for v688 := 0; v688 < v686; v688 += 1 {
+				v692 := ((t0 * v686) + v688) * 704
+				v694 := v688 * 2
+				if v694 < v678 {
+					v698 := v694 * 22
+					v731 := v692 >> 2
+					v862 := v692 >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v676 := v7 < nn
+						var v704 int32
+						v699 := (v7 * v680) + v698
+						if v676 {
+							v704 = int32(*(*uint8)(unsafe.Add(prows, v699+6)))
+						}
+						var v709 int32
+						if v676 {
+							v709 = int32(*(*uint8)(unsafe.Add(prows, v699+7)))
+						}
+						var v717 int32
+						if v676 {
+							v717 = int32(*(*uint8)(unsafe.Add(prows, v699+8)))
+						}
+						var v725 int32
+						if v676 {
+							v725 = int32(*(*uint8)(unsafe.Add(prows, v699+9)))
+						}
+						v734 := v731 + l
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v734*4)) = ((uint32(v704) | (uint32(v709) << 8)) | (uint32(v717) << 16)) | (uint32(v725) << 24)
+						}
+						var v738 int32
+						if v676 {
+							v738 = int32(*(*uint8)(unsafe.Add(prows, v699+10)))
+						}
+						var v743 int32
+						if v676 {
+							v743 = int32(*(*uint8)(unsafe.Add(prows, v699+11)))
+						}
+						var v751 int32
+						if v676 {
+							v751 = int32(*(*uint8)(unsafe.Add(prows, v699+12)))
+						}
+						var v759 int32
+						if v676 {
+							v759 = int32(*(*uint8)(unsafe.Add(prows, v699+13)))
+						}
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v734*4+64)) = ((uint32(v738) | (uint32(v743) << 8)) | (uint32(v751) << 16)) | (uint32(v759) << 24)
+						}
+						var v776 int32
+						if v676 {
+							v776 = int32(*(*uint8)(unsafe.Add(prows, v699+14)))
+						}
+						var v781 int32
+						if v676 {
+							v781 = int32(*(*uint8)(unsafe.Add(prows, v699+15)))
+						}
+						var v789 int32
+						if v676 {
+							v789 = int32(*(*uint8)(unsafe.Add(prows, v699+16)))
+						}
+						var v797 int32
+						if v676 {
+							v797 = int32(*(*uint8)(unsafe.Add(prows, v699+17)))
+						}
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v734*4+128)) = ((uint32(v776) | (uint32(v781) << 8)) | (uint32(v789) << 16)) | (uint32(v797) << 24)
+						}
+						var v814 int32
+						if v676 {
+							v814 = int32(*(*uint8)(unsafe.Add(prows, v699+18)))
+						}
+						var v819 int32
+						if v676 {
+							v819 = int32(*(*uint8)(unsafe.Add(prows, v699+19)))
+						}
+						var v827 int32
+						if v676 {
+							v827 = int32(*(*uint8)(unsafe.Add(prows, v699+20)))
+						}
+						var v835 int32
+						if v676 {
+							v835 = int32(*(*uint8)(unsafe.Add(prows, v699+21)))
+						}
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v734*4+192)) = ((uint32(v814) | (uint32(v819) << 8)) | (uint32(v827) << 16)) | (uint32(v835) << 24)
+						}
+						var v851 int32
+						if v676 {
+							v851 = int32(*(*uint8)(unsafe.Add(prows, v699)))
+						}
+						var v856 int32
+						if v676 {
+							v856 = int32(*(*uint8)(unsafe.Add(prows, v699+1)))
+						}
+						if v676 {
+							*(*uint16)(unsafe.Add(ppacked, (v862+l)*2+640)) = uint16(int32(uint32(v851) | (uint32(v856) << 8)))
+						}
+						var v875 int32
+						if v676 {
+							v875 = int32(*(*uint8)(unsafe.Add(prows, v699+2)))
+						}
+						var v880 int32
+						if v676 {
+							v880 = int32(*(*uint8)(unsafe.Add(prows, v699+3)))
+						}
+						var v888 int32
+						if v676 {
+							v888 = int32(*(*uint8)(unsafe.Add(prows, v699+4)))
+						}
+						var v896 int32
+						if v676 {
+							v896 = int32(*(*uint8)(unsafe.Add(prows, v699+5)))
+						}
+						v900 := ((uint32(v875) | (uint32(v880) << 8)) | (uint32(v888) << 16)) | (uint32(v896) << 24)
+						v956 := ((((0x0 | (((((v900 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v900 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v900 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v900 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v900 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v734*4+512)) = ((v956 | (((((v900 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v900 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v900 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
+						}
+						var v1001 int32
+						if v676 {
+							v1001 = int32(*(*uint8)(unsafe.Add(prows, v699+1)))
+						}
+						v1008 := rflag[0][l]
+						rflag[0][l] = lane.Select((v1001&124) == 124, int32(1), v1008)
 					}
-					var v367 int32
-					if v8 {
-						v367 = int32(*(*uint8)(unsafe.Add(prows, v355+7)))
+				}
+				v1014 := v694 + 1
+				if v1014 < v678 {
+					v1018 := v1014 * 22
+					v1053 := (v692 + 256) >> 2
+					v1186 := (v692 + 32) >> 1
+					v1315 := v692 >> 2
+					for l := range 16 {
+						v7 := v5 + l
+						v676 := v7 < nn
+						var v1026 int32
+						v1019 := (v7 * v680) + v1018
+						if v676 {
+							v1026 = int32(*(*uint8)(unsafe.Add(prows, v1019+6)))
+						}
+						var v1031 int32
+						if v676 {
+							v1031 = int32(*(*uint8)(unsafe.Add(prows, v1019+7)))
+						}
+						var v1039 int32
+						if v676 {
+							v1039 = int32(*(*uint8)(unsafe.Add(prows, v1019+8)))
+						}
+						var v1047 int32
+						if v676 {
+							v1047 = int32(*(*uint8)(unsafe.Add(prows, v1019+9)))
+						}
+						v1056 := v1053 + l
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v1056*4)) = ((uint32(v1026) | (uint32(v1031) << 8)) | (uint32(v1039) << 16)) | (uint32(v1047) << 24)
+						}
+						var v1060 int32
+						if v676 {
+							v1060 = int32(*(*uint8)(unsafe.Add(prows, v1019+10)))
+						}
+						var v1065 int32
+						if v676 {
+							v1065 = int32(*(*uint8)(unsafe.Add(prows, v1019+11)))
+						}
+						var v1073 int32
+						if v676 {
+							v1073 = int32(*(*uint8)(unsafe.Add(prows, v1019+12)))
+						}
+						var v1081 int32
+						if v676 {
+							v1081 = int32(*(*uint8)(unsafe.Add(prows, v1019+13)))
+						}
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v1056*4+64)) = ((uint32(v1060) | (uint32(v1065) << 8)) | (uint32(v1073) << 16)) | (uint32(v1081) << 24)
+						}
+						var v1098 int32
+						if v676 {
+							v1098 = int32(*(*uint8)(unsafe.Add(prows, v1019+14)))
+						}
+						var v1103 int32
+						if v676 {
+							v1103 = int32(*(*uint8)(unsafe.Add(prows, v1019+15)))
+						}
+						var v1111 int32
+						if v676 {
+							v1111 = int32(*(*uint8)(unsafe.Add(prows, v1019+16)))
+						}
+						var v1119 int32
+						if v676 {
+							v1119 = int32(*(*uint8)(unsafe.Add(prows, v1019+17)))
+						}
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v1056*4+128)) = ((uint32(v1098) | (uint32(v1103) << 8)) | (uint32(v1111) << 16)) | (uint32(v1119) << 24)
+						}
+						var v1136 int32
+						if v676 {
+							v1136 = int32(*(*uint8)(unsafe.Add(prows, v1019+18)))
+						}
+						var v1141 int32
+						if v676 {
+							v1141 = int32(*(*uint8)(unsafe.Add(prows, v1019+19)))
+						}
+						var v1149 int32
+						if v676 {
+							v1149 = int32(*(*uint8)(unsafe.Add(prows, v1019+20)))
+						}
+						var v1157 int32
+						if v676 {
+							v1157 = int32(*(*uint8)(unsafe.Add(prows, v1019+21)))
+						}
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, v1056*4+192)) = ((uint32(v1136) | (uint32(v1141) << 8)) | (uint32(v1149) << 16)) | (uint32(v1157) << 24)
+						}
+						var v1175 int32
+						if v676 {
+							v1175 = int32(*(*uint8)(unsafe.Add(prows, v1019)))
+						}
+						var v1180 int32
+						if v676 {
+							v1180 = int32(*(*uint8)(unsafe.Add(prows, v1019+1)))
+						}
+						if v676 {
+							*(*uint16)(unsafe.Add(ppacked, (v1186+l)*2+640)) = uint16(int32(uint32(v1175) | (uint32(v1180) << 8)))
+						}
+						var v1199 int32
+						if v676 {
+							v1199 = int32(*(*uint8)(unsafe.Add(prows, v1019+2)))
+						}
+						var v1204 int32
+						if v676 {
+							v1204 = int32(*(*uint8)(unsafe.Add(prows, v1019+3)))
+						}
+						var v1212 int32
+						if v676 {
+							v1212 = int32(*(*uint8)(unsafe.Add(prows, v1019+4)))
+						}
+						var v1220 int32
+						if v676 {
+							v1220 = int32(*(*uint8)(unsafe.Add(prows, v1019+5)))
+						}
+						v1224 := ((uint32(v1199) | (uint32(v1204) << 8)) | (uint32(v1212) << 16)) | (uint32(v1220) << 24)
+						v1280 := ((((0x0 | (((((v1224 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v1224 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v1224 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v1224 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v1224 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
+						if v676 {
+							*(*uint32)(unsafe.Add(ppacked, (v1315+l)*4+576)) = ((v1280 | (((((v1224 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v1224 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v1224 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
+						}
+						var v1325 int32
+						if v676 {
+							v1325 = int32(*(*uint8)(unsafe.Add(prows, v1019+1)))
+						}
+						v1332 := rflag[0][l]
+						rflag[0][l] = lane.Select((v1325&124) == 124, int32(1), v1332)
 					}
-					var v375 int32
-					if v8 {
-						v375 = int32(*(*uint8)(unsafe.Add(prows, v355+8)))
-					}
-					var v383 int32
-					if v8 {
-						v383 = int32(*(*uint8)(unsafe.Add(prows, v355+9)))
-					}
-					v392 := v389 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v392*4)) = ((uint32(v362) | (uint32(v367) << 8)) | (uint32(v375) << 16)) | (uint32(v383) << 24)
-					}
-					var v396 int32
-					if v8 {
-						v396 = int32(*(*uint8)(unsafe.Add(prows, v355+10)))
-					}
-					var v401 int32
-					if v8 {
-						v401 = int32(*(*uint8)(unsafe.Add(prows, v355+11)))
-					}
-					var v409 int32
-					if v8 {
-						v409 = int32(*(*uint8)(unsafe.Add(prows, v355+12)))
-					}
-					var v417 int32
-					if v8 {
-						v417 = int32(*(*uint8)(unsafe.Add(prows, v355+13)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v392*4+64)) = ((uint32(v396) | (uint32(v401) << 8)) | (uint32(v409) << 16)) | (uint32(v417) << 24)
-					}
-					var v434 int32
-					if v8 {
-						v434 = int32(*(*uint8)(unsafe.Add(prows, v355+14)))
-					}
-					var v439 int32
-					if v8 {
-						v439 = int32(*(*uint8)(unsafe.Add(prows, v355+15)))
-					}
-					var v447 int32
-					if v8 {
-						v447 = int32(*(*uint8)(unsafe.Add(prows, v355+16)))
-					}
-					var v455 int32
-					if v8 {
-						v455 = int32(*(*uint8)(unsafe.Add(prows, v355+17)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v392*4+128)) = ((uint32(v434) | (uint32(v439) << 8)) | (uint32(v447) << 16)) | (uint32(v455) << 24)
-					}
-					var v472 int32
-					if v8 {
-						v472 = int32(*(*uint8)(unsafe.Add(prows, v355+18)))
-					}
-					var v477 int32
-					if v8 {
-						v477 = int32(*(*uint8)(unsafe.Add(prows, v355+19)))
-					}
-					var v485 int32
-					if v8 {
-						v485 = int32(*(*uint8)(unsafe.Add(prows, v355+20)))
-					}
-					var v493 int32
-					if v8 {
-						v493 = int32(*(*uint8)(unsafe.Add(prows, v355+21)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v392*4+192)) = ((uint32(v472) | (uint32(v477) << 8)) | (uint32(v485) << 16)) | (uint32(v493) << 24)
-					}
-					var v511 int32
-					if v8 {
-						v511 = int32(*(*uint8)(unsafe.Add(prows, v355)))
-					}
-					var v516 int32
-					if v8 {
-						v516 = int32(*(*uint8)(unsafe.Add(prows, v355+1)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, (v522+l)*2+640)) = uint16(int32(uint32(v511) | (uint32(v516) << 8)))
-					}
-					var v535 int32
-					if v8 {
-						v535 = int32(*(*uint8)(unsafe.Add(prows, v355+2)))
-					}
-					var v540 int32
-					if v8 {
-						v540 = int32(*(*uint8)(unsafe.Add(prows, v355+3)))
-					}
-					var v548 int32
-					if v8 {
-						v548 = int32(*(*uint8)(unsafe.Add(prows, v355+4)))
-					}
-					var v556 int32
-					if v8 {
-						v556 = int32(*(*uint8)(unsafe.Add(prows, v355+5)))
-					}
-					v560 := ((uint32(v535) | (uint32(v540) << 8)) | (uint32(v548) << 16)) | (uint32(v556) << 24)
-					v616 := ((((0x0 | (((((v560 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v560 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v560 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v560 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v560 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, (v651+l)*4+576)) = ((v616 | (((((v560 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v560 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v560 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
-					}
-					var v661 int32
-					if v8 {
-						v661 = int32(*(*uint8)(unsafe.Add(prows, v355+1)))
-					}
-					v668 := rflag[0][l]
-					rflag[0][l] = lane.Select((v661&124) == 124, int32(1), v668)
 				}
 			}
 		}
 		for l := range 16 {
-			v672 := rflag[0][l]
+			v1336 := rflag[0][l]
 			v7 := v5 + l
 			if v7 < nn {
-				*(*int32)(unsafe.Add(pbad, v7*4)) = v672
+				*(*int32)(unsafe.Add(pbad, v7*4)) = v1336
 			}
 		}
 		t0++

@@ -22,161 +22,195 @@ func pack_q5_1__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v5 := t0 * 16
-		v10 := nk >> 5
-		v12 := v10 * 24
-		v18 := (nk + 31) >> 5
 		for l := range 16 {
 			rflag[0][l] = int32(0)
 		}
-		for v24 := 0; v24 < v18; v24 += 1 {
-			v28 := ((t0 * v18) + v24) * 384
-			if v24 < v10 {
-				v33 := v24 * 24
-				v66 := v28 >> 2
-				v197 := v28 >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v39 int32
-					v34 := (v7 * v12) + v33
-					if v8 {
-						v39 = int32(*(*uint8)(unsafe.Add(prows, v34+8)))
+		if ((t0 + 1) * 16) <= nn {
+			v19 := nk >> 5
+			v21 := v19 * 24
+			v27 := (nk + 31) >> 5
+			for range 16 {
+			}
+			for v29 := 0; v29 < v27; v29 += 1 {
+				v33 := ((t0 * v27) + v29) * 384
+				if v29 < v19 {
+					v38 := v29 * 24
+					v71 := v33 >> 2
+					v202 := v33 >> 1
+					for l := range 16 {
+						v74 := v71 + l
+						v39 := ((v5 + l) * v21) + v38
+						*(*uint32)(unsafe.Add(ppacked, v74*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+8)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+9)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+10)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+11)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+12)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+13)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+14)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+15)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+16)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+17)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+18)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+19)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+20)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+21)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+22)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+23)))) << 24)
+						v208 := v202 + l
+						*(*uint16)(unsafe.Add(ppacked, v208*2+320)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+1)))) << 8)))
+						*(*uint16)(unsafe.Add(ppacked, v208*2+352)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+3)))) << 8)))
+						v263 := ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+4)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+5)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+6)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+7)))) << 24)
+						v319 := ((((0x0 | (((((v263 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v263 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v263 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v263 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v263 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+256)) = ((v319 | (((((v263 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v263 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v263 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
+						v371 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+3)))&124) == 124, int32(1), lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+1)))&124) == 124, int32(1), v371))
 					}
-					var v44 int32
-					if v8 {
-						v44 = int32(*(*uint8)(unsafe.Add(prows, v34+9)))
+				}
+			}
+		} else {
+			v389 := nk >> 5
+			v391 := v389 * 24
+			v397 := (nk + 31) >> 5
+			for range 16 {
+			}
+			for v399 := 0; v399 < v397; v399 += 1 {
+				v403 := ((t0 * v397) + v399) * 384
+				if v399 < v389 {
+					v408 := v399 * 24
+					v441 := v403 >> 2
+					v572 := v403 >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v387 := v7 < nn
+						var v414 int32
+						v409 := (v7 * v391) + v408
+						if v387 {
+							v414 = int32(*(*uint8)(unsafe.Add(prows, v409+8)))
+						}
+						var v419 int32
+						if v387 {
+							v419 = int32(*(*uint8)(unsafe.Add(prows, v409+9)))
+						}
+						var v427 int32
+						if v387 {
+							v427 = int32(*(*uint8)(unsafe.Add(prows, v409+10)))
+						}
+						var v435 int32
+						if v387 {
+							v435 = int32(*(*uint8)(unsafe.Add(prows, v409+11)))
+						}
+						v444 := v441 + l
+						if v387 {
+							*(*uint32)(unsafe.Add(ppacked, v444*4)) = ((uint32(v414) | (uint32(v419) << 8)) | (uint32(v427) << 16)) | (uint32(v435) << 24)
+						}
+						var v448 int32
+						if v387 {
+							v448 = int32(*(*uint8)(unsafe.Add(prows, v409+12)))
+						}
+						var v453 int32
+						if v387 {
+							v453 = int32(*(*uint8)(unsafe.Add(prows, v409+13)))
+						}
+						var v461 int32
+						if v387 {
+							v461 = int32(*(*uint8)(unsafe.Add(prows, v409+14)))
+						}
+						var v469 int32
+						if v387 {
+							v469 = int32(*(*uint8)(unsafe.Add(prows, v409+15)))
+						}
+						if v387 {
+							*(*uint32)(unsafe.Add(ppacked, v444*4+64)) = ((uint32(v448) | (uint32(v453) << 8)) | (uint32(v461) << 16)) | (uint32(v469) << 24)
+						}
+						var v486 int32
+						if v387 {
+							v486 = int32(*(*uint8)(unsafe.Add(prows, v409+16)))
+						}
+						var v491 int32
+						if v387 {
+							v491 = int32(*(*uint8)(unsafe.Add(prows, v409+17)))
+						}
+						var v499 int32
+						if v387 {
+							v499 = int32(*(*uint8)(unsafe.Add(prows, v409+18)))
+						}
+						var v507 int32
+						if v387 {
+							v507 = int32(*(*uint8)(unsafe.Add(prows, v409+19)))
+						}
+						if v387 {
+							*(*uint32)(unsafe.Add(ppacked, v444*4+128)) = ((uint32(v486) | (uint32(v491) << 8)) | (uint32(v499) << 16)) | (uint32(v507) << 24)
+						}
+						var v524 int32
+						if v387 {
+							v524 = int32(*(*uint8)(unsafe.Add(prows, v409+20)))
+						}
+						var v529 int32
+						if v387 {
+							v529 = int32(*(*uint8)(unsafe.Add(prows, v409+21)))
+						}
+						var v537 int32
+						if v387 {
+							v537 = int32(*(*uint8)(unsafe.Add(prows, v409+22)))
+						}
+						var v545 int32
+						if v387 {
+							v545 = int32(*(*uint8)(unsafe.Add(prows, v409+23)))
+						}
+						if v387 {
+							*(*uint32)(unsafe.Add(ppacked, v444*4+192)) = ((uint32(v524) | (uint32(v529) << 8)) | (uint32(v537) << 16)) | (uint32(v545) << 24)
+						}
+						var v561 int32
+						if v387 {
+							v561 = int32(*(*uint8)(unsafe.Add(prows, v409)))
+						}
+						var v566 int32
+						if v387 {
+							v566 = int32(*(*uint8)(unsafe.Add(prows, v409+1)))
+						}
+						v578 := v572 + l
+						if v387 {
+							*(*uint16)(unsafe.Add(ppacked, v578*2+320)) = uint16(int32(uint32(v561) | (uint32(v566) << 8)))
+						}
+						var v584 int32
+						if v387 {
+							v584 = int32(*(*uint8)(unsafe.Add(prows, v409+2)))
+						}
+						var v589 int32
+						if v387 {
+							v589 = int32(*(*uint8)(unsafe.Add(prows, v409+3)))
+						}
+						if v387 {
+							*(*uint16)(unsafe.Add(ppacked, v578*2+352)) = uint16(int32(uint32(v584) | (uint32(v589) << 8)))
+						}
+						var v608 int32
+						if v387 {
+							v608 = int32(*(*uint8)(unsafe.Add(prows, v409+4)))
+						}
+						var v613 int32
+						if v387 {
+							v613 = int32(*(*uint8)(unsafe.Add(prows, v409+5)))
+						}
+						var v621 int32
+						if v387 {
+							v621 = int32(*(*uint8)(unsafe.Add(prows, v409+6)))
+						}
+						var v629 int32
+						if v387 {
+							v629 = int32(*(*uint8)(unsafe.Add(prows, v409+7)))
+						}
+						v633 := ((uint32(v608) | (uint32(v613) << 8)) | (uint32(v621) << 16)) | (uint32(v629) << 24)
+						v689 := ((((0x0 | (((((v633 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v633 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v633 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v633 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v633 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
+						if v387 {
+							*(*uint32)(unsafe.Add(ppacked, v444*4+256)) = ((v689 | (((((v633 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v633 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v633 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
+						}
+						var v734 int32
+						if v387 {
+							v734 = int32(*(*uint8)(unsafe.Add(prows, v409+1)))
+						}
+						v741 := rflag[0][l]
+						var v747 int32
+						if v387 {
+							v747 = int32(*(*uint8)(unsafe.Add(prows, v409+3)))
+						}
+						rflag[0][l] = lane.Select((v747&124) == 124, int32(1), lane.Select((v734&124) == 124, int32(1), v741))
 					}
-					var v52 int32
-					if v8 {
-						v52 = int32(*(*uint8)(unsafe.Add(prows, v34+10)))
-					}
-					var v60 int32
-					if v8 {
-						v60 = int32(*(*uint8)(unsafe.Add(prows, v34+11)))
-					}
-					v69 := v66 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4)) = ((uint32(v39) | (uint32(v44) << 8)) | (uint32(v52) << 16)) | (uint32(v60) << 24)
-					}
-					var v73 int32
-					if v8 {
-						v73 = int32(*(*uint8)(unsafe.Add(prows, v34+12)))
-					}
-					var v78 int32
-					if v8 {
-						v78 = int32(*(*uint8)(unsafe.Add(prows, v34+13)))
-					}
-					var v86 int32
-					if v8 {
-						v86 = int32(*(*uint8)(unsafe.Add(prows, v34+14)))
-					}
-					var v94 int32
-					if v8 {
-						v94 = int32(*(*uint8)(unsafe.Add(prows, v34+15)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+64)) = ((uint32(v73) | (uint32(v78) << 8)) | (uint32(v86) << 16)) | (uint32(v94) << 24)
-					}
-					var v111 int32
-					if v8 {
-						v111 = int32(*(*uint8)(unsafe.Add(prows, v34+16)))
-					}
-					var v116 int32
-					if v8 {
-						v116 = int32(*(*uint8)(unsafe.Add(prows, v34+17)))
-					}
-					var v124 int32
-					if v8 {
-						v124 = int32(*(*uint8)(unsafe.Add(prows, v34+18)))
-					}
-					var v132 int32
-					if v8 {
-						v132 = int32(*(*uint8)(unsafe.Add(prows, v34+19)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+128)) = ((uint32(v111) | (uint32(v116) << 8)) | (uint32(v124) << 16)) | (uint32(v132) << 24)
-					}
-					var v149 int32
-					if v8 {
-						v149 = int32(*(*uint8)(unsafe.Add(prows, v34+20)))
-					}
-					var v154 int32
-					if v8 {
-						v154 = int32(*(*uint8)(unsafe.Add(prows, v34+21)))
-					}
-					var v162 int32
-					if v8 {
-						v162 = int32(*(*uint8)(unsafe.Add(prows, v34+22)))
-					}
-					var v170 int32
-					if v8 {
-						v170 = int32(*(*uint8)(unsafe.Add(prows, v34+23)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+192)) = ((uint32(v149) | (uint32(v154) << 8)) | (uint32(v162) << 16)) | (uint32(v170) << 24)
-					}
-					var v186 int32
-					if v8 {
-						v186 = int32(*(*uint8)(unsafe.Add(prows, v34)))
-					}
-					var v191 int32
-					if v8 {
-						v191 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					v203 := v197 + l
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, v203*2+320)) = uint16(int32(uint32(v186) | (uint32(v191) << 8)))
-					}
-					var v209 int32
-					if v8 {
-						v209 = int32(*(*uint8)(unsafe.Add(prows, v34+2)))
-					}
-					var v214 int32
-					if v8 {
-						v214 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, v203*2+352)) = uint16(int32(uint32(v209) | (uint32(v214) << 8)))
-					}
-					var v233 int32
-					if v8 {
-						v233 = int32(*(*uint8)(unsafe.Add(prows, v34+4)))
-					}
-					var v238 int32
-					if v8 {
-						v238 = int32(*(*uint8)(unsafe.Add(prows, v34+5)))
-					}
-					var v246 int32
-					if v8 {
-						v246 = int32(*(*uint8)(unsafe.Add(prows, v34+6)))
-					}
-					var v254 int32
-					if v8 {
-						v254 = int32(*(*uint8)(unsafe.Add(prows, v34+7)))
-					}
-					v258 := ((uint32(v233) | (uint32(v238) << 8)) | (uint32(v246) << 16)) | (uint32(v254) << 24)
-					v314 := ((((0x0 | (((((v258 >> 0) & 0xF) * 0x204081) & 0x1010101) << 0)) | (((((v258 >> 4) & 0xF) * 0x204081) & 0x1010101) << 1)) | (((((v258 >> 8) & 0xF) * 0x204081) & 0x1010101) << 2)) | (((((v258 >> 12) & 0xF) * 0x204081) & 0x1010101) << 3)) | (((((v258 >> 16) & 0xF) * 0x204081) & 0x1010101) << 4)
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+256)) = ((v314 | (((((v258 >> 20) & 0xF) * 0x204081) & 0x1010101) << 5)) | (((((v258 >> 24) & 0xF) * 0x204081) & 0x1010101) << 6)) | (((((v258 >> 28) & 0xF) * 0x204081) & 0x1010101) << 7)
-					}
-					var v359 int32
-					if v8 {
-						v359 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					v366 := rflag[0][l]
-					var v372 int32
-					if v8 {
-						v372 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					rflag[0][l] = lane.Select((v372&124) == 124, int32(1), lane.Select((v359&124) == 124, int32(1), v366))
 				}
 			}
 		}
 		for l := range 16 {
-			v383 := rflag[0][l]
+			v758 := rflag[0][l]
 			v7 := v5 + l
 			if v7 < nn {
-				*(*int32)(unsafe.Add(pbad, v7*4)) = v383
+				*(*int32)(unsafe.Add(pbad, v7*4)) = v758
 			}
 		}
 		t0++

@@ -22,969 +22,1053 @@ func pack_q5_k__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v5 := t0 * 16
-		v10 := nk >> 8
-		v12 := v10 * 176
-		v18 := (nk + 255) >> 8
 		for l := range 16 {
 			rflag[0][l] = int32(0)
 		}
-		for v24 := 0; v24 < v18; v24 += 1 {
-			v28 := ((t0 * v18) + v24) * 2880
-			if v24 < v10 {
-				v33 := v24 * 176
-				v66 := v28 >> 2
-				v1566 := v28 >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v39 int32
-					v34 := (v7 * v12) + v33
-					if v8 {
-						v39 = int32(*(*uint8)(unsafe.Add(prows, v34+48)))
+		if ((t0 + 1) * 16) <= nn {
+			v19 := nk >> 8
+			v21 := v19 * 176
+			v27 := (nk + 255) >> 8
+			for range 16 {
+			}
+			for v29 := 0; v29 < v27; v29 += 1 {
+				v33 := ((t0 * v27) + v29) * 2880
+				if v29 < v19 {
+					v38 := v29 * 176
+					v71 := v33 >> 2
+					v1571 := v33 >> 1
+					for l := range 16 {
+						v74 := v71 + l
+						v39 := ((v5 + l) * v21) + v38
+						*(*uint32)(unsafe.Add(ppacked, v74*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+48)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+49)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+50)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+51)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+52)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+53)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+54)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+55)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+56)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+57)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+58)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+59)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+60)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+61)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+62)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+63)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+256)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+64)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+65)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+66)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+67)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+320)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+68)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+69)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+70)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+71)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+384)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+72)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+73)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+74)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+75)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+448)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+76)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+77)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+78)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+79)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+512)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+80)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+81)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+82)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+83)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+576)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+84)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+85)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+86)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+87)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+640)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+88)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+89)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+90)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+91)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+704)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+92)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+93)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+94)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+95)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+768)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+96)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+97)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+98)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+99)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+832)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+100)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+101)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+102)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+103)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+896)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+104)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+105)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+106)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+107)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+960)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+108)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+109)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+110)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+111)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1024)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+112)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+113)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+114)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+115)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1088)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+116)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+117)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+118)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+119)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1152)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+120)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+121)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+122)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+123)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1216)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+124)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+125)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+126)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+127)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1280)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+128)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+129)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+130)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+131)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1344)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+132)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+133)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+134)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+135)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1408)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+136)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+137)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+138)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+139)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1472)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+140)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+141)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+142)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+143)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1536)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+144)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+145)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+146)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+147)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1600)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+148)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+149)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+150)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+151)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1664)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+152)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+153)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+154)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+155)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1728)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+156)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+157)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+158)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+159)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1792)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+160)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+161)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+162)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+163)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1856)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+164)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+165)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+166)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+167)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1920)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+168)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+169)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+170)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+171)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+1984)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+172)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+173)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+174)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+175)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+2048)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+16)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+17)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+18)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+19)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+2112)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+20)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+21)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+22)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+23)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+2176)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+24)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+25)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+26)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+27)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+2240)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+28)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+29)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+30)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+31)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+2304)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+32)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+33)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+34)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+35)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+2368)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+36)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+37)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+38)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+39)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+2432)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+40)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+41)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+42)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+43)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v74*4+2496)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+44)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+45)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+46)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+47)))) << 24)
+						v1577 := v1571 + l
+						*(*uint16)(unsafe.Add(ppacked, v1577*2+2816)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+1)))) << 8)))
+						*(*uint16)(unsafe.Add(ppacked, v1577*2+2848)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+3)))) << 8)))
+						v1620 := v33 + l
+						*(*uint8)(unsafe.Add(ppacked, v1620+2560)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+4))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1620+2688)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+8))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1620+2576)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+5))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1620+2704)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+9))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1620+2592)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+6))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1620+2720)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+10))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1620+2608)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+7))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1620+2736)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+11))) & 63)
+						*(*uint8)(unsafe.Add(ppacked, v1620+2624)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+12))) & 15) | ((int32(*(*uint8)(unsafe.Add(prows, v39+4))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1620+2752)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+12))) >> 4) | ((int32(*(*uint8)(unsafe.Add(prows, v39+8))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1620+2640)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+13))) & 15) | ((int32(*(*uint8)(unsafe.Add(prows, v39+5))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1620+2768)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+13))) >> 4) | ((int32(*(*uint8)(unsafe.Add(prows, v39+9))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1620+2656)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+14))) & 15) | ((int32(*(*uint8)(unsafe.Add(prows, v39+6))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1620+2784)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+14))) >> 4) | ((int32(*(*uint8)(unsafe.Add(prows, v39+10))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1620+2672)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+15))) & 15) | ((int32(*(*uint8)(unsafe.Add(prows, v39+7))) >> 6) << 4))
+						*(*uint8)(unsafe.Add(ppacked, v1620+2800)) = uint8((int32(*(*uint8)(unsafe.Add(prows, v39+15))) >> 4) | ((int32(*(*uint8)(unsafe.Add(prows, v39+11))) >> 6) << 4))
+						v1878 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+3)))&124) == 124, int32(1), lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+1)))&124) == 124, int32(1), v1878))
+					}
+				}
+			}
+		} else {
+			v1896 := nk >> 8
+			v1898 := v1896 * 176
+			v1904 := (nk + 255) >> 8
+			for range 16 {
+			}
+			for v1906 := 0; v1906 < v1904; v1906 += 1 {
+				v1910 := ((t0 * v1904) + v1906) * 2880
+				if v1906 < v1896 {
+					v1915 := v1906 * 176
+					v1948 := v1910 >> 2
+					v3448 := v1910 >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v1894 := v7 < nn
+						var v1921 int32
+						v1916 := (v7 * v1898) + v1915
+						if v1894 {
+							v1921 = int32(*(*uint8)(unsafe.Add(prows, v1916+48)))
+						}
+						var v1926 int32
+						if v1894 {
+							v1926 = int32(*(*uint8)(unsafe.Add(prows, v1916+49)))
+						}
+						var v1934 int32
+						if v1894 {
+							v1934 = int32(*(*uint8)(unsafe.Add(prows, v1916+50)))
+						}
+						var v1942 int32
+						if v1894 {
+							v1942 = int32(*(*uint8)(unsafe.Add(prows, v1916+51)))
+						}
+						v1951 := v1948 + l
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4)) = ((uint32(v1921) | (uint32(v1926) << 8)) | (uint32(v1934) << 16)) | (uint32(v1942) << 24)
+						}
+						var v1955 int32
+						if v1894 {
+							v1955 = int32(*(*uint8)(unsafe.Add(prows, v1916+52)))
+						}
+						var v1960 int32
+						if v1894 {
+							v1960 = int32(*(*uint8)(unsafe.Add(prows, v1916+53)))
+						}
+						var v1968 int32
+						if v1894 {
+							v1968 = int32(*(*uint8)(unsafe.Add(prows, v1916+54)))
+						}
+						var v1976 int32
+						if v1894 {
+							v1976 = int32(*(*uint8)(unsafe.Add(prows, v1916+55)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+64)) = ((uint32(v1955) | (uint32(v1960) << 8)) | (uint32(v1968) << 16)) | (uint32(v1976) << 24)
+						}
+						var v1993 int32
+						if v1894 {
+							v1993 = int32(*(*uint8)(unsafe.Add(prows, v1916+56)))
+						}
+						var v1998 int32
+						if v1894 {
+							v1998 = int32(*(*uint8)(unsafe.Add(prows, v1916+57)))
+						}
+						var v2006 int32
+						if v1894 {
+							v2006 = int32(*(*uint8)(unsafe.Add(prows, v1916+58)))
+						}
+						var v2014 int32
+						if v1894 {
+							v2014 = int32(*(*uint8)(unsafe.Add(prows, v1916+59)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+128)) = ((uint32(v1993) | (uint32(v1998) << 8)) | (uint32(v2006) << 16)) | (uint32(v2014) << 24)
+						}
+						var v2031 int32
+						if v1894 {
+							v2031 = int32(*(*uint8)(unsafe.Add(prows, v1916+60)))
+						}
+						var v2036 int32
+						if v1894 {
+							v2036 = int32(*(*uint8)(unsafe.Add(prows, v1916+61)))
+						}
+						var v2044 int32
+						if v1894 {
+							v2044 = int32(*(*uint8)(unsafe.Add(prows, v1916+62)))
+						}
+						var v2052 int32
+						if v1894 {
+							v2052 = int32(*(*uint8)(unsafe.Add(prows, v1916+63)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+192)) = ((uint32(v2031) | (uint32(v2036) << 8)) | (uint32(v2044) << 16)) | (uint32(v2052) << 24)
+						}
+						var v2069 int32
+						if v1894 {
+							v2069 = int32(*(*uint8)(unsafe.Add(prows, v1916+64)))
+						}
+						var v2074 int32
+						if v1894 {
+							v2074 = int32(*(*uint8)(unsafe.Add(prows, v1916+65)))
+						}
+						var v2082 int32
+						if v1894 {
+							v2082 = int32(*(*uint8)(unsafe.Add(prows, v1916+66)))
+						}
+						var v2090 int32
+						if v1894 {
+							v2090 = int32(*(*uint8)(unsafe.Add(prows, v1916+67)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+256)) = ((uint32(v2069) | (uint32(v2074) << 8)) | (uint32(v2082) << 16)) | (uint32(v2090) << 24)
+						}
+						var v2107 int32
+						if v1894 {
+							v2107 = int32(*(*uint8)(unsafe.Add(prows, v1916+68)))
+						}
+						var v2112 int32
+						if v1894 {
+							v2112 = int32(*(*uint8)(unsafe.Add(prows, v1916+69)))
+						}
+						var v2120 int32
+						if v1894 {
+							v2120 = int32(*(*uint8)(unsafe.Add(prows, v1916+70)))
+						}
+						var v2128 int32
+						if v1894 {
+							v2128 = int32(*(*uint8)(unsafe.Add(prows, v1916+71)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+320)) = ((uint32(v2107) | (uint32(v2112) << 8)) | (uint32(v2120) << 16)) | (uint32(v2128) << 24)
+						}
+						var v2145 int32
+						if v1894 {
+							v2145 = int32(*(*uint8)(unsafe.Add(prows, v1916+72)))
+						}
+						var v2150 int32
+						if v1894 {
+							v2150 = int32(*(*uint8)(unsafe.Add(prows, v1916+73)))
+						}
+						var v2158 int32
+						if v1894 {
+							v2158 = int32(*(*uint8)(unsafe.Add(prows, v1916+74)))
+						}
+						var v2166 int32
+						if v1894 {
+							v2166 = int32(*(*uint8)(unsafe.Add(prows, v1916+75)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+384)) = ((uint32(v2145) | (uint32(v2150) << 8)) | (uint32(v2158) << 16)) | (uint32(v2166) << 24)
+						}
+						var v2183 int32
+						if v1894 {
+							v2183 = int32(*(*uint8)(unsafe.Add(prows, v1916+76)))
+						}
+						var v2188 int32
+						if v1894 {
+							v2188 = int32(*(*uint8)(unsafe.Add(prows, v1916+77)))
+						}
+						var v2196 int32
+						if v1894 {
+							v2196 = int32(*(*uint8)(unsafe.Add(prows, v1916+78)))
+						}
+						var v2204 int32
+						if v1894 {
+							v2204 = int32(*(*uint8)(unsafe.Add(prows, v1916+79)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+448)) = ((uint32(v2183) | (uint32(v2188) << 8)) | (uint32(v2196) << 16)) | (uint32(v2204) << 24)
+						}
+						var v2221 int32
+						if v1894 {
+							v2221 = int32(*(*uint8)(unsafe.Add(prows, v1916+80)))
+						}
+						var v2226 int32
+						if v1894 {
+							v2226 = int32(*(*uint8)(unsafe.Add(prows, v1916+81)))
+						}
+						var v2234 int32
+						if v1894 {
+							v2234 = int32(*(*uint8)(unsafe.Add(prows, v1916+82)))
+						}
+						var v2242 int32
+						if v1894 {
+							v2242 = int32(*(*uint8)(unsafe.Add(prows, v1916+83)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+512)) = ((uint32(v2221) | (uint32(v2226) << 8)) | (uint32(v2234) << 16)) | (uint32(v2242) << 24)
+						}
+						var v2259 int32
+						if v1894 {
+							v2259 = int32(*(*uint8)(unsafe.Add(prows, v1916+84)))
+						}
+						var v2264 int32
+						if v1894 {
+							v2264 = int32(*(*uint8)(unsafe.Add(prows, v1916+85)))
+						}
+						var v2272 int32
+						if v1894 {
+							v2272 = int32(*(*uint8)(unsafe.Add(prows, v1916+86)))
+						}
+						var v2280 int32
+						if v1894 {
+							v2280 = int32(*(*uint8)(unsafe.Add(prows, v1916+87)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+576)) = ((uint32(v2259) | (uint32(v2264) << 8)) | (uint32(v2272) << 16)) | (uint32(v2280) << 24)
+						}
+						var v2297 int32
+						if v1894 {
+							v2297 = int32(*(*uint8)(unsafe.Add(prows, v1916+88)))
+						}
+						var v2302 int32
+						if v1894 {
+							v2302 = int32(*(*uint8)(unsafe.Add(prows, v1916+89)))
+						}
+						var v2310 int32
+						if v1894 {
+							v2310 = int32(*(*uint8)(unsafe.Add(prows, v1916+90)))
+						}
+						var v2318 int32
+						if v1894 {
+							v2318 = int32(*(*uint8)(unsafe.Add(prows, v1916+91)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+640)) = ((uint32(v2297) | (uint32(v2302) << 8)) | (uint32(v2310) << 16)) | (uint32(v2318) << 24)
+						}
+						var v2335 int32
+						if v1894 {
+							v2335 = int32(*(*uint8)(unsafe.Add(prows, v1916+92)))
+						}
+						var v2340 int32
+						if v1894 {
+							v2340 = int32(*(*uint8)(unsafe.Add(prows, v1916+93)))
+						}
+						var v2348 int32
+						if v1894 {
+							v2348 = int32(*(*uint8)(unsafe.Add(prows, v1916+94)))
+						}
+						var v2356 int32
+						if v1894 {
+							v2356 = int32(*(*uint8)(unsafe.Add(prows, v1916+95)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+704)) = ((uint32(v2335) | (uint32(v2340) << 8)) | (uint32(v2348) << 16)) | (uint32(v2356) << 24)
+						}
+						var v2373 int32
+						if v1894 {
+							v2373 = int32(*(*uint8)(unsafe.Add(prows, v1916+96)))
+						}
+						var v2378 int32
+						if v1894 {
+							v2378 = int32(*(*uint8)(unsafe.Add(prows, v1916+97)))
+						}
+						var v2386 int32
+						if v1894 {
+							v2386 = int32(*(*uint8)(unsafe.Add(prows, v1916+98)))
+						}
+						var v2394 int32
+						if v1894 {
+							v2394 = int32(*(*uint8)(unsafe.Add(prows, v1916+99)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+768)) = ((uint32(v2373) | (uint32(v2378) << 8)) | (uint32(v2386) << 16)) | (uint32(v2394) << 24)
+						}
+						var v2411 int32
+						if v1894 {
+							v2411 = int32(*(*uint8)(unsafe.Add(prows, v1916+100)))
+						}
+						var v2416 int32
+						if v1894 {
+							v2416 = int32(*(*uint8)(unsafe.Add(prows, v1916+101)))
+						}
+						var v2424 int32
+						if v1894 {
+							v2424 = int32(*(*uint8)(unsafe.Add(prows, v1916+102)))
+						}
+						var v2432 int32
+						if v1894 {
+							v2432 = int32(*(*uint8)(unsafe.Add(prows, v1916+103)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+832)) = ((uint32(v2411) | (uint32(v2416) << 8)) | (uint32(v2424) << 16)) | (uint32(v2432) << 24)
+						}
+						var v2449 int32
+						if v1894 {
+							v2449 = int32(*(*uint8)(unsafe.Add(prows, v1916+104)))
+						}
+						var v2454 int32
+						if v1894 {
+							v2454 = int32(*(*uint8)(unsafe.Add(prows, v1916+105)))
+						}
+						var v2462 int32
+						if v1894 {
+							v2462 = int32(*(*uint8)(unsafe.Add(prows, v1916+106)))
+						}
+						var v2470 int32
+						if v1894 {
+							v2470 = int32(*(*uint8)(unsafe.Add(prows, v1916+107)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+896)) = ((uint32(v2449) | (uint32(v2454) << 8)) | (uint32(v2462) << 16)) | (uint32(v2470) << 24)
+						}
+						var v2487 int32
+						if v1894 {
+							v2487 = int32(*(*uint8)(unsafe.Add(prows, v1916+108)))
+						}
+						var v2492 int32
+						if v1894 {
+							v2492 = int32(*(*uint8)(unsafe.Add(prows, v1916+109)))
+						}
+						var v2500 int32
+						if v1894 {
+							v2500 = int32(*(*uint8)(unsafe.Add(prows, v1916+110)))
+						}
+						var v2508 int32
+						if v1894 {
+							v2508 = int32(*(*uint8)(unsafe.Add(prows, v1916+111)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+960)) = ((uint32(v2487) | (uint32(v2492) << 8)) | (uint32(v2500) << 16)) | (uint32(v2508) << 24)
+						}
+						var v2525 int32
+						if v1894 {
+							v2525 = int32(*(*uint8)(unsafe.Add(prows, v1916+112)))
+						}
+						var v2530 int32
+						if v1894 {
+							v2530 = int32(*(*uint8)(unsafe.Add(prows, v1916+113)))
+						}
+						var v2538 int32
+						if v1894 {
+							v2538 = int32(*(*uint8)(unsafe.Add(prows, v1916+114)))
+						}
+						var v2546 int32
+						if v1894 {
+							v2546 = int32(*(*uint8)(unsafe.Add(prows, v1916+115)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1024)) = ((uint32(v2525) | (uint32(v2530) << 8)) | (uint32(v2538) << 16)) | (uint32(v2546) << 24)
+						}
+						var v2563 int32
+						if v1894 {
+							v2563 = int32(*(*uint8)(unsafe.Add(prows, v1916+116)))
+						}
+						var v2568 int32
+						if v1894 {
+							v2568 = int32(*(*uint8)(unsafe.Add(prows, v1916+117)))
+						}
+						var v2576 int32
+						if v1894 {
+							v2576 = int32(*(*uint8)(unsafe.Add(prows, v1916+118)))
+						}
+						var v2584 int32
+						if v1894 {
+							v2584 = int32(*(*uint8)(unsafe.Add(prows, v1916+119)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1088)) = ((uint32(v2563) | (uint32(v2568) << 8)) | (uint32(v2576) << 16)) | (uint32(v2584) << 24)
+						}
+						var v2601 int32
+						if v1894 {
+							v2601 = int32(*(*uint8)(unsafe.Add(prows, v1916+120)))
+						}
+						var v2606 int32
+						if v1894 {
+							v2606 = int32(*(*uint8)(unsafe.Add(prows, v1916+121)))
+						}
+						var v2614 int32
+						if v1894 {
+							v2614 = int32(*(*uint8)(unsafe.Add(prows, v1916+122)))
+						}
+						var v2622 int32
+						if v1894 {
+							v2622 = int32(*(*uint8)(unsafe.Add(prows, v1916+123)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1152)) = ((uint32(v2601) | (uint32(v2606) << 8)) | (uint32(v2614) << 16)) | (uint32(v2622) << 24)
+						}
+						var v2639 int32
+						if v1894 {
+							v2639 = int32(*(*uint8)(unsafe.Add(prows, v1916+124)))
+						}
+						var v2644 int32
+						if v1894 {
+							v2644 = int32(*(*uint8)(unsafe.Add(prows, v1916+125)))
+						}
+						var v2652 int32
+						if v1894 {
+							v2652 = int32(*(*uint8)(unsafe.Add(prows, v1916+126)))
+						}
+						var v2660 int32
+						if v1894 {
+							v2660 = int32(*(*uint8)(unsafe.Add(prows, v1916+127)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1216)) = ((uint32(v2639) | (uint32(v2644) << 8)) | (uint32(v2652) << 16)) | (uint32(v2660) << 24)
+						}
+						var v2677 int32
+						if v1894 {
+							v2677 = int32(*(*uint8)(unsafe.Add(prows, v1916+128)))
+						}
+						var v2682 int32
+						if v1894 {
+							v2682 = int32(*(*uint8)(unsafe.Add(prows, v1916+129)))
+						}
+						var v2690 int32
+						if v1894 {
+							v2690 = int32(*(*uint8)(unsafe.Add(prows, v1916+130)))
+						}
+						var v2698 int32
+						if v1894 {
+							v2698 = int32(*(*uint8)(unsafe.Add(prows, v1916+131)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1280)) = ((uint32(v2677) | (uint32(v2682) << 8)) | (uint32(v2690) << 16)) | (uint32(v2698) << 24)
+						}
+						var v2715 int32
+						if v1894 {
+							v2715 = int32(*(*uint8)(unsafe.Add(prows, v1916+132)))
+						}
+						var v2720 int32
+						if v1894 {
+							v2720 = int32(*(*uint8)(unsafe.Add(prows, v1916+133)))
+						}
+						var v2728 int32
+						if v1894 {
+							v2728 = int32(*(*uint8)(unsafe.Add(prows, v1916+134)))
+						}
+						var v2736 int32
+						if v1894 {
+							v2736 = int32(*(*uint8)(unsafe.Add(prows, v1916+135)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1344)) = ((uint32(v2715) | (uint32(v2720) << 8)) | (uint32(v2728) << 16)) | (uint32(v2736) << 24)
+						}
+						var v2753 int32
+						if v1894 {
+							v2753 = int32(*(*uint8)(unsafe.Add(prows, v1916+136)))
+						}
+						var v2758 int32
+						if v1894 {
+							v2758 = int32(*(*uint8)(unsafe.Add(prows, v1916+137)))
+						}
+						var v2766 int32
+						if v1894 {
+							v2766 = int32(*(*uint8)(unsafe.Add(prows, v1916+138)))
+						}
+						var v2774 int32
+						if v1894 {
+							v2774 = int32(*(*uint8)(unsafe.Add(prows, v1916+139)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1408)) = ((uint32(v2753) | (uint32(v2758) << 8)) | (uint32(v2766) << 16)) | (uint32(v2774) << 24)
+						}
+						var v2791 int32
+						if v1894 {
+							v2791 = int32(*(*uint8)(unsafe.Add(prows, v1916+140)))
+						}
+						var v2796 int32
+						if v1894 {
+							v2796 = int32(*(*uint8)(unsafe.Add(prows, v1916+141)))
+						}
+						var v2804 int32
+						if v1894 {
+							v2804 = int32(*(*uint8)(unsafe.Add(prows, v1916+142)))
+						}
+						var v2812 int32
+						if v1894 {
+							v2812 = int32(*(*uint8)(unsafe.Add(prows, v1916+143)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1472)) = ((uint32(v2791) | (uint32(v2796) << 8)) | (uint32(v2804) << 16)) | (uint32(v2812) << 24)
+						}
+						var v2829 int32
+						if v1894 {
+							v2829 = int32(*(*uint8)(unsafe.Add(prows, v1916+144)))
+						}
+						var v2834 int32
+						if v1894 {
+							v2834 = int32(*(*uint8)(unsafe.Add(prows, v1916+145)))
+						}
+						var v2842 int32
+						if v1894 {
+							v2842 = int32(*(*uint8)(unsafe.Add(prows, v1916+146)))
+						}
+						var v2850 int32
+						if v1894 {
+							v2850 = int32(*(*uint8)(unsafe.Add(prows, v1916+147)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1536)) = ((uint32(v2829) | (uint32(v2834) << 8)) | (uint32(v2842) << 16)) | (uint32(v2850) << 24)
+						}
+						var v2867 int32
+						if v1894 {
+							v2867 = int32(*(*uint8)(unsafe.Add(prows, v1916+148)))
+						}
+						var v2872 int32
+						if v1894 {
+							v2872 = int32(*(*uint8)(unsafe.Add(prows, v1916+149)))
+						}
+						var v2880 int32
+						if v1894 {
+							v2880 = int32(*(*uint8)(unsafe.Add(prows, v1916+150)))
+						}
+						var v2888 int32
+						if v1894 {
+							v2888 = int32(*(*uint8)(unsafe.Add(prows, v1916+151)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1600)) = ((uint32(v2867) | (uint32(v2872) << 8)) | (uint32(v2880) << 16)) | (uint32(v2888) << 24)
+						}
+						var v2905 int32
+						if v1894 {
+							v2905 = int32(*(*uint8)(unsafe.Add(prows, v1916+152)))
+						}
+						var v2910 int32
+						if v1894 {
+							v2910 = int32(*(*uint8)(unsafe.Add(prows, v1916+153)))
+						}
+						var v2918 int32
+						if v1894 {
+							v2918 = int32(*(*uint8)(unsafe.Add(prows, v1916+154)))
+						}
+						var v2926 int32
+						if v1894 {
+							v2926 = int32(*(*uint8)(unsafe.Add(prows, v1916+155)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1664)) = ((uint32(v2905) | (uint32(v2910) << 8)) | (uint32(v2918) << 16)) | (uint32(v2926) << 24)
+						}
+						var v2943 int32
+						if v1894 {
+							v2943 = int32(*(*uint8)(unsafe.Add(prows, v1916+156)))
+						}
+						var v2948 int32
+						if v1894 {
+							v2948 = int32(*(*uint8)(unsafe.Add(prows, v1916+157)))
+						}
+						var v2956 int32
+						if v1894 {
+							v2956 = int32(*(*uint8)(unsafe.Add(prows, v1916+158)))
+						}
+						var v2964 int32
+						if v1894 {
+							v2964 = int32(*(*uint8)(unsafe.Add(prows, v1916+159)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1728)) = ((uint32(v2943) | (uint32(v2948) << 8)) | (uint32(v2956) << 16)) | (uint32(v2964) << 24)
+						}
+						var v2981 int32
+						if v1894 {
+							v2981 = int32(*(*uint8)(unsafe.Add(prows, v1916+160)))
+						}
+						var v2986 int32
+						if v1894 {
+							v2986 = int32(*(*uint8)(unsafe.Add(prows, v1916+161)))
+						}
+						var v2994 int32
+						if v1894 {
+							v2994 = int32(*(*uint8)(unsafe.Add(prows, v1916+162)))
+						}
+						var v3002 int32
+						if v1894 {
+							v3002 = int32(*(*uint8)(unsafe.Add(prows, v1916+163)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1792)) = ((uint32(v2981) | (uint32(v2986) << 8)) | (uint32(v2994) << 16)) | (uint32(v3002) << 24)
+						}
+						var v3019 int32
+						if v1894 {
+							v3019 = int32(*(*uint8)(unsafe.Add(prows, v1916+164)))
+						}
+						var v3024 int32
+						if v1894 {
+							v3024 = int32(*(*uint8)(unsafe.Add(prows, v1916+165)))
+						}
+						var v3032 int32
+						if v1894 {
+							v3032 = int32(*(*uint8)(unsafe.Add(prows, v1916+166)))
+						}
+						var v3040 int32
+						if v1894 {
+							v3040 = int32(*(*uint8)(unsafe.Add(prows, v1916+167)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1856)) = ((uint32(v3019) | (uint32(v3024) << 8)) | (uint32(v3032) << 16)) | (uint32(v3040) << 24)
+						}
+						var v3057 int32
+						if v1894 {
+							v3057 = int32(*(*uint8)(unsafe.Add(prows, v1916+168)))
+						}
+						var v3062 int32
+						if v1894 {
+							v3062 = int32(*(*uint8)(unsafe.Add(prows, v1916+169)))
+						}
+						var v3070 int32
+						if v1894 {
+							v3070 = int32(*(*uint8)(unsafe.Add(prows, v1916+170)))
+						}
+						var v3078 int32
+						if v1894 {
+							v3078 = int32(*(*uint8)(unsafe.Add(prows, v1916+171)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1920)) = ((uint32(v3057) | (uint32(v3062) << 8)) | (uint32(v3070) << 16)) | (uint32(v3078) << 24)
+						}
+						var v3095 int32
+						if v1894 {
+							v3095 = int32(*(*uint8)(unsafe.Add(prows, v1916+172)))
+						}
+						var v3100 int32
+						if v1894 {
+							v3100 = int32(*(*uint8)(unsafe.Add(prows, v1916+173)))
+						}
+						var v3108 int32
+						if v1894 {
+							v3108 = int32(*(*uint8)(unsafe.Add(prows, v1916+174)))
+						}
+						var v3116 int32
+						if v1894 {
+							v3116 = int32(*(*uint8)(unsafe.Add(prows, v1916+175)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+1984)) = ((uint32(v3095) | (uint32(v3100) << 8)) | (uint32(v3108) << 16)) | (uint32(v3116) << 24)
+						}
+						var v3134 int32
+						if v1894 {
+							v3134 = int32(*(*uint8)(unsafe.Add(prows, v1916+16)))
+						}
+						var v3139 int32
+						if v1894 {
+							v3139 = int32(*(*uint8)(unsafe.Add(prows, v1916+17)))
+						}
+						var v3147 int32
+						if v1894 {
+							v3147 = int32(*(*uint8)(unsafe.Add(prows, v1916+18)))
+						}
+						var v3155 int32
+						if v1894 {
+							v3155 = int32(*(*uint8)(unsafe.Add(prows, v1916+19)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+2048)) = ((uint32(v3134) | (uint32(v3139) << 8)) | (uint32(v3147) << 16)) | (uint32(v3155) << 24)
+						}
+						var v3172 int32
+						if v1894 {
+							v3172 = int32(*(*uint8)(unsafe.Add(prows, v1916+20)))
+						}
+						var v3177 int32
+						if v1894 {
+							v3177 = int32(*(*uint8)(unsafe.Add(prows, v1916+21)))
+						}
+						var v3185 int32
+						if v1894 {
+							v3185 = int32(*(*uint8)(unsafe.Add(prows, v1916+22)))
+						}
+						var v3193 int32
+						if v1894 {
+							v3193 = int32(*(*uint8)(unsafe.Add(prows, v1916+23)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+2112)) = ((uint32(v3172) | (uint32(v3177) << 8)) | (uint32(v3185) << 16)) | (uint32(v3193) << 24)
+						}
+						var v3210 int32
+						if v1894 {
+							v3210 = int32(*(*uint8)(unsafe.Add(prows, v1916+24)))
+						}
+						var v3215 int32
+						if v1894 {
+							v3215 = int32(*(*uint8)(unsafe.Add(prows, v1916+25)))
+						}
+						var v3223 int32
+						if v1894 {
+							v3223 = int32(*(*uint8)(unsafe.Add(prows, v1916+26)))
+						}
+						var v3231 int32
+						if v1894 {
+							v3231 = int32(*(*uint8)(unsafe.Add(prows, v1916+27)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+2176)) = ((uint32(v3210) | (uint32(v3215) << 8)) | (uint32(v3223) << 16)) | (uint32(v3231) << 24)
+						}
+						var v3248 int32
+						if v1894 {
+							v3248 = int32(*(*uint8)(unsafe.Add(prows, v1916+28)))
+						}
+						var v3253 int32
+						if v1894 {
+							v3253 = int32(*(*uint8)(unsafe.Add(prows, v1916+29)))
+						}
+						var v3261 int32
+						if v1894 {
+							v3261 = int32(*(*uint8)(unsafe.Add(prows, v1916+30)))
+						}
+						var v3269 int32
+						if v1894 {
+							v3269 = int32(*(*uint8)(unsafe.Add(prows, v1916+31)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+2240)) = ((uint32(v3248) | (uint32(v3253) << 8)) | (uint32(v3261) << 16)) | (uint32(v3269) << 24)
+						}
+						var v3286 int32
+						if v1894 {
+							v3286 = int32(*(*uint8)(unsafe.Add(prows, v1916+32)))
+						}
+						var v3291 int32
+						if v1894 {
+							v3291 = int32(*(*uint8)(unsafe.Add(prows, v1916+33)))
+						}
+						var v3299 int32
+						if v1894 {
+							v3299 = int32(*(*uint8)(unsafe.Add(prows, v1916+34)))
+						}
+						var v3307 int32
+						if v1894 {
+							v3307 = int32(*(*uint8)(unsafe.Add(prows, v1916+35)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+2304)) = ((uint32(v3286) | (uint32(v3291) << 8)) | (uint32(v3299) << 16)) | (uint32(v3307) << 24)
+						}
+						var v3324 int32
+						if v1894 {
+							v3324 = int32(*(*uint8)(unsafe.Add(prows, v1916+36)))
+						}
+						var v3329 int32
+						if v1894 {
+							v3329 = int32(*(*uint8)(unsafe.Add(prows, v1916+37)))
+						}
+						var v3337 int32
+						if v1894 {
+							v3337 = int32(*(*uint8)(unsafe.Add(prows, v1916+38)))
+						}
+						var v3345 int32
+						if v1894 {
+							v3345 = int32(*(*uint8)(unsafe.Add(prows, v1916+39)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+2368)) = ((uint32(v3324) | (uint32(v3329) << 8)) | (uint32(v3337) << 16)) | (uint32(v3345) << 24)
+						}
+						var v3362 int32
+						if v1894 {
+							v3362 = int32(*(*uint8)(unsafe.Add(prows, v1916+40)))
+						}
+						var v3367 int32
+						if v1894 {
+							v3367 = int32(*(*uint8)(unsafe.Add(prows, v1916+41)))
+						}
+						var v3375 int32
+						if v1894 {
+							v3375 = int32(*(*uint8)(unsafe.Add(prows, v1916+42)))
+						}
+						var v3383 int32
+						if v1894 {
+							v3383 = int32(*(*uint8)(unsafe.Add(prows, v1916+43)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+2432)) = ((uint32(v3362) | (uint32(v3367) << 8)) | (uint32(v3375) << 16)) | (uint32(v3383) << 24)
+						}
+						var v3400 int32
+						if v1894 {
+							v3400 = int32(*(*uint8)(unsafe.Add(prows, v1916+44)))
+						}
+						var v3405 int32
+						if v1894 {
+							v3405 = int32(*(*uint8)(unsafe.Add(prows, v1916+45)))
+						}
+						var v3413 int32
+						if v1894 {
+							v3413 = int32(*(*uint8)(unsafe.Add(prows, v1916+46)))
+						}
+						var v3421 int32
+						if v1894 {
+							v3421 = int32(*(*uint8)(unsafe.Add(prows, v1916+47)))
+						}
+						if v1894 {
+							*(*uint32)(unsafe.Add(ppacked, v1951*4+2496)) = ((uint32(v3400) | (uint32(v3405) << 8)) | (uint32(v3413) << 16)) | (uint32(v3421) << 24)
+						}
+						var v3437 int32
+						if v1894 {
+							v3437 = int32(*(*uint8)(unsafe.Add(prows, v1916)))
+						}
+						var v3442 int32
+						if v1894 {
+							v3442 = int32(*(*uint8)(unsafe.Add(prows, v1916+1)))
+						}
+						v3454 := v3448 + l
+						if v1894 {
+							*(*uint16)(unsafe.Add(ppacked, v3454*2+2816)) = uint16(int32(uint32(v3437) | (uint32(v3442) << 8)))
+						}
+						var v3460 int32
+						if v1894 {
+							v3460 = int32(*(*uint8)(unsafe.Add(prows, v1916+2)))
+						}
+						var v3465 int32
+						if v1894 {
+							v3465 = int32(*(*uint8)(unsafe.Add(prows, v1916+3)))
+						}
+						if v1894 {
+							*(*uint16)(unsafe.Add(ppacked, v3454*2+2848)) = uint16(int32(uint32(v3460) | (uint32(v3465) << 8)))
+						}
+						var v3484 int32
+						if v1894 {
+							v3484 = int32(*(*uint8)(unsafe.Add(prows, v1916+4)))
+						}
+						var v3490 int32
+						if v1894 {
+							v3490 = int32(*(*uint8)(unsafe.Add(prows, v1916+8)))
+						}
+						v3497 := v1910 + l
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2560)) = uint8(v3484 & 63)
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2688)) = uint8(v3490 & 63)
+						}
+						var v3508 int32
+						if v1894 {
+							v3508 = int32(*(*uint8)(unsafe.Add(prows, v1916+5)))
+						}
+						var v3514 int32
+						if v1894 {
+							v3514 = int32(*(*uint8)(unsafe.Add(prows, v1916+9)))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2576)) = uint8(v3508 & 63)
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2704)) = uint8(v3514 & 63)
+						}
+						var v3532 int32
+						if v1894 {
+							v3532 = int32(*(*uint8)(unsafe.Add(prows, v1916+6)))
+						}
+						var v3538 int32
+						if v1894 {
+							v3538 = int32(*(*uint8)(unsafe.Add(prows, v1916+10)))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2592)) = uint8(v3532 & 63)
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2720)) = uint8(v3538 & 63)
+						}
+						var v3556 int32
+						if v1894 {
+							v3556 = int32(*(*uint8)(unsafe.Add(prows, v1916+7)))
+						}
+						var v3562 int32
+						if v1894 {
+							v3562 = int32(*(*uint8)(unsafe.Add(prows, v1916+11)))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2608)) = uint8(v3556 & 63)
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2736)) = uint8(v3562 & 63)
+						}
+						var v3580 int32
+						if v1894 {
+							v3580 = int32(*(*uint8)(unsafe.Add(prows, v1916+12)))
+						}
+						var v3586 int32
+						if v1894 {
+							v3586 = int32(*(*uint8)(unsafe.Add(prows, v1916+4)))
+						}
+						var v3595 int32
+						if v1894 {
+							v3595 = int32(*(*uint8)(unsafe.Add(prows, v1916+12)))
+						}
+						var v3601 int32
+						if v1894 {
+							v3601 = int32(*(*uint8)(unsafe.Add(prows, v1916+8)))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2624)) = uint8((v3580 & 15) | ((v3586 >> 6) << 4))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2752)) = uint8((v3595 >> 4) | ((v3601 >> 6) << 4))
+						}
+						var v3622 int32
+						if v1894 {
+							v3622 = int32(*(*uint8)(unsafe.Add(prows, v1916+13)))
+						}
+						var v3628 int32
+						if v1894 {
+							v3628 = int32(*(*uint8)(unsafe.Add(prows, v1916+5)))
+						}
+						var v3637 int32
+						if v1894 {
+							v3637 = int32(*(*uint8)(unsafe.Add(prows, v1916+13)))
+						}
+						var v3643 int32
+						if v1894 {
+							v3643 = int32(*(*uint8)(unsafe.Add(prows, v1916+9)))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2640)) = uint8((v3622 & 15) | ((v3628 >> 6) << 4))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2768)) = uint8((v3637 >> 4) | ((v3643 >> 6) << 4))
+						}
+						var v3664 int32
+						if v1894 {
+							v3664 = int32(*(*uint8)(unsafe.Add(prows, v1916+14)))
+						}
+						var v3670 int32
+						if v1894 {
+							v3670 = int32(*(*uint8)(unsafe.Add(prows, v1916+6)))
+						}
+						var v3679 int32
+						if v1894 {
+							v3679 = int32(*(*uint8)(unsafe.Add(prows, v1916+14)))
+						}
+						var v3685 int32
+						if v1894 {
+							v3685 = int32(*(*uint8)(unsafe.Add(prows, v1916+10)))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2656)) = uint8((v3664 & 15) | ((v3670 >> 6) << 4))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2784)) = uint8((v3679 >> 4) | ((v3685 >> 6) << 4))
+						}
+						var v3706 int32
+						if v1894 {
+							v3706 = int32(*(*uint8)(unsafe.Add(prows, v1916+15)))
+						}
+						var v3712 int32
+						if v1894 {
+							v3712 = int32(*(*uint8)(unsafe.Add(prows, v1916+7)))
+						}
+						var v3721 int32
+						if v1894 {
+							v3721 = int32(*(*uint8)(unsafe.Add(prows, v1916+15)))
+						}
+						var v3727 int32
+						if v1894 {
+							v3727 = int32(*(*uint8)(unsafe.Add(prows, v1916+11)))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2672)) = uint8((v3706 & 15) | ((v3712 >> 6) << 4))
+						}
+						if v1894 {
+							*(*uint8)(unsafe.Add(ppacked, v3497+2800)) = uint8((v3721 >> 4) | ((v3727 >> 6) << 4))
+						}
+						var v3748 int32
+						if v1894 {
+							v3748 = int32(*(*uint8)(unsafe.Add(prows, v1916+1)))
+						}
+						v3755 := rflag[0][l]
+						var v3761 int32
+						if v1894 {
+							v3761 = int32(*(*uint8)(unsafe.Add(prows, v1916+3)))
+						}
+						rflag[0][l] = lane.Select((v3761&124) == 124, int32(1), lane.Select((v3748&124) == 124, int32(1), v3755))
 					}
-					var v44 int32
-					if v8 {
-						v44 = int32(*(*uint8)(unsafe.Add(prows, v34+49)))
-					}
-					var v52 int32
-					if v8 {
-						v52 = int32(*(*uint8)(unsafe.Add(prows, v34+50)))
-					}
-					var v60 int32
-					if v8 {
-						v60 = int32(*(*uint8)(unsafe.Add(prows, v34+51)))
-					}
-					v69 := v66 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4)) = ((uint32(v39) | (uint32(v44) << 8)) | (uint32(v52) << 16)) | (uint32(v60) << 24)
-					}
-					var v73 int32
-					if v8 {
-						v73 = int32(*(*uint8)(unsafe.Add(prows, v34+52)))
-					}
-					var v78 int32
-					if v8 {
-						v78 = int32(*(*uint8)(unsafe.Add(prows, v34+53)))
-					}
-					var v86 int32
-					if v8 {
-						v86 = int32(*(*uint8)(unsafe.Add(prows, v34+54)))
-					}
-					var v94 int32
-					if v8 {
-						v94 = int32(*(*uint8)(unsafe.Add(prows, v34+55)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+64)) = ((uint32(v73) | (uint32(v78) << 8)) | (uint32(v86) << 16)) | (uint32(v94) << 24)
-					}
-					var v111 int32
-					if v8 {
-						v111 = int32(*(*uint8)(unsafe.Add(prows, v34+56)))
-					}
-					var v116 int32
-					if v8 {
-						v116 = int32(*(*uint8)(unsafe.Add(prows, v34+57)))
-					}
-					var v124 int32
-					if v8 {
-						v124 = int32(*(*uint8)(unsafe.Add(prows, v34+58)))
-					}
-					var v132 int32
-					if v8 {
-						v132 = int32(*(*uint8)(unsafe.Add(prows, v34+59)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+128)) = ((uint32(v111) | (uint32(v116) << 8)) | (uint32(v124) << 16)) | (uint32(v132) << 24)
-					}
-					var v149 int32
-					if v8 {
-						v149 = int32(*(*uint8)(unsafe.Add(prows, v34+60)))
-					}
-					var v154 int32
-					if v8 {
-						v154 = int32(*(*uint8)(unsafe.Add(prows, v34+61)))
-					}
-					var v162 int32
-					if v8 {
-						v162 = int32(*(*uint8)(unsafe.Add(prows, v34+62)))
-					}
-					var v170 int32
-					if v8 {
-						v170 = int32(*(*uint8)(unsafe.Add(prows, v34+63)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+192)) = ((uint32(v149) | (uint32(v154) << 8)) | (uint32(v162) << 16)) | (uint32(v170) << 24)
-					}
-					var v187 int32
-					if v8 {
-						v187 = int32(*(*uint8)(unsafe.Add(prows, v34+64)))
-					}
-					var v192 int32
-					if v8 {
-						v192 = int32(*(*uint8)(unsafe.Add(prows, v34+65)))
-					}
-					var v200 int32
-					if v8 {
-						v200 = int32(*(*uint8)(unsafe.Add(prows, v34+66)))
-					}
-					var v208 int32
-					if v8 {
-						v208 = int32(*(*uint8)(unsafe.Add(prows, v34+67)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+256)) = ((uint32(v187) | (uint32(v192) << 8)) | (uint32(v200) << 16)) | (uint32(v208) << 24)
-					}
-					var v225 int32
-					if v8 {
-						v225 = int32(*(*uint8)(unsafe.Add(prows, v34+68)))
-					}
-					var v230 int32
-					if v8 {
-						v230 = int32(*(*uint8)(unsafe.Add(prows, v34+69)))
-					}
-					var v238 int32
-					if v8 {
-						v238 = int32(*(*uint8)(unsafe.Add(prows, v34+70)))
-					}
-					var v246 int32
-					if v8 {
-						v246 = int32(*(*uint8)(unsafe.Add(prows, v34+71)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+320)) = ((uint32(v225) | (uint32(v230) << 8)) | (uint32(v238) << 16)) | (uint32(v246) << 24)
-					}
-					var v263 int32
-					if v8 {
-						v263 = int32(*(*uint8)(unsafe.Add(prows, v34+72)))
-					}
-					var v268 int32
-					if v8 {
-						v268 = int32(*(*uint8)(unsafe.Add(prows, v34+73)))
-					}
-					var v276 int32
-					if v8 {
-						v276 = int32(*(*uint8)(unsafe.Add(prows, v34+74)))
-					}
-					var v284 int32
-					if v8 {
-						v284 = int32(*(*uint8)(unsafe.Add(prows, v34+75)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+384)) = ((uint32(v263) | (uint32(v268) << 8)) | (uint32(v276) << 16)) | (uint32(v284) << 24)
-					}
-					var v301 int32
-					if v8 {
-						v301 = int32(*(*uint8)(unsafe.Add(prows, v34+76)))
-					}
-					var v306 int32
-					if v8 {
-						v306 = int32(*(*uint8)(unsafe.Add(prows, v34+77)))
-					}
-					var v314 int32
-					if v8 {
-						v314 = int32(*(*uint8)(unsafe.Add(prows, v34+78)))
-					}
-					var v322 int32
-					if v8 {
-						v322 = int32(*(*uint8)(unsafe.Add(prows, v34+79)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+448)) = ((uint32(v301) | (uint32(v306) << 8)) | (uint32(v314) << 16)) | (uint32(v322) << 24)
-					}
-					var v339 int32
-					if v8 {
-						v339 = int32(*(*uint8)(unsafe.Add(prows, v34+80)))
-					}
-					var v344 int32
-					if v8 {
-						v344 = int32(*(*uint8)(unsafe.Add(prows, v34+81)))
-					}
-					var v352 int32
-					if v8 {
-						v352 = int32(*(*uint8)(unsafe.Add(prows, v34+82)))
-					}
-					var v360 int32
-					if v8 {
-						v360 = int32(*(*uint8)(unsafe.Add(prows, v34+83)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+512)) = ((uint32(v339) | (uint32(v344) << 8)) | (uint32(v352) << 16)) | (uint32(v360) << 24)
-					}
-					var v377 int32
-					if v8 {
-						v377 = int32(*(*uint8)(unsafe.Add(prows, v34+84)))
-					}
-					var v382 int32
-					if v8 {
-						v382 = int32(*(*uint8)(unsafe.Add(prows, v34+85)))
-					}
-					var v390 int32
-					if v8 {
-						v390 = int32(*(*uint8)(unsafe.Add(prows, v34+86)))
-					}
-					var v398 int32
-					if v8 {
-						v398 = int32(*(*uint8)(unsafe.Add(prows, v34+87)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+576)) = ((uint32(v377) | (uint32(v382) << 8)) | (uint32(v390) << 16)) | (uint32(v398) << 24)
-					}
-					var v415 int32
-					if v8 {
-						v415 = int32(*(*uint8)(unsafe.Add(prows, v34+88)))
-					}
-					var v420 int32
-					if v8 {
-						v420 = int32(*(*uint8)(unsafe.Add(prows, v34+89)))
-					}
-					var v428 int32
-					if v8 {
-						v428 = int32(*(*uint8)(unsafe.Add(prows, v34+90)))
-					}
-					var v436 int32
-					if v8 {
-						v436 = int32(*(*uint8)(unsafe.Add(prows, v34+91)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+640)) = ((uint32(v415) | (uint32(v420) << 8)) | (uint32(v428) << 16)) | (uint32(v436) << 24)
-					}
-					var v453 int32
-					if v8 {
-						v453 = int32(*(*uint8)(unsafe.Add(prows, v34+92)))
-					}
-					var v458 int32
-					if v8 {
-						v458 = int32(*(*uint8)(unsafe.Add(prows, v34+93)))
-					}
-					var v466 int32
-					if v8 {
-						v466 = int32(*(*uint8)(unsafe.Add(prows, v34+94)))
-					}
-					var v474 int32
-					if v8 {
-						v474 = int32(*(*uint8)(unsafe.Add(prows, v34+95)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+704)) = ((uint32(v453) | (uint32(v458) << 8)) | (uint32(v466) << 16)) | (uint32(v474) << 24)
-					}
-					var v491 int32
-					if v8 {
-						v491 = int32(*(*uint8)(unsafe.Add(prows, v34+96)))
-					}
-					var v496 int32
-					if v8 {
-						v496 = int32(*(*uint8)(unsafe.Add(prows, v34+97)))
-					}
-					var v504 int32
-					if v8 {
-						v504 = int32(*(*uint8)(unsafe.Add(prows, v34+98)))
-					}
-					var v512 int32
-					if v8 {
-						v512 = int32(*(*uint8)(unsafe.Add(prows, v34+99)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+768)) = ((uint32(v491) | (uint32(v496) << 8)) | (uint32(v504) << 16)) | (uint32(v512) << 24)
-					}
-					var v529 int32
-					if v8 {
-						v529 = int32(*(*uint8)(unsafe.Add(prows, v34+100)))
-					}
-					var v534 int32
-					if v8 {
-						v534 = int32(*(*uint8)(unsafe.Add(prows, v34+101)))
-					}
-					var v542 int32
-					if v8 {
-						v542 = int32(*(*uint8)(unsafe.Add(prows, v34+102)))
-					}
-					var v550 int32
-					if v8 {
-						v550 = int32(*(*uint8)(unsafe.Add(prows, v34+103)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+832)) = ((uint32(v529) | (uint32(v534) << 8)) | (uint32(v542) << 16)) | (uint32(v550) << 24)
-					}
-					var v567 int32
-					if v8 {
-						v567 = int32(*(*uint8)(unsafe.Add(prows, v34+104)))
-					}
-					var v572 int32
-					if v8 {
-						v572 = int32(*(*uint8)(unsafe.Add(prows, v34+105)))
-					}
-					var v580 int32
-					if v8 {
-						v580 = int32(*(*uint8)(unsafe.Add(prows, v34+106)))
-					}
-					var v588 int32
-					if v8 {
-						v588 = int32(*(*uint8)(unsafe.Add(prows, v34+107)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+896)) = ((uint32(v567) | (uint32(v572) << 8)) | (uint32(v580) << 16)) | (uint32(v588) << 24)
-					}
-					var v605 int32
-					if v8 {
-						v605 = int32(*(*uint8)(unsafe.Add(prows, v34+108)))
-					}
-					var v610 int32
-					if v8 {
-						v610 = int32(*(*uint8)(unsafe.Add(prows, v34+109)))
-					}
-					var v618 int32
-					if v8 {
-						v618 = int32(*(*uint8)(unsafe.Add(prows, v34+110)))
-					}
-					var v626 int32
-					if v8 {
-						v626 = int32(*(*uint8)(unsafe.Add(prows, v34+111)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+960)) = ((uint32(v605) | (uint32(v610) << 8)) | (uint32(v618) << 16)) | (uint32(v626) << 24)
-					}
-					var v643 int32
-					if v8 {
-						v643 = int32(*(*uint8)(unsafe.Add(prows, v34+112)))
-					}
-					var v648 int32
-					if v8 {
-						v648 = int32(*(*uint8)(unsafe.Add(prows, v34+113)))
-					}
-					var v656 int32
-					if v8 {
-						v656 = int32(*(*uint8)(unsafe.Add(prows, v34+114)))
-					}
-					var v664 int32
-					if v8 {
-						v664 = int32(*(*uint8)(unsafe.Add(prows, v34+115)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1024)) = ((uint32(v643) | (uint32(v648) << 8)) | (uint32(v656) << 16)) | (uint32(v664) << 24)
-					}
-					var v681 int32
-					if v8 {
-						v681 = int32(*(*uint8)(unsafe.Add(prows, v34+116)))
-					}
-					var v686 int32
-					if v8 {
-						v686 = int32(*(*uint8)(unsafe.Add(prows, v34+117)))
-					}
-					var v694 int32
-					if v8 {
-						v694 = int32(*(*uint8)(unsafe.Add(prows, v34+118)))
-					}
-					var v702 int32
-					if v8 {
-						v702 = int32(*(*uint8)(unsafe.Add(prows, v34+119)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1088)) = ((uint32(v681) | (uint32(v686) << 8)) | (uint32(v694) << 16)) | (uint32(v702) << 24)
-					}
-					var v719 int32
-					if v8 {
-						v719 = int32(*(*uint8)(unsafe.Add(prows, v34+120)))
-					}
-					var v724 int32
-					if v8 {
-						v724 = int32(*(*uint8)(unsafe.Add(prows, v34+121)))
-					}
-					var v732 int32
-					if v8 {
-						v732 = int32(*(*uint8)(unsafe.Add(prows, v34+122)))
-					}
-					var v740 int32
-					if v8 {
-						v740 = int32(*(*uint8)(unsafe.Add(prows, v34+123)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1152)) = ((uint32(v719) | (uint32(v724) << 8)) | (uint32(v732) << 16)) | (uint32(v740) << 24)
-					}
-					var v757 int32
-					if v8 {
-						v757 = int32(*(*uint8)(unsafe.Add(prows, v34+124)))
-					}
-					var v762 int32
-					if v8 {
-						v762 = int32(*(*uint8)(unsafe.Add(prows, v34+125)))
-					}
-					var v770 int32
-					if v8 {
-						v770 = int32(*(*uint8)(unsafe.Add(prows, v34+126)))
-					}
-					var v778 int32
-					if v8 {
-						v778 = int32(*(*uint8)(unsafe.Add(prows, v34+127)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1216)) = ((uint32(v757) | (uint32(v762) << 8)) | (uint32(v770) << 16)) | (uint32(v778) << 24)
-					}
-					var v795 int32
-					if v8 {
-						v795 = int32(*(*uint8)(unsafe.Add(prows, v34+128)))
-					}
-					var v800 int32
-					if v8 {
-						v800 = int32(*(*uint8)(unsafe.Add(prows, v34+129)))
-					}
-					var v808 int32
-					if v8 {
-						v808 = int32(*(*uint8)(unsafe.Add(prows, v34+130)))
-					}
-					var v816 int32
-					if v8 {
-						v816 = int32(*(*uint8)(unsafe.Add(prows, v34+131)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1280)) = ((uint32(v795) | (uint32(v800) << 8)) | (uint32(v808) << 16)) | (uint32(v816) << 24)
-					}
-					var v833 int32
-					if v8 {
-						v833 = int32(*(*uint8)(unsafe.Add(prows, v34+132)))
-					}
-					var v838 int32
-					if v8 {
-						v838 = int32(*(*uint8)(unsafe.Add(prows, v34+133)))
-					}
-					var v846 int32
-					if v8 {
-						v846 = int32(*(*uint8)(unsafe.Add(prows, v34+134)))
-					}
-					var v854 int32
-					if v8 {
-						v854 = int32(*(*uint8)(unsafe.Add(prows, v34+135)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1344)) = ((uint32(v833) | (uint32(v838) << 8)) | (uint32(v846) << 16)) | (uint32(v854) << 24)
-					}
-					var v871 int32
-					if v8 {
-						v871 = int32(*(*uint8)(unsafe.Add(prows, v34+136)))
-					}
-					var v876 int32
-					if v8 {
-						v876 = int32(*(*uint8)(unsafe.Add(prows, v34+137)))
-					}
-					var v884 int32
-					if v8 {
-						v884 = int32(*(*uint8)(unsafe.Add(prows, v34+138)))
-					}
-					var v892 int32
-					if v8 {
-						v892 = int32(*(*uint8)(unsafe.Add(prows, v34+139)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1408)) = ((uint32(v871) | (uint32(v876) << 8)) | (uint32(v884) << 16)) | (uint32(v892) << 24)
-					}
-					var v909 int32
-					if v8 {
-						v909 = int32(*(*uint8)(unsafe.Add(prows, v34+140)))
-					}
-					var v914 int32
-					if v8 {
-						v914 = int32(*(*uint8)(unsafe.Add(prows, v34+141)))
-					}
-					var v922 int32
-					if v8 {
-						v922 = int32(*(*uint8)(unsafe.Add(prows, v34+142)))
-					}
-					var v930 int32
-					if v8 {
-						v930 = int32(*(*uint8)(unsafe.Add(prows, v34+143)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1472)) = ((uint32(v909) | (uint32(v914) << 8)) | (uint32(v922) << 16)) | (uint32(v930) << 24)
-					}
-					var v947 int32
-					if v8 {
-						v947 = int32(*(*uint8)(unsafe.Add(prows, v34+144)))
-					}
-					var v952 int32
-					if v8 {
-						v952 = int32(*(*uint8)(unsafe.Add(prows, v34+145)))
-					}
-					var v960 int32
-					if v8 {
-						v960 = int32(*(*uint8)(unsafe.Add(prows, v34+146)))
-					}
-					var v968 int32
-					if v8 {
-						v968 = int32(*(*uint8)(unsafe.Add(prows, v34+147)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1536)) = ((uint32(v947) | (uint32(v952) << 8)) | (uint32(v960) << 16)) | (uint32(v968) << 24)
-					}
-					var v985 int32
-					if v8 {
-						v985 = int32(*(*uint8)(unsafe.Add(prows, v34+148)))
-					}
-					var v990 int32
-					if v8 {
-						v990 = int32(*(*uint8)(unsafe.Add(prows, v34+149)))
-					}
-					var v998 int32
-					if v8 {
-						v998 = int32(*(*uint8)(unsafe.Add(prows, v34+150)))
-					}
-					var v1006 int32
-					if v8 {
-						v1006 = int32(*(*uint8)(unsafe.Add(prows, v34+151)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1600)) = ((uint32(v985) | (uint32(v990) << 8)) | (uint32(v998) << 16)) | (uint32(v1006) << 24)
-					}
-					var v1023 int32
-					if v8 {
-						v1023 = int32(*(*uint8)(unsafe.Add(prows, v34+152)))
-					}
-					var v1028 int32
-					if v8 {
-						v1028 = int32(*(*uint8)(unsafe.Add(prows, v34+153)))
-					}
-					var v1036 int32
-					if v8 {
-						v1036 = int32(*(*uint8)(unsafe.Add(prows, v34+154)))
-					}
-					var v1044 int32
-					if v8 {
-						v1044 = int32(*(*uint8)(unsafe.Add(prows, v34+155)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1664)) = ((uint32(v1023) | (uint32(v1028) << 8)) | (uint32(v1036) << 16)) | (uint32(v1044) << 24)
-					}
-					var v1061 int32
-					if v8 {
-						v1061 = int32(*(*uint8)(unsafe.Add(prows, v34+156)))
-					}
-					var v1066 int32
-					if v8 {
-						v1066 = int32(*(*uint8)(unsafe.Add(prows, v34+157)))
-					}
-					var v1074 int32
-					if v8 {
-						v1074 = int32(*(*uint8)(unsafe.Add(prows, v34+158)))
-					}
-					var v1082 int32
-					if v8 {
-						v1082 = int32(*(*uint8)(unsafe.Add(prows, v34+159)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1728)) = ((uint32(v1061) | (uint32(v1066) << 8)) | (uint32(v1074) << 16)) | (uint32(v1082) << 24)
-					}
-					var v1099 int32
-					if v8 {
-						v1099 = int32(*(*uint8)(unsafe.Add(prows, v34+160)))
-					}
-					var v1104 int32
-					if v8 {
-						v1104 = int32(*(*uint8)(unsafe.Add(prows, v34+161)))
-					}
-					var v1112 int32
-					if v8 {
-						v1112 = int32(*(*uint8)(unsafe.Add(prows, v34+162)))
-					}
-					var v1120 int32
-					if v8 {
-						v1120 = int32(*(*uint8)(unsafe.Add(prows, v34+163)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1792)) = ((uint32(v1099) | (uint32(v1104) << 8)) | (uint32(v1112) << 16)) | (uint32(v1120) << 24)
-					}
-					var v1137 int32
-					if v8 {
-						v1137 = int32(*(*uint8)(unsafe.Add(prows, v34+164)))
-					}
-					var v1142 int32
-					if v8 {
-						v1142 = int32(*(*uint8)(unsafe.Add(prows, v34+165)))
-					}
-					var v1150 int32
-					if v8 {
-						v1150 = int32(*(*uint8)(unsafe.Add(prows, v34+166)))
-					}
-					var v1158 int32
-					if v8 {
-						v1158 = int32(*(*uint8)(unsafe.Add(prows, v34+167)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1856)) = ((uint32(v1137) | (uint32(v1142) << 8)) | (uint32(v1150) << 16)) | (uint32(v1158) << 24)
-					}
-					var v1175 int32
-					if v8 {
-						v1175 = int32(*(*uint8)(unsafe.Add(prows, v34+168)))
-					}
-					var v1180 int32
-					if v8 {
-						v1180 = int32(*(*uint8)(unsafe.Add(prows, v34+169)))
-					}
-					var v1188 int32
-					if v8 {
-						v1188 = int32(*(*uint8)(unsafe.Add(prows, v34+170)))
-					}
-					var v1196 int32
-					if v8 {
-						v1196 = int32(*(*uint8)(unsafe.Add(prows, v34+171)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1920)) = ((uint32(v1175) | (uint32(v1180) << 8)) | (uint32(v1188) << 16)) | (uint32(v1196) << 24)
-					}
-					var v1213 int32
-					if v8 {
-						v1213 = int32(*(*uint8)(unsafe.Add(prows, v34+172)))
-					}
-					var v1218 int32
-					if v8 {
-						v1218 = int32(*(*uint8)(unsafe.Add(prows, v34+173)))
-					}
-					var v1226 int32
-					if v8 {
-						v1226 = int32(*(*uint8)(unsafe.Add(prows, v34+174)))
-					}
-					var v1234 int32
-					if v8 {
-						v1234 = int32(*(*uint8)(unsafe.Add(prows, v34+175)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+1984)) = ((uint32(v1213) | (uint32(v1218) << 8)) | (uint32(v1226) << 16)) | (uint32(v1234) << 24)
-					}
-					var v1252 int32
-					if v8 {
-						v1252 = int32(*(*uint8)(unsafe.Add(prows, v34+16)))
-					}
-					var v1257 int32
-					if v8 {
-						v1257 = int32(*(*uint8)(unsafe.Add(prows, v34+17)))
-					}
-					var v1265 int32
-					if v8 {
-						v1265 = int32(*(*uint8)(unsafe.Add(prows, v34+18)))
-					}
-					var v1273 int32
-					if v8 {
-						v1273 = int32(*(*uint8)(unsafe.Add(prows, v34+19)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+2048)) = ((uint32(v1252) | (uint32(v1257) << 8)) | (uint32(v1265) << 16)) | (uint32(v1273) << 24)
-					}
-					var v1290 int32
-					if v8 {
-						v1290 = int32(*(*uint8)(unsafe.Add(prows, v34+20)))
-					}
-					var v1295 int32
-					if v8 {
-						v1295 = int32(*(*uint8)(unsafe.Add(prows, v34+21)))
-					}
-					var v1303 int32
-					if v8 {
-						v1303 = int32(*(*uint8)(unsafe.Add(prows, v34+22)))
-					}
-					var v1311 int32
-					if v8 {
-						v1311 = int32(*(*uint8)(unsafe.Add(prows, v34+23)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+2112)) = ((uint32(v1290) | (uint32(v1295) << 8)) | (uint32(v1303) << 16)) | (uint32(v1311) << 24)
-					}
-					var v1328 int32
-					if v8 {
-						v1328 = int32(*(*uint8)(unsafe.Add(prows, v34+24)))
-					}
-					var v1333 int32
-					if v8 {
-						v1333 = int32(*(*uint8)(unsafe.Add(prows, v34+25)))
-					}
-					var v1341 int32
-					if v8 {
-						v1341 = int32(*(*uint8)(unsafe.Add(prows, v34+26)))
-					}
-					var v1349 int32
-					if v8 {
-						v1349 = int32(*(*uint8)(unsafe.Add(prows, v34+27)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+2176)) = ((uint32(v1328) | (uint32(v1333) << 8)) | (uint32(v1341) << 16)) | (uint32(v1349) << 24)
-					}
-					var v1366 int32
-					if v8 {
-						v1366 = int32(*(*uint8)(unsafe.Add(prows, v34+28)))
-					}
-					var v1371 int32
-					if v8 {
-						v1371 = int32(*(*uint8)(unsafe.Add(prows, v34+29)))
-					}
-					var v1379 int32
-					if v8 {
-						v1379 = int32(*(*uint8)(unsafe.Add(prows, v34+30)))
-					}
-					var v1387 int32
-					if v8 {
-						v1387 = int32(*(*uint8)(unsafe.Add(prows, v34+31)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+2240)) = ((uint32(v1366) | (uint32(v1371) << 8)) | (uint32(v1379) << 16)) | (uint32(v1387) << 24)
-					}
-					var v1404 int32
-					if v8 {
-						v1404 = int32(*(*uint8)(unsafe.Add(prows, v34+32)))
-					}
-					var v1409 int32
-					if v8 {
-						v1409 = int32(*(*uint8)(unsafe.Add(prows, v34+33)))
-					}
-					var v1417 int32
-					if v8 {
-						v1417 = int32(*(*uint8)(unsafe.Add(prows, v34+34)))
-					}
-					var v1425 int32
-					if v8 {
-						v1425 = int32(*(*uint8)(unsafe.Add(prows, v34+35)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+2304)) = ((uint32(v1404) | (uint32(v1409) << 8)) | (uint32(v1417) << 16)) | (uint32(v1425) << 24)
-					}
-					var v1442 int32
-					if v8 {
-						v1442 = int32(*(*uint8)(unsafe.Add(prows, v34+36)))
-					}
-					var v1447 int32
-					if v8 {
-						v1447 = int32(*(*uint8)(unsafe.Add(prows, v34+37)))
-					}
-					var v1455 int32
-					if v8 {
-						v1455 = int32(*(*uint8)(unsafe.Add(prows, v34+38)))
-					}
-					var v1463 int32
-					if v8 {
-						v1463 = int32(*(*uint8)(unsafe.Add(prows, v34+39)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+2368)) = ((uint32(v1442) | (uint32(v1447) << 8)) | (uint32(v1455) << 16)) | (uint32(v1463) << 24)
-					}
-					var v1480 int32
-					if v8 {
-						v1480 = int32(*(*uint8)(unsafe.Add(prows, v34+40)))
-					}
-					var v1485 int32
-					if v8 {
-						v1485 = int32(*(*uint8)(unsafe.Add(prows, v34+41)))
-					}
-					var v1493 int32
-					if v8 {
-						v1493 = int32(*(*uint8)(unsafe.Add(prows, v34+42)))
-					}
-					var v1501 int32
-					if v8 {
-						v1501 = int32(*(*uint8)(unsafe.Add(prows, v34+43)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+2432)) = ((uint32(v1480) | (uint32(v1485) << 8)) | (uint32(v1493) << 16)) | (uint32(v1501) << 24)
-					}
-					var v1518 int32
-					if v8 {
-						v1518 = int32(*(*uint8)(unsafe.Add(prows, v34+44)))
-					}
-					var v1523 int32
-					if v8 {
-						v1523 = int32(*(*uint8)(unsafe.Add(prows, v34+45)))
-					}
-					var v1531 int32
-					if v8 {
-						v1531 = int32(*(*uint8)(unsafe.Add(prows, v34+46)))
-					}
-					var v1539 int32
-					if v8 {
-						v1539 = int32(*(*uint8)(unsafe.Add(prows, v34+47)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v69*4+2496)) = ((uint32(v1518) | (uint32(v1523) << 8)) | (uint32(v1531) << 16)) | (uint32(v1539) << 24)
-					}
-					var v1555 int32
-					if v8 {
-						v1555 = int32(*(*uint8)(unsafe.Add(prows, v34)))
-					}
-					var v1560 int32
-					if v8 {
-						v1560 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					v1572 := v1566 + l
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, v1572*2+2816)) = uint16(int32(uint32(v1555) | (uint32(v1560) << 8)))
-					}
-					var v1578 int32
-					if v8 {
-						v1578 = int32(*(*uint8)(unsafe.Add(prows, v34+2)))
-					}
-					var v1583 int32
-					if v8 {
-						v1583 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, v1572*2+2848)) = uint16(int32(uint32(v1578) | (uint32(v1583) << 8)))
-					}
-					var v1602 int32
-					if v8 {
-						v1602 = int32(*(*uint8)(unsafe.Add(prows, v34+4)))
-					}
-					var v1608 int32
-					if v8 {
-						v1608 = int32(*(*uint8)(unsafe.Add(prows, v34+8)))
-					}
-					v1615 := v28 + l
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2560)) = uint8(v1602 & 63)
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2688)) = uint8(v1608 & 63)
-					}
-					var v1626 int32
-					if v8 {
-						v1626 = int32(*(*uint8)(unsafe.Add(prows, v34+5)))
-					}
-					var v1632 int32
-					if v8 {
-						v1632 = int32(*(*uint8)(unsafe.Add(prows, v34+9)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2576)) = uint8(v1626 & 63)
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2704)) = uint8(v1632 & 63)
-					}
-					var v1650 int32
-					if v8 {
-						v1650 = int32(*(*uint8)(unsafe.Add(prows, v34+6)))
-					}
-					var v1656 int32
-					if v8 {
-						v1656 = int32(*(*uint8)(unsafe.Add(prows, v34+10)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2592)) = uint8(v1650 & 63)
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2720)) = uint8(v1656 & 63)
-					}
-					var v1674 int32
-					if v8 {
-						v1674 = int32(*(*uint8)(unsafe.Add(prows, v34+7)))
-					}
-					var v1680 int32
-					if v8 {
-						v1680 = int32(*(*uint8)(unsafe.Add(prows, v34+11)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2608)) = uint8(v1674 & 63)
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2736)) = uint8(v1680 & 63)
-					}
-					var v1698 int32
-					if v8 {
-						v1698 = int32(*(*uint8)(unsafe.Add(prows, v34+12)))
-					}
-					var v1704 int32
-					if v8 {
-						v1704 = int32(*(*uint8)(unsafe.Add(prows, v34+4)))
-					}
-					var v1713 int32
-					if v8 {
-						v1713 = int32(*(*uint8)(unsafe.Add(prows, v34+12)))
-					}
-					var v1719 int32
-					if v8 {
-						v1719 = int32(*(*uint8)(unsafe.Add(prows, v34+8)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2624)) = uint8((v1698 & 15) | ((v1704 >> 6) << 4))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2752)) = uint8((v1713 >> 4) | ((v1719 >> 6) << 4))
-					}
-					var v1740 int32
-					if v8 {
-						v1740 = int32(*(*uint8)(unsafe.Add(prows, v34+13)))
-					}
-					var v1746 int32
-					if v8 {
-						v1746 = int32(*(*uint8)(unsafe.Add(prows, v34+5)))
-					}
-					var v1755 int32
-					if v8 {
-						v1755 = int32(*(*uint8)(unsafe.Add(prows, v34+13)))
-					}
-					var v1761 int32
-					if v8 {
-						v1761 = int32(*(*uint8)(unsafe.Add(prows, v34+9)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2640)) = uint8((v1740 & 15) | ((v1746 >> 6) << 4))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2768)) = uint8((v1755 >> 4) | ((v1761 >> 6) << 4))
-					}
-					var v1782 int32
-					if v8 {
-						v1782 = int32(*(*uint8)(unsafe.Add(prows, v34+14)))
-					}
-					var v1788 int32
-					if v8 {
-						v1788 = int32(*(*uint8)(unsafe.Add(prows, v34+6)))
-					}
-					var v1797 int32
-					if v8 {
-						v1797 = int32(*(*uint8)(unsafe.Add(prows, v34+14)))
-					}
-					var v1803 int32
-					if v8 {
-						v1803 = int32(*(*uint8)(unsafe.Add(prows, v34+10)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2656)) = uint8((v1782 & 15) | ((v1788 >> 6) << 4))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2784)) = uint8((v1797 >> 4) | ((v1803 >> 6) << 4))
-					}
-					var v1824 int32
-					if v8 {
-						v1824 = int32(*(*uint8)(unsafe.Add(prows, v34+15)))
-					}
-					var v1830 int32
-					if v8 {
-						v1830 = int32(*(*uint8)(unsafe.Add(prows, v34+7)))
-					}
-					var v1839 int32
-					if v8 {
-						v1839 = int32(*(*uint8)(unsafe.Add(prows, v34+15)))
-					}
-					var v1845 int32
-					if v8 {
-						v1845 = int32(*(*uint8)(unsafe.Add(prows, v34+11)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2672)) = uint8((v1824 & 15) | ((v1830 >> 6) << 4))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1615+2800)) = uint8((v1839 >> 4) | ((v1845 >> 6) << 4))
-					}
-					var v1866 int32
-					if v8 {
-						v1866 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					v1873 := rflag[0][l]
-					var v1879 int32
-					if v8 {
-						v1879 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					rflag[0][l] = lane.Select((v1879&124) == 124, int32(1), lane.Select((v1866&124) == 124, int32(1), v1873))
 				}
 			}
 		}
 		for l := range 16 {
-			v1890 := rflag[0][l]
+			v3772 := rflag[0][l]
 			v7 := v5 + l
 			if v7 < nn {
-				*(*int32)(unsafe.Add(pbad, v7*4)) = v1890
+				*(*int32)(unsafe.Add(pbad, v7*4)) = v3772
 			}
 		}
 		t0++

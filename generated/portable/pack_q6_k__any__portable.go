@@ -22,1073 +22,1163 @@ func pack_q6_k__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v5 := t0 * 16
-		v10 := nk >> 8
-		v12 := v10 * 210
-		v18 := (nk + 255) >> 8
 		for l := range 16 {
 			rflag[0][l] = int32(0)
 		}
-		for v24 := 0; v24 < v18; v24 += 1 {
-			v28 := ((t0 * v18) + v24) * 3392
-			if v24 < v10 {
-				v33 := v24 * 210
-				v64 := v28 >> 2
-				v2047 := v28 >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v37 int32
-					v34 := (v7 * v12) + v33
-					if v8 {
-						v37 = int32(*(*uint8)(unsafe.Add(prows, v34)))
+		if ((t0 + 1) * 16) <= nn {
+			v19 := nk >> 8
+			v21 := v19 * 210
+			v27 := (nk + 255) >> 8
+			for range 16 {
+			}
+			for v29 := 0; v29 < v27; v29 += 1 {
+				v33 := ((t0 * v27) + v29) * 3392
+				if v29 < v19 {
+					v38 := v29 * 210
+					v69 := v33 >> 2
+					v2052 := v33 >> 1
+					for l := range 16 {
+						v72 := v69 + l
+						v39 := ((v5 + l) * v21) + v38
+						*(*uint32)(unsafe.Add(ppacked, v72*4)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+1)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+2)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+3)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+64)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+4)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+5)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+6)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+7)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+128)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+8)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+9)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+10)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+11)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+192)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+12)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+13)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+14)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+15)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+256)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+16)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+17)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+18)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+19)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+320)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+20)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+21)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+22)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+23)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+384)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+24)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+25)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+26)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+27)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+448)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+28)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+29)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+30)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+31)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+512)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+32)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+33)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+34)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+35)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+576)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+36)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+37)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+38)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+39)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+640)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+40)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+41)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+42)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+43)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+704)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+44)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+45)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+46)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+47)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+768)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+48)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+49)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+50)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+51)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+832)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+52)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+53)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+54)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+55)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+896)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+56)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+57)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+58)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+59)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+960)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+60)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+61)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+62)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+63)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1024)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+64)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+65)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+66)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+67)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1088)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+68)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+69)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+70)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+71)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1152)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+72)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+73)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+74)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+75)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1216)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+76)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+77)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+78)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+79)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1280)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+80)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+81)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+82)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+83)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1344)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+84)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+85)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+86)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+87)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1408)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+88)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+89)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+90)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+91)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1472)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+92)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+93)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+94)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+95)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1536)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+96)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+97)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+98)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+99)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1600)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+100)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+101)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+102)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+103)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1664)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+104)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+105)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+106)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+107)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1728)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+108)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+109)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+110)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+111)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1792)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+112)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+113)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+114)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+115)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1856)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+116)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+117)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+118)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+119)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1920)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+120)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+121)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+122)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+123)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+1984)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+124)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+125)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+126)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+127)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2048)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+128)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+129)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+130)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+131)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2112)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+132)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+133)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+134)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+135)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2176)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+136)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+137)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+138)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+139)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2240)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+140)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+141)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+142)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+143)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2304)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+144)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+145)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+146)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+147)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2368)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+148)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+149)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+150)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+151)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2432)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+152)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+153)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+154)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+155)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2496)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+156)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+157)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+158)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+159)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2560)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+160)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+161)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+162)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+163)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2624)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+164)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+165)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+166)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+167)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2688)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+168)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+169)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+170)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+171)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2752)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+172)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+173)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+174)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+175)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2816)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+176)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+177)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+178)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+179)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2880)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+180)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+181)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+182)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+183)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+2944)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+184)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+185)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+186)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+187)))) << 24)
+						*(*uint32)(unsafe.Add(ppacked, v72*4+3008)) = ((uint32(int32(*(*uint8)(unsafe.Add(prows, v39+188)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+189)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+190)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+191)))) << 24)
+						v1870 := v33 + l
+						*(*uint8)(unsafe.Add(ppacked, v1870+3072)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+192))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3088)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+193))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3104)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+194))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3120)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+195))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3136)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+196))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3152)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+197))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3168)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+198))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3184)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+199))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3200)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+200))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3216)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+201))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3232)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+202))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3248)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+203))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3264)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+204))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3280)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+205))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3296)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+206))))
+						*(*uint8)(unsafe.Add(ppacked, v1870+3312)) = uint8(int32(*(*uint8)(unsafe.Add(prows, v39+207))))
+						*(*uint16)(unsafe.Add(ppacked, (v2052+l)*2+3328)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v39+208)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v39+209)))) << 8)))
+						v2071 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v39+209)))&124) == 124, int32(1), v2071)
+					}
+				}
+			}
+		} else {
+			v2076 := nk >> 8
+			v2078 := v2076 * 210
+			v2084 := (nk + 255) >> 8
+			for range 16 {
+			}
+			for v2086 := 0; v2086 < v2084; v2086 += 1 {
+				v2090 := ((t0 * v2084) + v2086) * 3392
+				if v2086 < v2076 {
+					v2095 := v2086 * 210
+					v2126 := v2090 >> 2
+					v4109 := v2090 >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v2074 := v7 < nn
+						var v2099 int32
+						v2096 := (v7 * v2078) + v2095
+						if v2074 {
+							v2099 = int32(*(*uint8)(unsafe.Add(prows, v2096)))
+						}
+						var v2104 int32
+						if v2074 {
+							v2104 = int32(*(*uint8)(unsafe.Add(prows, v2096+1)))
+						}
+						var v2112 int32
+						if v2074 {
+							v2112 = int32(*(*uint8)(unsafe.Add(prows, v2096+2)))
+						}
+						var v2120 int32
+						if v2074 {
+							v2120 = int32(*(*uint8)(unsafe.Add(prows, v2096+3)))
+						}
+						v2129 := v2126 + l
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4)) = ((uint32(v2099) | (uint32(v2104) << 8)) | (uint32(v2112) << 16)) | (uint32(v2120) << 24)
+						}
+						var v2133 int32
+						if v2074 {
+							v2133 = int32(*(*uint8)(unsafe.Add(prows, v2096+4)))
+						}
+						var v2138 int32
+						if v2074 {
+							v2138 = int32(*(*uint8)(unsafe.Add(prows, v2096+5)))
+						}
+						var v2146 int32
+						if v2074 {
+							v2146 = int32(*(*uint8)(unsafe.Add(prows, v2096+6)))
+						}
+						var v2154 int32
+						if v2074 {
+							v2154 = int32(*(*uint8)(unsafe.Add(prows, v2096+7)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+64)) = ((uint32(v2133) | (uint32(v2138) << 8)) | (uint32(v2146) << 16)) | (uint32(v2154) << 24)
+						}
+						var v2171 int32
+						if v2074 {
+							v2171 = int32(*(*uint8)(unsafe.Add(prows, v2096+8)))
+						}
+						var v2176 int32
+						if v2074 {
+							v2176 = int32(*(*uint8)(unsafe.Add(prows, v2096+9)))
+						}
+						var v2184 int32
+						if v2074 {
+							v2184 = int32(*(*uint8)(unsafe.Add(prows, v2096+10)))
+						}
+						var v2192 int32
+						if v2074 {
+							v2192 = int32(*(*uint8)(unsafe.Add(prows, v2096+11)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+128)) = ((uint32(v2171) | (uint32(v2176) << 8)) | (uint32(v2184) << 16)) | (uint32(v2192) << 24)
+						}
+						var v2209 int32
+						if v2074 {
+							v2209 = int32(*(*uint8)(unsafe.Add(prows, v2096+12)))
+						}
+						var v2214 int32
+						if v2074 {
+							v2214 = int32(*(*uint8)(unsafe.Add(prows, v2096+13)))
+						}
+						var v2222 int32
+						if v2074 {
+							v2222 = int32(*(*uint8)(unsafe.Add(prows, v2096+14)))
+						}
+						var v2230 int32
+						if v2074 {
+							v2230 = int32(*(*uint8)(unsafe.Add(prows, v2096+15)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+192)) = ((uint32(v2209) | (uint32(v2214) << 8)) | (uint32(v2222) << 16)) | (uint32(v2230) << 24)
+						}
+						var v2247 int32
+						if v2074 {
+							v2247 = int32(*(*uint8)(unsafe.Add(prows, v2096+16)))
+						}
+						var v2252 int32
+						if v2074 {
+							v2252 = int32(*(*uint8)(unsafe.Add(prows, v2096+17)))
+						}
+						var v2260 int32
+						if v2074 {
+							v2260 = int32(*(*uint8)(unsafe.Add(prows, v2096+18)))
+						}
+						var v2268 int32
+						if v2074 {
+							v2268 = int32(*(*uint8)(unsafe.Add(prows, v2096+19)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+256)) = ((uint32(v2247) | (uint32(v2252) << 8)) | (uint32(v2260) << 16)) | (uint32(v2268) << 24)
+						}
+						var v2285 int32
+						if v2074 {
+							v2285 = int32(*(*uint8)(unsafe.Add(prows, v2096+20)))
+						}
+						var v2290 int32
+						if v2074 {
+							v2290 = int32(*(*uint8)(unsafe.Add(prows, v2096+21)))
+						}
+						var v2298 int32
+						if v2074 {
+							v2298 = int32(*(*uint8)(unsafe.Add(prows, v2096+22)))
+						}
+						var v2306 int32
+						if v2074 {
+							v2306 = int32(*(*uint8)(unsafe.Add(prows, v2096+23)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+320)) = ((uint32(v2285) | (uint32(v2290) << 8)) | (uint32(v2298) << 16)) | (uint32(v2306) << 24)
+						}
+						var v2323 int32
+						if v2074 {
+							v2323 = int32(*(*uint8)(unsafe.Add(prows, v2096+24)))
+						}
+						var v2328 int32
+						if v2074 {
+							v2328 = int32(*(*uint8)(unsafe.Add(prows, v2096+25)))
+						}
+						var v2336 int32
+						if v2074 {
+							v2336 = int32(*(*uint8)(unsafe.Add(prows, v2096+26)))
+						}
+						var v2344 int32
+						if v2074 {
+							v2344 = int32(*(*uint8)(unsafe.Add(prows, v2096+27)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+384)) = ((uint32(v2323) | (uint32(v2328) << 8)) | (uint32(v2336) << 16)) | (uint32(v2344) << 24)
+						}
+						var v2361 int32
+						if v2074 {
+							v2361 = int32(*(*uint8)(unsafe.Add(prows, v2096+28)))
+						}
+						var v2366 int32
+						if v2074 {
+							v2366 = int32(*(*uint8)(unsafe.Add(prows, v2096+29)))
+						}
+						var v2374 int32
+						if v2074 {
+							v2374 = int32(*(*uint8)(unsafe.Add(prows, v2096+30)))
+						}
+						var v2382 int32
+						if v2074 {
+							v2382 = int32(*(*uint8)(unsafe.Add(prows, v2096+31)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+448)) = ((uint32(v2361) | (uint32(v2366) << 8)) | (uint32(v2374) << 16)) | (uint32(v2382) << 24)
+						}
+						var v2399 int32
+						if v2074 {
+							v2399 = int32(*(*uint8)(unsafe.Add(prows, v2096+32)))
+						}
+						var v2404 int32
+						if v2074 {
+							v2404 = int32(*(*uint8)(unsafe.Add(prows, v2096+33)))
+						}
+						var v2412 int32
+						if v2074 {
+							v2412 = int32(*(*uint8)(unsafe.Add(prows, v2096+34)))
+						}
+						var v2420 int32
+						if v2074 {
+							v2420 = int32(*(*uint8)(unsafe.Add(prows, v2096+35)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+512)) = ((uint32(v2399) | (uint32(v2404) << 8)) | (uint32(v2412) << 16)) | (uint32(v2420) << 24)
+						}
+						var v2437 int32
+						if v2074 {
+							v2437 = int32(*(*uint8)(unsafe.Add(prows, v2096+36)))
+						}
+						var v2442 int32
+						if v2074 {
+							v2442 = int32(*(*uint8)(unsafe.Add(prows, v2096+37)))
+						}
+						var v2450 int32
+						if v2074 {
+							v2450 = int32(*(*uint8)(unsafe.Add(prows, v2096+38)))
+						}
+						var v2458 int32
+						if v2074 {
+							v2458 = int32(*(*uint8)(unsafe.Add(prows, v2096+39)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+576)) = ((uint32(v2437) | (uint32(v2442) << 8)) | (uint32(v2450) << 16)) | (uint32(v2458) << 24)
+						}
+						var v2475 int32
+						if v2074 {
+							v2475 = int32(*(*uint8)(unsafe.Add(prows, v2096+40)))
+						}
+						var v2480 int32
+						if v2074 {
+							v2480 = int32(*(*uint8)(unsafe.Add(prows, v2096+41)))
+						}
+						var v2488 int32
+						if v2074 {
+							v2488 = int32(*(*uint8)(unsafe.Add(prows, v2096+42)))
+						}
+						var v2496 int32
+						if v2074 {
+							v2496 = int32(*(*uint8)(unsafe.Add(prows, v2096+43)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+640)) = ((uint32(v2475) | (uint32(v2480) << 8)) | (uint32(v2488) << 16)) | (uint32(v2496) << 24)
+						}
+						var v2513 int32
+						if v2074 {
+							v2513 = int32(*(*uint8)(unsafe.Add(prows, v2096+44)))
+						}
+						var v2518 int32
+						if v2074 {
+							v2518 = int32(*(*uint8)(unsafe.Add(prows, v2096+45)))
+						}
+						var v2526 int32
+						if v2074 {
+							v2526 = int32(*(*uint8)(unsafe.Add(prows, v2096+46)))
+						}
+						var v2534 int32
+						if v2074 {
+							v2534 = int32(*(*uint8)(unsafe.Add(prows, v2096+47)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+704)) = ((uint32(v2513) | (uint32(v2518) << 8)) | (uint32(v2526) << 16)) | (uint32(v2534) << 24)
+						}
+						var v2551 int32
+						if v2074 {
+							v2551 = int32(*(*uint8)(unsafe.Add(prows, v2096+48)))
+						}
+						var v2556 int32
+						if v2074 {
+							v2556 = int32(*(*uint8)(unsafe.Add(prows, v2096+49)))
+						}
+						var v2564 int32
+						if v2074 {
+							v2564 = int32(*(*uint8)(unsafe.Add(prows, v2096+50)))
+						}
+						var v2572 int32
+						if v2074 {
+							v2572 = int32(*(*uint8)(unsafe.Add(prows, v2096+51)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+768)) = ((uint32(v2551) | (uint32(v2556) << 8)) | (uint32(v2564) << 16)) | (uint32(v2572) << 24)
+						}
+						var v2589 int32
+						if v2074 {
+							v2589 = int32(*(*uint8)(unsafe.Add(prows, v2096+52)))
+						}
+						var v2594 int32
+						if v2074 {
+							v2594 = int32(*(*uint8)(unsafe.Add(prows, v2096+53)))
+						}
+						var v2602 int32
+						if v2074 {
+							v2602 = int32(*(*uint8)(unsafe.Add(prows, v2096+54)))
+						}
+						var v2610 int32
+						if v2074 {
+							v2610 = int32(*(*uint8)(unsafe.Add(prows, v2096+55)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+832)) = ((uint32(v2589) | (uint32(v2594) << 8)) | (uint32(v2602) << 16)) | (uint32(v2610) << 24)
+						}
+						var v2627 int32
+						if v2074 {
+							v2627 = int32(*(*uint8)(unsafe.Add(prows, v2096+56)))
+						}
+						var v2632 int32
+						if v2074 {
+							v2632 = int32(*(*uint8)(unsafe.Add(prows, v2096+57)))
+						}
+						var v2640 int32
+						if v2074 {
+							v2640 = int32(*(*uint8)(unsafe.Add(prows, v2096+58)))
+						}
+						var v2648 int32
+						if v2074 {
+							v2648 = int32(*(*uint8)(unsafe.Add(prows, v2096+59)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+896)) = ((uint32(v2627) | (uint32(v2632) << 8)) | (uint32(v2640) << 16)) | (uint32(v2648) << 24)
+						}
+						var v2665 int32
+						if v2074 {
+							v2665 = int32(*(*uint8)(unsafe.Add(prows, v2096+60)))
+						}
+						var v2670 int32
+						if v2074 {
+							v2670 = int32(*(*uint8)(unsafe.Add(prows, v2096+61)))
+						}
+						var v2678 int32
+						if v2074 {
+							v2678 = int32(*(*uint8)(unsafe.Add(prows, v2096+62)))
+						}
+						var v2686 int32
+						if v2074 {
+							v2686 = int32(*(*uint8)(unsafe.Add(prows, v2096+63)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+960)) = ((uint32(v2665) | (uint32(v2670) << 8)) | (uint32(v2678) << 16)) | (uint32(v2686) << 24)
+						}
+						var v2703 int32
+						if v2074 {
+							v2703 = int32(*(*uint8)(unsafe.Add(prows, v2096+64)))
+						}
+						var v2708 int32
+						if v2074 {
+							v2708 = int32(*(*uint8)(unsafe.Add(prows, v2096+65)))
+						}
+						var v2716 int32
+						if v2074 {
+							v2716 = int32(*(*uint8)(unsafe.Add(prows, v2096+66)))
+						}
+						var v2724 int32
+						if v2074 {
+							v2724 = int32(*(*uint8)(unsafe.Add(prows, v2096+67)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1024)) = ((uint32(v2703) | (uint32(v2708) << 8)) | (uint32(v2716) << 16)) | (uint32(v2724) << 24)
+						}
+						var v2741 int32
+						if v2074 {
+							v2741 = int32(*(*uint8)(unsafe.Add(prows, v2096+68)))
+						}
+						var v2746 int32
+						if v2074 {
+							v2746 = int32(*(*uint8)(unsafe.Add(prows, v2096+69)))
+						}
+						var v2754 int32
+						if v2074 {
+							v2754 = int32(*(*uint8)(unsafe.Add(prows, v2096+70)))
+						}
+						var v2762 int32
+						if v2074 {
+							v2762 = int32(*(*uint8)(unsafe.Add(prows, v2096+71)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1088)) = ((uint32(v2741) | (uint32(v2746) << 8)) | (uint32(v2754) << 16)) | (uint32(v2762) << 24)
+						}
+						var v2779 int32
+						if v2074 {
+							v2779 = int32(*(*uint8)(unsafe.Add(prows, v2096+72)))
+						}
+						var v2784 int32
+						if v2074 {
+							v2784 = int32(*(*uint8)(unsafe.Add(prows, v2096+73)))
+						}
+						var v2792 int32
+						if v2074 {
+							v2792 = int32(*(*uint8)(unsafe.Add(prows, v2096+74)))
+						}
+						var v2800 int32
+						if v2074 {
+							v2800 = int32(*(*uint8)(unsafe.Add(prows, v2096+75)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1152)) = ((uint32(v2779) | (uint32(v2784) << 8)) | (uint32(v2792) << 16)) | (uint32(v2800) << 24)
+						}
+						var v2817 int32
+						if v2074 {
+							v2817 = int32(*(*uint8)(unsafe.Add(prows, v2096+76)))
+						}
+						var v2822 int32
+						if v2074 {
+							v2822 = int32(*(*uint8)(unsafe.Add(prows, v2096+77)))
+						}
+						var v2830 int32
+						if v2074 {
+							v2830 = int32(*(*uint8)(unsafe.Add(prows, v2096+78)))
+						}
+						var v2838 int32
+						if v2074 {
+							v2838 = int32(*(*uint8)(unsafe.Add(prows, v2096+79)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1216)) = ((uint32(v2817) | (uint32(v2822) << 8)) | (uint32(v2830) << 16)) | (uint32(v2838) << 24)
+						}
+						var v2855 int32
+						if v2074 {
+							v2855 = int32(*(*uint8)(unsafe.Add(prows, v2096+80)))
+						}
+						var v2860 int32
+						if v2074 {
+							v2860 = int32(*(*uint8)(unsafe.Add(prows, v2096+81)))
+						}
+						var v2868 int32
+						if v2074 {
+							v2868 = int32(*(*uint8)(unsafe.Add(prows, v2096+82)))
+						}
+						var v2876 int32
+						if v2074 {
+							v2876 = int32(*(*uint8)(unsafe.Add(prows, v2096+83)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1280)) = ((uint32(v2855) | (uint32(v2860) << 8)) | (uint32(v2868) << 16)) | (uint32(v2876) << 24)
+						}
+						var v2893 int32
+						if v2074 {
+							v2893 = int32(*(*uint8)(unsafe.Add(prows, v2096+84)))
+						}
+						var v2898 int32
+						if v2074 {
+							v2898 = int32(*(*uint8)(unsafe.Add(prows, v2096+85)))
+						}
+						var v2906 int32
+						if v2074 {
+							v2906 = int32(*(*uint8)(unsafe.Add(prows, v2096+86)))
+						}
+						var v2914 int32
+						if v2074 {
+							v2914 = int32(*(*uint8)(unsafe.Add(prows, v2096+87)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1344)) = ((uint32(v2893) | (uint32(v2898) << 8)) | (uint32(v2906) << 16)) | (uint32(v2914) << 24)
+						}
+						var v2931 int32
+						if v2074 {
+							v2931 = int32(*(*uint8)(unsafe.Add(prows, v2096+88)))
+						}
+						var v2936 int32
+						if v2074 {
+							v2936 = int32(*(*uint8)(unsafe.Add(prows, v2096+89)))
+						}
+						var v2944 int32
+						if v2074 {
+							v2944 = int32(*(*uint8)(unsafe.Add(prows, v2096+90)))
+						}
+						var v2952 int32
+						if v2074 {
+							v2952 = int32(*(*uint8)(unsafe.Add(prows, v2096+91)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1408)) = ((uint32(v2931) | (uint32(v2936) << 8)) | (uint32(v2944) << 16)) | (uint32(v2952) << 24)
+						}
+						var v2969 int32
+						if v2074 {
+							v2969 = int32(*(*uint8)(unsafe.Add(prows, v2096+92)))
+						}
+						var v2974 int32
+						if v2074 {
+							v2974 = int32(*(*uint8)(unsafe.Add(prows, v2096+93)))
+						}
+						var v2982 int32
+						if v2074 {
+							v2982 = int32(*(*uint8)(unsafe.Add(prows, v2096+94)))
+						}
+						var v2990 int32
+						if v2074 {
+							v2990 = int32(*(*uint8)(unsafe.Add(prows, v2096+95)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1472)) = ((uint32(v2969) | (uint32(v2974) << 8)) | (uint32(v2982) << 16)) | (uint32(v2990) << 24)
+						}
+						var v3007 int32
+						if v2074 {
+							v3007 = int32(*(*uint8)(unsafe.Add(prows, v2096+96)))
+						}
+						var v3012 int32
+						if v2074 {
+							v3012 = int32(*(*uint8)(unsafe.Add(prows, v2096+97)))
+						}
+						var v3020 int32
+						if v2074 {
+							v3020 = int32(*(*uint8)(unsafe.Add(prows, v2096+98)))
+						}
+						var v3028 int32
+						if v2074 {
+							v3028 = int32(*(*uint8)(unsafe.Add(prows, v2096+99)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1536)) = ((uint32(v3007) | (uint32(v3012) << 8)) | (uint32(v3020) << 16)) | (uint32(v3028) << 24)
+						}
+						var v3045 int32
+						if v2074 {
+							v3045 = int32(*(*uint8)(unsafe.Add(prows, v2096+100)))
+						}
+						var v3050 int32
+						if v2074 {
+							v3050 = int32(*(*uint8)(unsafe.Add(prows, v2096+101)))
+						}
+						var v3058 int32
+						if v2074 {
+							v3058 = int32(*(*uint8)(unsafe.Add(prows, v2096+102)))
+						}
+						var v3066 int32
+						if v2074 {
+							v3066 = int32(*(*uint8)(unsafe.Add(prows, v2096+103)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1600)) = ((uint32(v3045) | (uint32(v3050) << 8)) | (uint32(v3058) << 16)) | (uint32(v3066) << 24)
+						}
+						var v3083 int32
+						if v2074 {
+							v3083 = int32(*(*uint8)(unsafe.Add(prows, v2096+104)))
+						}
+						var v3088 int32
+						if v2074 {
+							v3088 = int32(*(*uint8)(unsafe.Add(prows, v2096+105)))
+						}
+						var v3096 int32
+						if v2074 {
+							v3096 = int32(*(*uint8)(unsafe.Add(prows, v2096+106)))
+						}
+						var v3104 int32
+						if v2074 {
+							v3104 = int32(*(*uint8)(unsafe.Add(prows, v2096+107)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1664)) = ((uint32(v3083) | (uint32(v3088) << 8)) | (uint32(v3096) << 16)) | (uint32(v3104) << 24)
+						}
+						var v3121 int32
+						if v2074 {
+							v3121 = int32(*(*uint8)(unsafe.Add(prows, v2096+108)))
+						}
+						var v3126 int32
+						if v2074 {
+							v3126 = int32(*(*uint8)(unsafe.Add(prows, v2096+109)))
+						}
+						var v3134 int32
+						if v2074 {
+							v3134 = int32(*(*uint8)(unsafe.Add(prows, v2096+110)))
+						}
+						var v3142 int32
+						if v2074 {
+							v3142 = int32(*(*uint8)(unsafe.Add(prows, v2096+111)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1728)) = ((uint32(v3121) | (uint32(v3126) << 8)) | (uint32(v3134) << 16)) | (uint32(v3142) << 24)
+						}
+						var v3159 int32
+						if v2074 {
+							v3159 = int32(*(*uint8)(unsafe.Add(prows, v2096+112)))
+						}
+						var v3164 int32
+						if v2074 {
+							v3164 = int32(*(*uint8)(unsafe.Add(prows, v2096+113)))
+						}
+						var v3172 int32
+						if v2074 {
+							v3172 = int32(*(*uint8)(unsafe.Add(prows, v2096+114)))
+						}
+						var v3180 int32
+						if v2074 {
+							v3180 = int32(*(*uint8)(unsafe.Add(prows, v2096+115)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1792)) = ((uint32(v3159) | (uint32(v3164) << 8)) | (uint32(v3172) << 16)) | (uint32(v3180) << 24)
+						}
+						var v3197 int32
+						if v2074 {
+							v3197 = int32(*(*uint8)(unsafe.Add(prows, v2096+116)))
+						}
+						var v3202 int32
+						if v2074 {
+							v3202 = int32(*(*uint8)(unsafe.Add(prows, v2096+117)))
+						}
+						var v3210 int32
+						if v2074 {
+							v3210 = int32(*(*uint8)(unsafe.Add(prows, v2096+118)))
+						}
+						var v3218 int32
+						if v2074 {
+							v3218 = int32(*(*uint8)(unsafe.Add(prows, v2096+119)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1856)) = ((uint32(v3197) | (uint32(v3202) << 8)) | (uint32(v3210) << 16)) | (uint32(v3218) << 24)
+						}
+						var v3235 int32
+						if v2074 {
+							v3235 = int32(*(*uint8)(unsafe.Add(prows, v2096+120)))
+						}
+						var v3240 int32
+						if v2074 {
+							v3240 = int32(*(*uint8)(unsafe.Add(prows, v2096+121)))
+						}
+						var v3248 int32
+						if v2074 {
+							v3248 = int32(*(*uint8)(unsafe.Add(prows, v2096+122)))
+						}
+						var v3256 int32
+						if v2074 {
+							v3256 = int32(*(*uint8)(unsafe.Add(prows, v2096+123)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1920)) = ((uint32(v3235) | (uint32(v3240) << 8)) | (uint32(v3248) << 16)) | (uint32(v3256) << 24)
+						}
+						var v3273 int32
+						if v2074 {
+							v3273 = int32(*(*uint8)(unsafe.Add(prows, v2096+124)))
+						}
+						var v3278 int32
+						if v2074 {
+							v3278 = int32(*(*uint8)(unsafe.Add(prows, v2096+125)))
+						}
+						var v3286 int32
+						if v2074 {
+							v3286 = int32(*(*uint8)(unsafe.Add(prows, v2096+126)))
+						}
+						var v3294 int32
+						if v2074 {
+							v3294 = int32(*(*uint8)(unsafe.Add(prows, v2096+127)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+1984)) = ((uint32(v3273) | (uint32(v3278) << 8)) | (uint32(v3286) << 16)) | (uint32(v3294) << 24)
+						}
+						var v3312 int32
+						if v2074 {
+							v3312 = int32(*(*uint8)(unsafe.Add(prows, v2096+128)))
+						}
+						var v3317 int32
+						if v2074 {
+							v3317 = int32(*(*uint8)(unsafe.Add(prows, v2096+129)))
+						}
+						var v3325 int32
+						if v2074 {
+							v3325 = int32(*(*uint8)(unsafe.Add(prows, v2096+130)))
+						}
+						var v3333 int32
+						if v2074 {
+							v3333 = int32(*(*uint8)(unsafe.Add(prows, v2096+131)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2048)) = ((uint32(v3312) | (uint32(v3317) << 8)) | (uint32(v3325) << 16)) | (uint32(v3333) << 24)
+						}
+						var v3350 int32
+						if v2074 {
+							v3350 = int32(*(*uint8)(unsafe.Add(prows, v2096+132)))
+						}
+						var v3355 int32
+						if v2074 {
+							v3355 = int32(*(*uint8)(unsafe.Add(prows, v2096+133)))
+						}
+						var v3363 int32
+						if v2074 {
+							v3363 = int32(*(*uint8)(unsafe.Add(prows, v2096+134)))
+						}
+						var v3371 int32
+						if v2074 {
+							v3371 = int32(*(*uint8)(unsafe.Add(prows, v2096+135)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2112)) = ((uint32(v3350) | (uint32(v3355) << 8)) | (uint32(v3363) << 16)) | (uint32(v3371) << 24)
+						}
+						var v3388 int32
+						if v2074 {
+							v3388 = int32(*(*uint8)(unsafe.Add(prows, v2096+136)))
+						}
+						var v3393 int32
+						if v2074 {
+							v3393 = int32(*(*uint8)(unsafe.Add(prows, v2096+137)))
+						}
+						var v3401 int32
+						if v2074 {
+							v3401 = int32(*(*uint8)(unsafe.Add(prows, v2096+138)))
+						}
+						var v3409 int32
+						if v2074 {
+							v3409 = int32(*(*uint8)(unsafe.Add(prows, v2096+139)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2176)) = ((uint32(v3388) | (uint32(v3393) << 8)) | (uint32(v3401) << 16)) | (uint32(v3409) << 24)
+						}
+						var v3426 int32
+						if v2074 {
+							v3426 = int32(*(*uint8)(unsafe.Add(prows, v2096+140)))
+						}
+						var v3431 int32
+						if v2074 {
+							v3431 = int32(*(*uint8)(unsafe.Add(prows, v2096+141)))
+						}
+						var v3439 int32
+						if v2074 {
+							v3439 = int32(*(*uint8)(unsafe.Add(prows, v2096+142)))
+						}
+						var v3447 int32
+						if v2074 {
+							v3447 = int32(*(*uint8)(unsafe.Add(prows, v2096+143)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2240)) = ((uint32(v3426) | (uint32(v3431) << 8)) | (uint32(v3439) << 16)) | (uint32(v3447) << 24)
+						}
+						var v3464 int32
+						if v2074 {
+							v3464 = int32(*(*uint8)(unsafe.Add(prows, v2096+144)))
+						}
+						var v3469 int32
+						if v2074 {
+							v3469 = int32(*(*uint8)(unsafe.Add(prows, v2096+145)))
+						}
+						var v3477 int32
+						if v2074 {
+							v3477 = int32(*(*uint8)(unsafe.Add(prows, v2096+146)))
+						}
+						var v3485 int32
+						if v2074 {
+							v3485 = int32(*(*uint8)(unsafe.Add(prows, v2096+147)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2304)) = ((uint32(v3464) | (uint32(v3469) << 8)) | (uint32(v3477) << 16)) | (uint32(v3485) << 24)
+						}
+						var v3502 int32
+						if v2074 {
+							v3502 = int32(*(*uint8)(unsafe.Add(prows, v2096+148)))
+						}
+						var v3507 int32
+						if v2074 {
+							v3507 = int32(*(*uint8)(unsafe.Add(prows, v2096+149)))
+						}
+						var v3515 int32
+						if v2074 {
+							v3515 = int32(*(*uint8)(unsafe.Add(prows, v2096+150)))
+						}
+						var v3523 int32
+						if v2074 {
+							v3523 = int32(*(*uint8)(unsafe.Add(prows, v2096+151)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2368)) = ((uint32(v3502) | (uint32(v3507) << 8)) | (uint32(v3515) << 16)) | (uint32(v3523) << 24)
+						}
+						var v3540 int32
+						if v2074 {
+							v3540 = int32(*(*uint8)(unsafe.Add(prows, v2096+152)))
+						}
+						var v3545 int32
+						if v2074 {
+							v3545 = int32(*(*uint8)(unsafe.Add(prows, v2096+153)))
+						}
+						var v3553 int32
+						if v2074 {
+							v3553 = int32(*(*uint8)(unsafe.Add(prows, v2096+154)))
+						}
+						var v3561 int32
+						if v2074 {
+							v3561 = int32(*(*uint8)(unsafe.Add(prows, v2096+155)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2432)) = ((uint32(v3540) | (uint32(v3545) << 8)) | (uint32(v3553) << 16)) | (uint32(v3561) << 24)
+						}
+						var v3578 int32
+						if v2074 {
+							v3578 = int32(*(*uint8)(unsafe.Add(prows, v2096+156)))
+						}
+						var v3583 int32
+						if v2074 {
+							v3583 = int32(*(*uint8)(unsafe.Add(prows, v2096+157)))
+						}
+						var v3591 int32
+						if v2074 {
+							v3591 = int32(*(*uint8)(unsafe.Add(prows, v2096+158)))
+						}
+						var v3599 int32
+						if v2074 {
+							v3599 = int32(*(*uint8)(unsafe.Add(prows, v2096+159)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2496)) = ((uint32(v3578) | (uint32(v3583) << 8)) | (uint32(v3591) << 16)) | (uint32(v3599) << 24)
+						}
+						var v3616 int32
+						if v2074 {
+							v3616 = int32(*(*uint8)(unsafe.Add(prows, v2096+160)))
+						}
+						var v3621 int32
+						if v2074 {
+							v3621 = int32(*(*uint8)(unsafe.Add(prows, v2096+161)))
+						}
+						var v3629 int32
+						if v2074 {
+							v3629 = int32(*(*uint8)(unsafe.Add(prows, v2096+162)))
+						}
+						var v3637 int32
+						if v2074 {
+							v3637 = int32(*(*uint8)(unsafe.Add(prows, v2096+163)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2560)) = ((uint32(v3616) | (uint32(v3621) << 8)) | (uint32(v3629) << 16)) | (uint32(v3637) << 24)
+						}
+						var v3654 int32
+						if v2074 {
+							v3654 = int32(*(*uint8)(unsafe.Add(prows, v2096+164)))
+						}
+						var v3659 int32
+						if v2074 {
+							v3659 = int32(*(*uint8)(unsafe.Add(prows, v2096+165)))
+						}
+						var v3667 int32
+						if v2074 {
+							v3667 = int32(*(*uint8)(unsafe.Add(prows, v2096+166)))
+						}
+						var v3675 int32
+						if v2074 {
+							v3675 = int32(*(*uint8)(unsafe.Add(prows, v2096+167)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2624)) = ((uint32(v3654) | (uint32(v3659) << 8)) | (uint32(v3667) << 16)) | (uint32(v3675) << 24)
+						}
+						var v3692 int32
+						if v2074 {
+							v3692 = int32(*(*uint8)(unsafe.Add(prows, v2096+168)))
+						}
+						var v3697 int32
+						if v2074 {
+							v3697 = int32(*(*uint8)(unsafe.Add(prows, v2096+169)))
+						}
+						var v3705 int32
+						if v2074 {
+							v3705 = int32(*(*uint8)(unsafe.Add(prows, v2096+170)))
+						}
+						var v3713 int32
+						if v2074 {
+							v3713 = int32(*(*uint8)(unsafe.Add(prows, v2096+171)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2688)) = ((uint32(v3692) | (uint32(v3697) << 8)) | (uint32(v3705) << 16)) | (uint32(v3713) << 24)
+						}
+						var v3730 int32
+						if v2074 {
+							v3730 = int32(*(*uint8)(unsafe.Add(prows, v2096+172)))
+						}
+						var v3735 int32
+						if v2074 {
+							v3735 = int32(*(*uint8)(unsafe.Add(prows, v2096+173)))
+						}
+						var v3743 int32
+						if v2074 {
+							v3743 = int32(*(*uint8)(unsafe.Add(prows, v2096+174)))
+						}
+						var v3751 int32
+						if v2074 {
+							v3751 = int32(*(*uint8)(unsafe.Add(prows, v2096+175)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2752)) = ((uint32(v3730) | (uint32(v3735) << 8)) | (uint32(v3743) << 16)) | (uint32(v3751) << 24)
+						}
+						var v3768 int32
+						if v2074 {
+							v3768 = int32(*(*uint8)(unsafe.Add(prows, v2096+176)))
+						}
+						var v3773 int32
+						if v2074 {
+							v3773 = int32(*(*uint8)(unsafe.Add(prows, v2096+177)))
+						}
+						var v3781 int32
+						if v2074 {
+							v3781 = int32(*(*uint8)(unsafe.Add(prows, v2096+178)))
+						}
+						var v3789 int32
+						if v2074 {
+							v3789 = int32(*(*uint8)(unsafe.Add(prows, v2096+179)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2816)) = ((uint32(v3768) | (uint32(v3773) << 8)) | (uint32(v3781) << 16)) | (uint32(v3789) << 24)
+						}
+						var v3806 int32
+						if v2074 {
+							v3806 = int32(*(*uint8)(unsafe.Add(prows, v2096+180)))
+						}
+						var v3811 int32
+						if v2074 {
+							v3811 = int32(*(*uint8)(unsafe.Add(prows, v2096+181)))
+						}
+						var v3819 int32
+						if v2074 {
+							v3819 = int32(*(*uint8)(unsafe.Add(prows, v2096+182)))
+						}
+						var v3827 int32
+						if v2074 {
+							v3827 = int32(*(*uint8)(unsafe.Add(prows, v2096+183)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2880)) = ((uint32(v3806) | (uint32(v3811) << 8)) | (uint32(v3819) << 16)) | (uint32(v3827) << 24)
+						}
+						var v3844 int32
+						if v2074 {
+							v3844 = int32(*(*uint8)(unsafe.Add(prows, v2096+184)))
+						}
+						var v3849 int32
+						if v2074 {
+							v3849 = int32(*(*uint8)(unsafe.Add(prows, v2096+185)))
+						}
+						var v3857 int32
+						if v2074 {
+							v3857 = int32(*(*uint8)(unsafe.Add(prows, v2096+186)))
+						}
+						var v3865 int32
+						if v2074 {
+							v3865 = int32(*(*uint8)(unsafe.Add(prows, v2096+187)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+2944)) = ((uint32(v3844) | (uint32(v3849) << 8)) | (uint32(v3857) << 16)) | (uint32(v3865) << 24)
+						}
+						var v3882 int32
+						if v2074 {
+							v3882 = int32(*(*uint8)(unsafe.Add(prows, v2096+188)))
+						}
+						var v3887 int32
+						if v2074 {
+							v3887 = int32(*(*uint8)(unsafe.Add(prows, v2096+189)))
+						}
+						var v3895 int32
+						if v2074 {
+							v3895 = int32(*(*uint8)(unsafe.Add(prows, v2096+190)))
+						}
+						var v3903 int32
+						if v2074 {
+							v3903 = int32(*(*uint8)(unsafe.Add(prows, v2096+191)))
+						}
+						if v2074 {
+							*(*uint32)(unsafe.Add(ppacked, v2129*4+3008)) = ((uint32(v3882) | (uint32(v3887) << 8)) | (uint32(v3895) << 16)) | (uint32(v3903) << 24)
+						}
+						var v3921 int32
+						if v2074 {
+							v3921 = int32(*(*uint8)(unsafe.Add(prows, v2096+192)))
+						}
+						v3927 := v2090 + l
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3072)) = uint8(v3921)
+						}
+						var v3932 int32
+						if v2074 {
+							v3932 = int32(*(*uint8)(unsafe.Add(prows, v2096+193)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3088)) = uint8(v3932)
+						}
+						var v3943 int32
+						if v2074 {
+							v3943 = int32(*(*uint8)(unsafe.Add(prows, v2096+194)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3104)) = uint8(v3943)
+						}
+						var v3954 int32
+						if v2074 {
+							v3954 = int32(*(*uint8)(unsafe.Add(prows, v2096+195)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3120)) = uint8(v3954)
+						}
+						var v3965 int32
+						if v2074 {
+							v3965 = int32(*(*uint8)(unsafe.Add(prows, v2096+196)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3136)) = uint8(v3965)
+						}
+						var v3976 int32
+						if v2074 {
+							v3976 = int32(*(*uint8)(unsafe.Add(prows, v2096+197)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3152)) = uint8(v3976)
+						}
+						var v3987 int32
+						if v2074 {
+							v3987 = int32(*(*uint8)(unsafe.Add(prows, v2096+198)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3168)) = uint8(v3987)
+						}
+						var v3998 int32
+						if v2074 {
+							v3998 = int32(*(*uint8)(unsafe.Add(prows, v2096+199)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3184)) = uint8(v3998)
+						}
+						var v4009 int32
+						if v2074 {
+							v4009 = int32(*(*uint8)(unsafe.Add(prows, v2096+200)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3200)) = uint8(v4009)
+						}
+						var v4020 int32
+						if v2074 {
+							v4020 = int32(*(*uint8)(unsafe.Add(prows, v2096+201)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3216)) = uint8(v4020)
+						}
+						var v4031 int32
+						if v2074 {
+							v4031 = int32(*(*uint8)(unsafe.Add(prows, v2096+202)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3232)) = uint8(v4031)
+						}
+						var v4042 int32
+						if v2074 {
+							v4042 = int32(*(*uint8)(unsafe.Add(prows, v2096+203)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3248)) = uint8(v4042)
+						}
+						var v4053 int32
+						if v2074 {
+							v4053 = int32(*(*uint8)(unsafe.Add(prows, v2096+204)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3264)) = uint8(v4053)
+						}
+						var v4064 int32
+						if v2074 {
+							v4064 = int32(*(*uint8)(unsafe.Add(prows, v2096+205)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3280)) = uint8(v4064)
+						}
+						var v4075 int32
+						if v2074 {
+							v4075 = int32(*(*uint8)(unsafe.Add(prows, v2096+206)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3296)) = uint8(v4075)
+						}
+						var v4086 int32
+						if v2074 {
+							v4086 = int32(*(*uint8)(unsafe.Add(prows, v2096+207)))
+						}
+						if v2074 {
+							*(*uint8)(unsafe.Add(ppacked, v3927+3312)) = uint8(v4086)
+						}
+						var v4098 int32
+						if v2074 {
+							v4098 = int32(*(*uint8)(unsafe.Add(prows, v2096+208)))
+						}
+						var v4103 int32
+						if v2074 {
+							v4103 = int32(*(*uint8)(unsafe.Add(prows, v2096+209)))
+						}
+						if v2074 {
+							*(*uint16)(unsafe.Add(ppacked, (v4109+l)*2+3328)) = uint16(int32(uint32(v4098) | (uint32(v4103) << 8)))
+						}
+						var v4121 int32
+						if v2074 {
+							v4121 = int32(*(*uint8)(unsafe.Add(prows, v2096+209)))
+						}
+						v4128 := rflag[0][l]
+						rflag[0][l] = lane.Select((v4121&124) == 124, int32(1), v4128)
 					}
-					var v42 int32
-					if v8 {
-						v42 = int32(*(*uint8)(unsafe.Add(prows, v34+1)))
-					}
-					var v50 int32
-					if v8 {
-						v50 = int32(*(*uint8)(unsafe.Add(prows, v34+2)))
-					}
-					var v58 int32
-					if v8 {
-						v58 = int32(*(*uint8)(unsafe.Add(prows, v34+3)))
-					}
-					v67 := v64 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4)) = ((uint32(v37) | (uint32(v42) << 8)) | (uint32(v50) << 16)) | (uint32(v58) << 24)
-					}
-					var v71 int32
-					if v8 {
-						v71 = int32(*(*uint8)(unsafe.Add(prows, v34+4)))
-					}
-					var v76 int32
-					if v8 {
-						v76 = int32(*(*uint8)(unsafe.Add(prows, v34+5)))
-					}
-					var v84 int32
-					if v8 {
-						v84 = int32(*(*uint8)(unsafe.Add(prows, v34+6)))
-					}
-					var v92 int32
-					if v8 {
-						v92 = int32(*(*uint8)(unsafe.Add(prows, v34+7)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+64)) = ((uint32(v71) | (uint32(v76) << 8)) | (uint32(v84) << 16)) | (uint32(v92) << 24)
-					}
-					var v109 int32
-					if v8 {
-						v109 = int32(*(*uint8)(unsafe.Add(prows, v34+8)))
-					}
-					var v114 int32
-					if v8 {
-						v114 = int32(*(*uint8)(unsafe.Add(prows, v34+9)))
-					}
-					var v122 int32
-					if v8 {
-						v122 = int32(*(*uint8)(unsafe.Add(prows, v34+10)))
-					}
-					var v130 int32
-					if v8 {
-						v130 = int32(*(*uint8)(unsafe.Add(prows, v34+11)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+128)) = ((uint32(v109) | (uint32(v114) << 8)) | (uint32(v122) << 16)) | (uint32(v130) << 24)
-					}
-					var v147 int32
-					if v8 {
-						v147 = int32(*(*uint8)(unsafe.Add(prows, v34+12)))
-					}
-					var v152 int32
-					if v8 {
-						v152 = int32(*(*uint8)(unsafe.Add(prows, v34+13)))
-					}
-					var v160 int32
-					if v8 {
-						v160 = int32(*(*uint8)(unsafe.Add(prows, v34+14)))
-					}
-					var v168 int32
-					if v8 {
-						v168 = int32(*(*uint8)(unsafe.Add(prows, v34+15)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+192)) = ((uint32(v147) | (uint32(v152) << 8)) | (uint32(v160) << 16)) | (uint32(v168) << 24)
-					}
-					var v185 int32
-					if v8 {
-						v185 = int32(*(*uint8)(unsafe.Add(prows, v34+16)))
-					}
-					var v190 int32
-					if v8 {
-						v190 = int32(*(*uint8)(unsafe.Add(prows, v34+17)))
-					}
-					var v198 int32
-					if v8 {
-						v198 = int32(*(*uint8)(unsafe.Add(prows, v34+18)))
-					}
-					var v206 int32
-					if v8 {
-						v206 = int32(*(*uint8)(unsafe.Add(prows, v34+19)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+256)) = ((uint32(v185) | (uint32(v190) << 8)) | (uint32(v198) << 16)) | (uint32(v206) << 24)
-					}
-					var v223 int32
-					if v8 {
-						v223 = int32(*(*uint8)(unsafe.Add(prows, v34+20)))
-					}
-					var v228 int32
-					if v8 {
-						v228 = int32(*(*uint8)(unsafe.Add(prows, v34+21)))
-					}
-					var v236 int32
-					if v8 {
-						v236 = int32(*(*uint8)(unsafe.Add(prows, v34+22)))
-					}
-					var v244 int32
-					if v8 {
-						v244 = int32(*(*uint8)(unsafe.Add(prows, v34+23)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+320)) = ((uint32(v223) | (uint32(v228) << 8)) | (uint32(v236) << 16)) | (uint32(v244) << 24)
-					}
-					var v261 int32
-					if v8 {
-						v261 = int32(*(*uint8)(unsafe.Add(prows, v34+24)))
-					}
-					var v266 int32
-					if v8 {
-						v266 = int32(*(*uint8)(unsafe.Add(prows, v34+25)))
-					}
-					var v274 int32
-					if v8 {
-						v274 = int32(*(*uint8)(unsafe.Add(prows, v34+26)))
-					}
-					var v282 int32
-					if v8 {
-						v282 = int32(*(*uint8)(unsafe.Add(prows, v34+27)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+384)) = ((uint32(v261) | (uint32(v266) << 8)) | (uint32(v274) << 16)) | (uint32(v282) << 24)
-					}
-					var v299 int32
-					if v8 {
-						v299 = int32(*(*uint8)(unsafe.Add(prows, v34+28)))
-					}
-					var v304 int32
-					if v8 {
-						v304 = int32(*(*uint8)(unsafe.Add(prows, v34+29)))
-					}
-					var v312 int32
-					if v8 {
-						v312 = int32(*(*uint8)(unsafe.Add(prows, v34+30)))
-					}
-					var v320 int32
-					if v8 {
-						v320 = int32(*(*uint8)(unsafe.Add(prows, v34+31)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+448)) = ((uint32(v299) | (uint32(v304) << 8)) | (uint32(v312) << 16)) | (uint32(v320) << 24)
-					}
-					var v337 int32
-					if v8 {
-						v337 = int32(*(*uint8)(unsafe.Add(prows, v34+32)))
-					}
-					var v342 int32
-					if v8 {
-						v342 = int32(*(*uint8)(unsafe.Add(prows, v34+33)))
-					}
-					var v350 int32
-					if v8 {
-						v350 = int32(*(*uint8)(unsafe.Add(prows, v34+34)))
-					}
-					var v358 int32
-					if v8 {
-						v358 = int32(*(*uint8)(unsafe.Add(prows, v34+35)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+512)) = ((uint32(v337) | (uint32(v342) << 8)) | (uint32(v350) << 16)) | (uint32(v358) << 24)
-					}
-					var v375 int32
-					if v8 {
-						v375 = int32(*(*uint8)(unsafe.Add(prows, v34+36)))
-					}
-					var v380 int32
-					if v8 {
-						v380 = int32(*(*uint8)(unsafe.Add(prows, v34+37)))
-					}
-					var v388 int32
-					if v8 {
-						v388 = int32(*(*uint8)(unsafe.Add(prows, v34+38)))
-					}
-					var v396 int32
-					if v8 {
-						v396 = int32(*(*uint8)(unsafe.Add(prows, v34+39)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+576)) = ((uint32(v375) | (uint32(v380) << 8)) | (uint32(v388) << 16)) | (uint32(v396) << 24)
-					}
-					var v413 int32
-					if v8 {
-						v413 = int32(*(*uint8)(unsafe.Add(prows, v34+40)))
-					}
-					var v418 int32
-					if v8 {
-						v418 = int32(*(*uint8)(unsafe.Add(prows, v34+41)))
-					}
-					var v426 int32
-					if v8 {
-						v426 = int32(*(*uint8)(unsafe.Add(prows, v34+42)))
-					}
-					var v434 int32
-					if v8 {
-						v434 = int32(*(*uint8)(unsafe.Add(prows, v34+43)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+640)) = ((uint32(v413) | (uint32(v418) << 8)) | (uint32(v426) << 16)) | (uint32(v434) << 24)
-					}
-					var v451 int32
-					if v8 {
-						v451 = int32(*(*uint8)(unsafe.Add(prows, v34+44)))
-					}
-					var v456 int32
-					if v8 {
-						v456 = int32(*(*uint8)(unsafe.Add(prows, v34+45)))
-					}
-					var v464 int32
-					if v8 {
-						v464 = int32(*(*uint8)(unsafe.Add(prows, v34+46)))
-					}
-					var v472 int32
-					if v8 {
-						v472 = int32(*(*uint8)(unsafe.Add(prows, v34+47)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+704)) = ((uint32(v451) | (uint32(v456) << 8)) | (uint32(v464) << 16)) | (uint32(v472) << 24)
-					}
-					var v489 int32
-					if v8 {
-						v489 = int32(*(*uint8)(unsafe.Add(prows, v34+48)))
-					}
-					var v494 int32
-					if v8 {
-						v494 = int32(*(*uint8)(unsafe.Add(prows, v34+49)))
-					}
-					var v502 int32
-					if v8 {
-						v502 = int32(*(*uint8)(unsafe.Add(prows, v34+50)))
-					}
-					var v510 int32
-					if v8 {
-						v510 = int32(*(*uint8)(unsafe.Add(prows, v34+51)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+768)) = ((uint32(v489) | (uint32(v494) << 8)) | (uint32(v502) << 16)) | (uint32(v510) << 24)
-					}
-					var v527 int32
-					if v8 {
-						v527 = int32(*(*uint8)(unsafe.Add(prows, v34+52)))
-					}
-					var v532 int32
-					if v8 {
-						v532 = int32(*(*uint8)(unsafe.Add(prows, v34+53)))
-					}
-					var v540 int32
-					if v8 {
-						v540 = int32(*(*uint8)(unsafe.Add(prows, v34+54)))
-					}
-					var v548 int32
-					if v8 {
-						v548 = int32(*(*uint8)(unsafe.Add(prows, v34+55)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+832)) = ((uint32(v527) | (uint32(v532) << 8)) | (uint32(v540) << 16)) | (uint32(v548) << 24)
-					}
-					var v565 int32
-					if v8 {
-						v565 = int32(*(*uint8)(unsafe.Add(prows, v34+56)))
-					}
-					var v570 int32
-					if v8 {
-						v570 = int32(*(*uint8)(unsafe.Add(prows, v34+57)))
-					}
-					var v578 int32
-					if v8 {
-						v578 = int32(*(*uint8)(unsafe.Add(prows, v34+58)))
-					}
-					var v586 int32
-					if v8 {
-						v586 = int32(*(*uint8)(unsafe.Add(prows, v34+59)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+896)) = ((uint32(v565) | (uint32(v570) << 8)) | (uint32(v578) << 16)) | (uint32(v586) << 24)
-					}
-					var v603 int32
-					if v8 {
-						v603 = int32(*(*uint8)(unsafe.Add(prows, v34+60)))
-					}
-					var v608 int32
-					if v8 {
-						v608 = int32(*(*uint8)(unsafe.Add(prows, v34+61)))
-					}
-					var v616 int32
-					if v8 {
-						v616 = int32(*(*uint8)(unsafe.Add(prows, v34+62)))
-					}
-					var v624 int32
-					if v8 {
-						v624 = int32(*(*uint8)(unsafe.Add(prows, v34+63)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+960)) = ((uint32(v603) | (uint32(v608) << 8)) | (uint32(v616) << 16)) | (uint32(v624) << 24)
-					}
-					var v641 int32
-					if v8 {
-						v641 = int32(*(*uint8)(unsafe.Add(prows, v34+64)))
-					}
-					var v646 int32
-					if v8 {
-						v646 = int32(*(*uint8)(unsafe.Add(prows, v34+65)))
-					}
-					var v654 int32
-					if v8 {
-						v654 = int32(*(*uint8)(unsafe.Add(prows, v34+66)))
-					}
-					var v662 int32
-					if v8 {
-						v662 = int32(*(*uint8)(unsafe.Add(prows, v34+67)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1024)) = ((uint32(v641) | (uint32(v646) << 8)) | (uint32(v654) << 16)) | (uint32(v662) << 24)
-					}
-					var v679 int32
-					if v8 {
-						v679 = int32(*(*uint8)(unsafe.Add(prows, v34+68)))
-					}
-					var v684 int32
-					if v8 {
-						v684 = int32(*(*uint8)(unsafe.Add(prows, v34+69)))
-					}
-					var v692 int32
-					if v8 {
-						v692 = int32(*(*uint8)(unsafe.Add(prows, v34+70)))
-					}
-					var v700 int32
-					if v8 {
-						v700 = int32(*(*uint8)(unsafe.Add(prows, v34+71)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1088)) = ((uint32(v679) | (uint32(v684) << 8)) | (uint32(v692) << 16)) | (uint32(v700) << 24)
-					}
-					var v717 int32
-					if v8 {
-						v717 = int32(*(*uint8)(unsafe.Add(prows, v34+72)))
-					}
-					var v722 int32
-					if v8 {
-						v722 = int32(*(*uint8)(unsafe.Add(prows, v34+73)))
-					}
-					var v730 int32
-					if v8 {
-						v730 = int32(*(*uint8)(unsafe.Add(prows, v34+74)))
-					}
-					var v738 int32
-					if v8 {
-						v738 = int32(*(*uint8)(unsafe.Add(prows, v34+75)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1152)) = ((uint32(v717) | (uint32(v722) << 8)) | (uint32(v730) << 16)) | (uint32(v738) << 24)
-					}
-					var v755 int32
-					if v8 {
-						v755 = int32(*(*uint8)(unsafe.Add(prows, v34+76)))
-					}
-					var v760 int32
-					if v8 {
-						v760 = int32(*(*uint8)(unsafe.Add(prows, v34+77)))
-					}
-					var v768 int32
-					if v8 {
-						v768 = int32(*(*uint8)(unsafe.Add(prows, v34+78)))
-					}
-					var v776 int32
-					if v8 {
-						v776 = int32(*(*uint8)(unsafe.Add(prows, v34+79)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1216)) = ((uint32(v755) | (uint32(v760) << 8)) | (uint32(v768) << 16)) | (uint32(v776) << 24)
-					}
-					var v793 int32
-					if v8 {
-						v793 = int32(*(*uint8)(unsafe.Add(prows, v34+80)))
-					}
-					var v798 int32
-					if v8 {
-						v798 = int32(*(*uint8)(unsafe.Add(prows, v34+81)))
-					}
-					var v806 int32
-					if v8 {
-						v806 = int32(*(*uint8)(unsafe.Add(prows, v34+82)))
-					}
-					var v814 int32
-					if v8 {
-						v814 = int32(*(*uint8)(unsafe.Add(prows, v34+83)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1280)) = ((uint32(v793) | (uint32(v798) << 8)) | (uint32(v806) << 16)) | (uint32(v814) << 24)
-					}
-					var v831 int32
-					if v8 {
-						v831 = int32(*(*uint8)(unsafe.Add(prows, v34+84)))
-					}
-					var v836 int32
-					if v8 {
-						v836 = int32(*(*uint8)(unsafe.Add(prows, v34+85)))
-					}
-					var v844 int32
-					if v8 {
-						v844 = int32(*(*uint8)(unsafe.Add(prows, v34+86)))
-					}
-					var v852 int32
-					if v8 {
-						v852 = int32(*(*uint8)(unsafe.Add(prows, v34+87)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1344)) = ((uint32(v831) | (uint32(v836) << 8)) | (uint32(v844) << 16)) | (uint32(v852) << 24)
-					}
-					var v869 int32
-					if v8 {
-						v869 = int32(*(*uint8)(unsafe.Add(prows, v34+88)))
-					}
-					var v874 int32
-					if v8 {
-						v874 = int32(*(*uint8)(unsafe.Add(prows, v34+89)))
-					}
-					var v882 int32
-					if v8 {
-						v882 = int32(*(*uint8)(unsafe.Add(prows, v34+90)))
-					}
-					var v890 int32
-					if v8 {
-						v890 = int32(*(*uint8)(unsafe.Add(prows, v34+91)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1408)) = ((uint32(v869) | (uint32(v874) << 8)) | (uint32(v882) << 16)) | (uint32(v890) << 24)
-					}
-					var v907 int32
-					if v8 {
-						v907 = int32(*(*uint8)(unsafe.Add(prows, v34+92)))
-					}
-					var v912 int32
-					if v8 {
-						v912 = int32(*(*uint8)(unsafe.Add(prows, v34+93)))
-					}
-					var v920 int32
-					if v8 {
-						v920 = int32(*(*uint8)(unsafe.Add(prows, v34+94)))
-					}
-					var v928 int32
-					if v8 {
-						v928 = int32(*(*uint8)(unsafe.Add(prows, v34+95)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1472)) = ((uint32(v907) | (uint32(v912) << 8)) | (uint32(v920) << 16)) | (uint32(v928) << 24)
-					}
-					var v945 int32
-					if v8 {
-						v945 = int32(*(*uint8)(unsafe.Add(prows, v34+96)))
-					}
-					var v950 int32
-					if v8 {
-						v950 = int32(*(*uint8)(unsafe.Add(prows, v34+97)))
-					}
-					var v958 int32
-					if v8 {
-						v958 = int32(*(*uint8)(unsafe.Add(prows, v34+98)))
-					}
-					var v966 int32
-					if v8 {
-						v966 = int32(*(*uint8)(unsafe.Add(prows, v34+99)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1536)) = ((uint32(v945) | (uint32(v950) << 8)) | (uint32(v958) << 16)) | (uint32(v966) << 24)
-					}
-					var v983 int32
-					if v8 {
-						v983 = int32(*(*uint8)(unsafe.Add(prows, v34+100)))
-					}
-					var v988 int32
-					if v8 {
-						v988 = int32(*(*uint8)(unsafe.Add(prows, v34+101)))
-					}
-					var v996 int32
-					if v8 {
-						v996 = int32(*(*uint8)(unsafe.Add(prows, v34+102)))
-					}
-					var v1004 int32
-					if v8 {
-						v1004 = int32(*(*uint8)(unsafe.Add(prows, v34+103)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1600)) = ((uint32(v983) | (uint32(v988) << 8)) | (uint32(v996) << 16)) | (uint32(v1004) << 24)
-					}
-					var v1021 int32
-					if v8 {
-						v1021 = int32(*(*uint8)(unsafe.Add(prows, v34+104)))
-					}
-					var v1026 int32
-					if v8 {
-						v1026 = int32(*(*uint8)(unsafe.Add(prows, v34+105)))
-					}
-					var v1034 int32
-					if v8 {
-						v1034 = int32(*(*uint8)(unsafe.Add(prows, v34+106)))
-					}
-					var v1042 int32
-					if v8 {
-						v1042 = int32(*(*uint8)(unsafe.Add(prows, v34+107)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1664)) = ((uint32(v1021) | (uint32(v1026) << 8)) | (uint32(v1034) << 16)) | (uint32(v1042) << 24)
-					}
-					var v1059 int32
-					if v8 {
-						v1059 = int32(*(*uint8)(unsafe.Add(prows, v34+108)))
-					}
-					var v1064 int32
-					if v8 {
-						v1064 = int32(*(*uint8)(unsafe.Add(prows, v34+109)))
-					}
-					var v1072 int32
-					if v8 {
-						v1072 = int32(*(*uint8)(unsafe.Add(prows, v34+110)))
-					}
-					var v1080 int32
-					if v8 {
-						v1080 = int32(*(*uint8)(unsafe.Add(prows, v34+111)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1728)) = ((uint32(v1059) | (uint32(v1064) << 8)) | (uint32(v1072) << 16)) | (uint32(v1080) << 24)
-					}
-					var v1097 int32
-					if v8 {
-						v1097 = int32(*(*uint8)(unsafe.Add(prows, v34+112)))
-					}
-					var v1102 int32
-					if v8 {
-						v1102 = int32(*(*uint8)(unsafe.Add(prows, v34+113)))
-					}
-					var v1110 int32
-					if v8 {
-						v1110 = int32(*(*uint8)(unsafe.Add(prows, v34+114)))
-					}
-					var v1118 int32
-					if v8 {
-						v1118 = int32(*(*uint8)(unsafe.Add(prows, v34+115)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1792)) = ((uint32(v1097) | (uint32(v1102) << 8)) | (uint32(v1110) << 16)) | (uint32(v1118) << 24)
-					}
-					var v1135 int32
-					if v8 {
-						v1135 = int32(*(*uint8)(unsafe.Add(prows, v34+116)))
-					}
-					var v1140 int32
-					if v8 {
-						v1140 = int32(*(*uint8)(unsafe.Add(prows, v34+117)))
-					}
-					var v1148 int32
-					if v8 {
-						v1148 = int32(*(*uint8)(unsafe.Add(prows, v34+118)))
-					}
-					var v1156 int32
-					if v8 {
-						v1156 = int32(*(*uint8)(unsafe.Add(prows, v34+119)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1856)) = ((uint32(v1135) | (uint32(v1140) << 8)) | (uint32(v1148) << 16)) | (uint32(v1156) << 24)
-					}
-					var v1173 int32
-					if v8 {
-						v1173 = int32(*(*uint8)(unsafe.Add(prows, v34+120)))
-					}
-					var v1178 int32
-					if v8 {
-						v1178 = int32(*(*uint8)(unsafe.Add(prows, v34+121)))
-					}
-					var v1186 int32
-					if v8 {
-						v1186 = int32(*(*uint8)(unsafe.Add(prows, v34+122)))
-					}
-					var v1194 int32
-					if v8 {
-						v1194 = int32(*(*uint8)(unsafe.Add(prows, v34+123)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1920)) = ((uint32(v1173) | (uint32(v1178) << 8)) | (uint32(v1186) << 16)) | (uint32(v1194) << 24)
-					}
-					var v1211 int32
-					if v8 {
-						v1211 = int32(*(*uint8)(unsafe.Add(prows, v34+124)))
-					}
-					var v1216 int32
-					if v8 {
-						v1216 = int32(*(*uint8)(unsafe.Add(prows, v34+125)))
-					}
-					var v1224 int32
-					if v8 {
-						v1224 = int32(*(*uint8)(unsafe.Add(prows, v34+126)))
-					}
-					var v1232 int32
-					if v8 {
-						v1232 = int32(*(*uint8)(unsafe.Add(prows, v34+127)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+1984)) = ((uint32(v1211) | (uint32(v1216) << 8)) | (uint32(v1224) << 16)) | (uint32(v1232) << 24)
-					}
-					var v1250 int32
-					if v8 {
-						v1250 = int32(*(*uint8)(unsafe.Add(prows, v34+128)))
-					}
-					var v1255 int32
-					if v8 {
-						v1255 = int32(*(*uint8)(unsafe.Add(prows, v34+129)))
-					}
-					var v1263 int32
-					if v8 {
-						v1263 = int32(*(*uint8)(unsafe.Add(prows, v34+130)))
-					}
-					var v1271 int32
-					if v8 {
-						v1271 = int32(*(*uint8)(unsafe.Add(prows, v34+131)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2048)) = ((uint32(v1250) | (uint32(v1255) << 8)) | (uint32(v1263) << 16)) | (uint32(v1271) << 24)
-					}
-					var v1288 int32
-					if v8 {
-						v1288 = int32(*(*uint8)(unsafe.Add(prows, v34+132)))
-					}
-					var v1293 int32
-					if v8 {
-						v1293 = int32(*(*uint8)(unsafe.Add(prows, v34+133)))
-					}
-					var v1301 int32
-					if v8 {
-						v1301 = int32(*(*uint8)(unsafe.Add(prows, v34+134)))
-					}
-					var v1309 int32
-					if v8 {
-						v1309 = int32(*(*uint8)(unsafe.Add(prows, v34+135)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2112)) = ((uint32(v1288) | (uint32(v1293) << 8)) | (uint32(v1301) << 16)) | (uint32(v1309) << 24)
-					}
-					var v1326 int32
-					if v8 {
-						v1326 = int32(*(*uint8)(unsafe.Add(prows, v34+136)))
-					}
-					var v1331 int32
-					if v8 {
-						v1331 = int32(*(*uint8)(unsafe.Add(prows, v34+137)))
-					}
-					var v1339 int32
-					if v8 {
-						v1339 = int32(*(*uint8)(unsafe.Add(prows, v34+138)))
-					}
-					var v1347 int32
-					if v8 {
-						v1347 = int32(*(*uint8)(unsafe.Add(prows, v34+139)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2176)) = ((uint32(v1326) | (uint32(v1331) << 8)) | (uint32(v1339) << 16)) | (uint32(v1347) << 24)
-					}
-					var v1364 int32
-					if v8 {
-						v1364 = int32(*(*uint8)(unsafe.Add(prows, v34+140)))
-					}
-					var v1369 int32
-					if v8 {
-						v1369 = int32(*(*uint8)(unsafe.Add(prows, v34+141)))
-					}
-					var v1377 int32
-					if v8 {
-						v1377 = int32(*(*uint8)(unsafe.Add(prows, v34+142)))
-					}
-					var v1385 int32
-					if v8 {
-						v1385 = int32(*(*uint8)(unsafe.Add(prows, v34+143)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2240)) = ((uint32(v1364) | (uint32(v1369) << 8)) | (uint32(v1377) << 16)) | (uint32(v1385) << 24)
-					}
-					var v1402 int32
-					if v8 {
-						v1402 = int32(*(*uint8)(unsafe.Add(prows, v34+144)))
-					}
-					var v1407 int32
-					if v8 {
-						v1407 = int32(*(*uint8)(unsafe.Add(prows, v34+145)))
-					}
-					var v1415 int32
-					if v8 {
-						v1415 = int32(*(*uint8)(unsafe.Add(prows, v34+146)))
-					}
-					var v1423 int32
-					if v8 {
-						v1423 = int32(*(*uint8)(unsafe.Add(prows, v34+147)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2304)) = ((uint32(v1402) | (uint32(v1407) << 8)) | (uint32(v1415) << 16)) | (uint32(v1423) << 24)
-					}
-					var v1440 int32
-					if v8 {
-						v1440 = int32(*(*uint8)(unsafe.Add(prows, v34+148)))
-					}
-					var v1445 int32
-					if v8 {
-						v1445 = int32(*(*uint8)(unsafe.Add(prows, v34+149)))
-					}
-					var v1453 int32
-					if v8 {
-						v1453 = int32(*(*uint8)(unsafe.Add(prows, v34+150)))
-					}
-					var v1461 int32
-					if v8 {
-						v1461 = int32(*(*uint8)(unsafe.Add(prows, v34+151)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2368)) = ((uint32(v1440) | (uint32(v1445) << 8)) | (uint32(v1453) << 16)) | (uint32(v1461) << 24)
-					}
-					var v1478 int32
-					if v8 {
-						v1478 = int32(*(*uint8)(unsafe.Add(prows, v34+152)))
-					}
-					var v1483 int32
-					if v8 {
-						v1483 = int32(*(*uint8)(unsafe.Add(prows, v34+153)))
-					}
-					var v1491 int32
-					if v8 {
-						v1491 = int32(*(*uint8)(unsafe.Add(prows, v34+154)))
-					}
-					var v1499 int32
-					if v8 {
-						v1499 = int32(*(*uint8)(unsafe.Add(prows, v34+155)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2432)) = ((uint32(v1478) | (uint32(v1483) << 8)) | (uint32(v1491) << 16)) | (uint32(v1499) << 24)
-					}
-					var v1516 int32
-					if v8 {
-						v1516 = int32(*(*uint8)(unsafe.Add(prows, v34+156)))
-					}
-					var v1521 int32
-					if v8 {
-						v1521 = int32(*(*uint8)(unsafe.Add(prows, v34+157)))
-					}
-					var v1529 int32
-					if v8 {
-						v1529 = int32(*(*uint8)(unsafe.Add(prows, v34+158)))
-					}
-					var v1537 int32
-					if v8 {
-						v1537 = int32(*(*uint8)(unsafe.Add(prows, v34+159)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2496)) = ((uint32(v1516) | (uint32(v1521) << 8)) | (uint32(v1529) << 16)) | (uint32(v1537) << 24)
-					}
-					var v1554 int32
-					if v8 {
-						v1554 = int32(*(*uint8)(unsafe.Add(prows, v34+160)))
-					}
-					var v1559 int32
-					if v8 {
-						v1559 = int32(*(*uint8)(unsafe.Add(prows, v34+161)))
-					}
-					var v1567 int32
-					if v8 {
-						v1567 = int32(*(*uint8)(unsafe.Add(prows, v34+162)))
-					}
-					var v1575 int32
-					if v8 {
-						v1575 = int32(*(*uint8)(unsafe.Add(prows, v34+163)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2560)) = ((uint32(v1554) | (uint32(v1559) << 8)) | (uint32(v1567) << 16)) | (uint32(v1575) << 24)
-					}
-					var v1592 int32
-					if v8 {
-						v1592 = int32(*(*uint8)(unsafe.Add(prows, v34+164)))
-					}
-					var v1597 int32
-					if v8 {
-						v1597 = int32(*(*uint8)(unsafe.Add(prows, v34+165)))
-					}
-					var v1605 int32
-					if v8 {
-						v1605 = int32(*(*uint8)(unsafe.Add(prows, v34+166)))
-					}
-					var v1613 int32
-					if v8 {
-						v1613 = int32(*(*uint8)(unsafe.Add(prows, v34+167)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2624)) = ((uint32(v1592) | (uint32(v1597) << 8)) | (uint32(v1605) << 16)) | (uint32(v1613) << 24)
-					}
-					var v1630 int32
-					if v8 {
-						v1630 = int32(*(*uint8)(unsafe.Add(prows, v34+168)))
-					}
-					var v1635 int32
-					if v8 {
-						v1635 = int32(*(*uint8)(unsafe.Add(prows, v34+169)))
-					}
-					var v1643 int32
-					if v8 {
-						v1643 = int32(*(*uint8)(unsafe.Add(prows, v34+170)))
-					}
-					var v1651 int32
-					if v8 {
-						v1651 = int32(*(*uint8)(unsafe.Add(prows, v34+171)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2688)) = ((uint32(v1630) | (uint32(v1635) << 8)) | (uint32(v1643) << 16)) | (uint32(v1651) << 24)
-					}
-					var v1668 int32
-					if v8 {
-						v1668 = int32(*(*uint8)(unsafe.Add(prows, v34+172)))
-					}
-					var v1673 int32
-					if v8 {
-						v1673 = int32(*(*uint8)(unsafe.Add(prows, v34+173)))
-					}
-					var v1681 int32
-					if v8 {
-						v1681 = int32(*(*uint8)(unsafe.Add(prows, v34+174)))
-					}
-					var v1689 int32
-					if v8 {
-						v1689 = int32(*(*uint8)(unsafe.Add(prows, v34+175)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2752)) = ((uint32(v1668) | (uint32(v1673) << 8)) | (uint32(v1681) << 16)) | (uint32(v1689) << 24)
-					}
-					var v1706 int32
-					if v8 {
-						v1706 = int32(*(*uint8)(unsafe.Add(prows, v34+176)))
-					}
-					var v1711 int32
-					if v8 {
-						v1711 = int32(*(*uint8)(unsafe.Add(prows, v34+177)))
-					}
-					var v1719 int32
-					if v8 {
-						v1719 = int32(*(*uint8)(unsafe.Add(prows, v34+178)))
-					}
-					var v1727 int32
-					if v8 {
-						v1727 = int32(*(*uint8)(unsafe.Add(prows, v34+179)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2816)) = ((uint32(v1706) | (uint32(v1711) << 8)) | (uint32(v1719) << 16)) | (uint32(v1727) << 24)
-					}
-					var v1744 int32
-					if v8 {
-						v1744 = int32(*(*uint8)(unsafe.Add(prows, v34+180)))
-					}
-					var v1749 int32
-					if v8 {
-						v1749 = int32(*(*uint8)(unsafe.Add(prows, v34+181)))
-					}
-					var v1757 int32
-					if v8 {
-						v1757 = int32(*(*uint8)(unsafe.Add(prows, v34+182)))
-					}
-					var v1765 int32
-					if v8 {
-						v1765 = int32(*(*uint8)(unsafe.Add(prows, v34+183)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2880)) = ((uint32(v1744) | (uint32(v1749) << 8)) | (uint32(v1757) << 16)) | (uint32(v1765) << 24)
-					}
-					var v1782 int32
-					if v8 {
-						v1782 = int32(*(*uint8)(unsafe.Add(prows, v34+184)))
-					}
-					var v1787 int32
-					if v8 {
-						v1787 = int32(*(*uint8)(unsafe.Add(prows, v34+185)))
-					}
-					var v1795 int32
-					if v8 {
-						v1795 = int32(*(*uint8)(unsafe.Add(prows, v34+186)))
-					}
-					var v1803 int32
-					if v8 {
-						v1803 = int32(*(*uint8)(unsafe.Add(prows, v34+187)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+2944)) = ((uint32(v1782) | (uint32(v1787) << 8)) | (uint32(v1795) << 16)) | (uint32(v1803) << 24)
-					}
-					var v1820 int32
-					if v8 {
-						v1820 = int32(*(*uint8)(unsafe.Add(prows, v34+188)))
-					}
-					var v1825 int32
-					if v8 {
-						v1825 = int32(*(*uint8)(unsafe.Add(prows, v34+189)))
-					}
-					var v1833 int32
-					if v8 {
-						v1833 = int32(*(*uint8)(unsafe.Add(prows, v34+190)))
-					}
-					var v1841 int32
-					if v8 {
-						v1841 = int32(*(*uint8)(unsafe.Add(prows, v34+191)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v67*4+3008)) = ((uint32(v1820) | (uint32(v1825) << 8)) | (uint32(v1833) << 16)) | (uint32(v1841) << 24)
-					}
-					var v1859 int32
-					if v8 {
-						v1859 = int32(*(*uint8)(unsafe.Add(prows, v34+192)))
-					}
-					v1865 := v28 + l
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3072)) = uint8(v1859)
-					}
-					var v1870 int32
-					if v8 {
-						v1870 = int32(*(*uint8)(unsafe.Add(prows, v34+193)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3088)) = uint8(v1870)
-					}
-					var v1881 int32
-					if v8 {
-						v1881 = int32(*(*uint8)(unsafe.Add(prows, v34+194)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3104)) = uint8(v1881)
-					}
-					var v1892 int32
-					if v8 {
-						v1892 = int32(*(*uint8)(unsafe.Add(prows, v34+195)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3120)) = uint8(v1892)
-					}
-					var v1903 int32
-					if v8 {
-						v1903 = int32(*(*uint8)(unsafe.Add(prows, v34+196)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3136)) = uint8(v1903)
-					}
-					var v1914 int32
-					if v8 {
-						v1914 = int32(*(*uint8)(unsafe.Add(prows, v34+197)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3152)) = uint8(v1914)
-					}
-					var v1925 int32
-					if v8 {
-						v1925 = int32(*(*uint8)(unsafe.Add(prows, v34+198)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3168)) = uint8(v1925)
-					}
-					var v1936 int32
-					if v8 {
-						v1936 = int32(*(*uint8)(unsafe.Add(prows, v34+199)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3184)) = uint8(v1936)
-					}
-					var v1947 int32
-					if v8 {
-						v1947 = int32(*(*uint8)(unsafe.Add(prows, v34+200)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3200)) = uint8(v1947)
-					}
-					var v1958 int32
-					if v8 {
-						v1958 = int32(*(*uint8)(unsafe.Add(prows, v34+201)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3216)) = uint8(v1958)
-					}
-					var v1969 int32
-					if v8 {
-						v1969 = int32(*(*uint8)(unsafe.Add(prows, v34+202)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3232)) = uint8(v1969)
-					}
-					var v1980 int32
-					if v8 {
-						v1980 = int32(*(*uint8)(unsafe.Add(prows, v34+203)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3248)) = uint8(v1980)
-					}
-					var v1991 int32
-					if v8 {
-						v1991 = int32(*(*uint8)(unsafe.Add(prows, v34+204)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3264)) = uint8(v1991)
-					}
-					var v2002 int32
-					if v8 {
-						v2002 = int32(*(*uint8)(unsafe.Add(prows, v34+205)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3280)) = uint8(v2002)
-					}
-					var v2013 int32
-					if v8 {
-						v2013 = int32(*(*uint8)(unsafe.Add(prows, v34+206)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3296)) = uint8(v2013)
-					}
-					var v2024 int32
-					if v8 {
-						v2024 = int32(*(*uint8)(unsafe.Add(prows, v34+207)))
-					}
-					if v8 {
-						*(*uint8)(unsafe.Add(ppacked, v1865+3312)) = uint8(v2024)
-					}
-					var v2036 int32
-					if v8 {
-						v2036 = int32(*(*uint8)(unsafe.Add(prows, v34+208)))
-					}
-					var v2041 int32
-					if v8 {
-						v2041 = int32(*(*uint8)(unsafe.Add(prows, v34+209)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, (v2047+l)*2+3328)) = uint16(int32(uint32(v2036) | (uint32(v2041) << 8)))
-					}
-					var v2059 int32
-					if v8 {
-						v2059 = int32(*(*uint8)(unsafe.Add(prows, v34+209)))
-					}
-					v2066 := rflag[0][l]
-					rflag[0][l] = lane.Select((v2059&124) == 124, int32(1), v2066)
 				}
 			}
 		}
 		for l := range 16 {
-			v2070 := rflag[0][l]
+			v4132 := rflag[0][l]
 			v7 := v5 + l
 			if v7 < nn {
-				*(*int32)(unsafe.Add(pbad, v7*4)) = v2070
+				*(*int32)(unsafe.Add(pbad, v7*4)) = v4132
 			}
 		}
 		t0++

@@ -22,382 +22,453 @@ func pack_q8_0__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v5 := t0 * 16
-		v10 := nk >> 5
-		v12 := v10 * 34
-		v18 := (nk + 63) >> 6
 		for l := range 16 {
 			rflag[0][l] = int32(0)
 		}
-		for v24 := 0; v24 < v18; v24 += 1 {
-			v28 := ((t0 * v18) + v24) * 1088
-			v30 := v24 * 2
-			if v30 < v10 {
-				v34 := v30 * 34
-				v69 := v28 >> 2
-				v366 := v28 >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v40 int32
-					v35 := (v7 * v12) + v34
-					if v8 {
-						v40 = int32(*(*uint8)(unsafe.Add(prows, v35+2)))
+		if ((t0 + 1) * 16) <= nn {
+			v19 := nk >> 5
+			v21 := v19 * 34
+			v27 := (nk + 63) >> 6
+			for range 16 {
+			}
+			for v29 := 0; v29 < v27; v29 += 1 {
+				v33 := ((t0 * v27) + v29) * 1088
+				v35 := v29 * 2
+				if v35 < v19 {
+					v39 := v35 * 34
+					v74 := v33 >> 2
+					v371 := v33 >> 1
+					for l := range 16 {
+						v77 := v74 + l
+						v40 := ((v5 + l) * v21) + v39
+						v72 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+3)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+4)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+5)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v77*4)) = v72
+						v108 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+6)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+7)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+8)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+9)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v77*4+64)) = v108
+						v148 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+10)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+11)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+12)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+13)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v77*4+128)) = v148
+						v188 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+14)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+15)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+16)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+17)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v77*4+192)) = v188
+						v228 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+18)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+19)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+20)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+21)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v77*4+256)) = v228
+						v268 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+22)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+23)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+24)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+25)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v77*4+320)) = v268
+						v308 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+26)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+27)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+28)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+29)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v77*4+384)) = v308
+						v348 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v40+30)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+31)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+32)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+33)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v77*4+448)) = v348
+						*(*uint16)(unsafe.Add(ppacked, (v371+l)*2+1024)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v40)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v40+1)))) << 8)))
+						v390 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v40+1)))&124) == 124, int32(1), v390)
 					}
-					var v45 int32
-					if v8 {
-						v45 = int32(*(*uint8)(unsafe.Add(prows, v35+3)))
+				}
+				v396 := v35 + 1
+				if v396 < v19 {
+					v400 := v396 * 34
+					v437 := (v33 + 512) >> 2
+					v736 := (v33 + 32) >> 1
+					for l := range 16 {
+						v440 := v437 + l
+						v401 := ((v5 + l) * v21) + v400
+						v435 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v401+2)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+3)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+4)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+5)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v440*4)) = v435
+						v471 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v401+6)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+7)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+8)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+9)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v440*4+64)) = v471
+						v511 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v401+10)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+11)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+12)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+13)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v440*4+128)) = v511
+						v551 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v401+14)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+15)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+16)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+17)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v440*4+192)) = v551
+						v591 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v401+18)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+19)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+20)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+21)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v440*4+256)) = v591
+						v631 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v401+22)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+23)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+24)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+25)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v440*4+320)) = v631
+						v671 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v401+26)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+27)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+28)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+29)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v440*4+384)) = v671
+						v711 := (((uint32(int32(*(*uint8)(unsafe.Add(prows, v401+30)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+31)))) << 8)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+32)))) << 16)) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+33)))) << 24)) ^ 0x80808080
+						*(*uint32)(unsafe.Add(ppacked, v440*4+448)) = v711
+						*(*uint16)(unsafe.Add(ppacked, (v736+l)*2+1024)) = uint16(int32(uint32(int32(*(*uint8)(unsafe.Add(prows, v401)))) | (uint32(int32(*(*uint8)(unsafe.Add(prows, v401+1)))) << 8)))
+						v755 := rflag[0][l]
+						rflag[0][l] = lane.Select((int32(*(*uint8)(unsafe.Add(prows, v401+1)))&124) == 124, int32(1), v755)
 					}
-					var v53 int32
-					if v8 {
-						v53 = int32(*(*uint8)(unsafe.Add(prows, v35+4)))
-					}
-					var v61 int32
-					if v8 {
-						v61 = int32(*(*uint8)(unsafe.Add(prows, v35+5)))
-					}
-					v72 := v69 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v72*4)) = (((uint32(v40) | (uint32(v45) << 8)) | (uint32(v53) << 16)) | (uint32(v61) << 24)) ^ 0x80808080
-					}
-					var v76 int32
-					if v8 {
-						v76 = int32(*(*uint8)(unsafe.Add(prows, v35+6)))
-					}
-					var v81 int32
-					if v8 {
-						v81 = int32(*(*uint8)(unsafe.Add(prows, v35+7)))
-					}
-					var v89 int32
-					if v8 {
-						v89 = int32(*(*uint8)(unsafe.Add(prows, v35+8)))
-					}
-					var v97 int32
-					if v8 {
-						v97 = int32(*(*uint8)(unsafe.Add(prows, v35+9)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v72*4+64)) = (((uint32(v76) | (uint32(v81) << 8)) | (uint32(v89) << 16)) | (uint32(v97) << 24)) ^ 0x80808080
-					}
-					var v116 int32
-					if v8 {
-						v116 = int32(*(*uint8)(unsafe.Add(prows, v35+10)))
-					}
-					var v121 int32
-					if v8 {
-						v121 = int32(*(*uint8)(unsafe.Add(prows, v35+11)))
-					}
-					var v129 int32
-					if v8 {
-						v129 = int32(*(*uint8)(unsafe.Add(prows, v35+12)))
-					}
-					var v137 int32
-					if v8 {
-						v137 = int32(*(*uint8)(unsafe.Add(prows, v35+13)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v72*4+128)) = (((uint32(v116) | (uint32(v121) << 8)) | (uint32(v129) << 16)) | (uint32(v137) << 24)) ^ 0x80808080
-					}
-					var v156 int32
-					if v8 {
-						v156 = int32(*(*uint8)(unsafe.Add(prows, v35+14)))
-					}
-					var v161 int32
-					if v8 {
-						v161 = int32(*(*uint8)(unsafe.Add(prows, v35+15)))
-					}
-					var v169 int32
-					if v8 {
-						v169 = int32(*(*uint8)(unsafe.Add(prows, v35+16)))
-					}
-					var v177 int32
-					if v8 {
-						v177 = int32(*(*uint8)(unsafe.Add(prows, v35+17)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v72*4+192)) = (((uint32(v156) | (uint32(v161) << 8)) | (uint32(v169) << 16)) | (uint32(v177) << 24)) ^ 0x80808080
-					}
-					var v196 int32
-					if v8 {
-						v196 = int32(*(*uint8)(unsafe.Add(prows, v35+18)))
-					}
-					var v201 int32
-					if v8 {
-						v201 = int32(*(*uint8)(unsafe.Add(prows, v35+19)))
-					}
-					var v209 int32
-					if v8 {
-						v209 = int32(*(*uint8)(unsafe.Add(prows, v35+20)))
-					}
-					var v217 int32
-					if v8 {
-						v217 = int32(*(*uint8)(unsafe.Add(prows, v35+21)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v72*4+256)) = (((uint32(v196) | (uint32(v201) << 8)) | (uint32(v209) << 16)) | (uint32(v217) << 24)) ^ 0x80808080
-					}
-					var v236 int32
-					if v8 {
-						v236 = int32(*(*uint8)(unsafe.Add(prows, v35+22)))
-					}
-					var v241 int32
-					if v8 {
-						v241 = int32(*(*uint8)(unsafe.Add(prows, v35+23)))
-					}
-					var v249 int32
-					if v8 {
-						v249 = int32(*(*uint8)(unsafe.Add(prows, v35+24)))
-					}
-					var v257 int32
-					if v8 {
-						v257 = int32(*(*uint8)(unsafe.Add(prows, v35+25)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v72*4+320)) = (((uint32(v236) | (uint32(v241) << 8)) | (uint32(v249) << 16)) | (uint32(v257) << 24)) ^ 0x80808080
-					}
-					var v276 int32
-					if v8 {
-						v276 = int32(*(*uint8)(unsafe.Add(prows, v35+26)))
-					}
-					var v281 int32
-					if v8 {
-						v281 = int32(*(*uint8)(unsafe.Add(prows, v35+27)))
-					}
-					var v289 int32
-					if v8 {
-						v289 = int32(*(*uint8)(unsafe.Add(prows, v35+28)))
-					}
-					var v297 int32
-					if v8 {
-						v297 = int32(*(*uint8)(unsafe.Add(prows, v35+29)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v72*4+384)) = (((uint32(v276) | (uint32(v281) << 8)) | (uint32(v289) << 16)) | (uint32(v297) << 24)) ^ 0x80808080
-					}
-					var v316 int32
-					if v8 {
-						v316 = int32(*(*uint8)(unsafe.Add(prows, v35+30)))
-					}
-					var v321 int32
-					if v8 {
-						v321 = int32(*(*uint8)(unsafe.Add(prows, v35+31)))
-					}
-					var v329 int32
-					if v8 {
-						v329 = int32(*(*uint8)(unsafe.Add(prows, v35+32)))
-					}
-					var v337 int32
-					if v8 {
-						v337 = int32(*(*uint8)(unsafe.Add(prows, v35+33)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v72*4+448)) = (((uint32(v316) | (uint32(v321) << 8)) | (uint32(v329) << 16)) | (uint32(v337) << 24)) ^ 0x80808080
-					}
-					var v355 int32
-					if v8 {
-						v355 = int32(*(*uint8)(unsafe.Add(prows, v35)))
-					}
-					var v360 int32
-					if v8 {
-						v360 = int32(*(*uint8)(unsafe.Add(prows, v35+1)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, (v366+l)*2+1024)) = uint16(int32(uint32(v355) | (uint32(v360) << 8)))
-					}
-					var v378 int32
-					if v8 {
-						v378 = int32(*(*uint8)(unsafe.Add(prows, v35+1)))
-					}
-					v385 := rflag[0][l]
-					rflag[0][l] = lane.Select((v378&124) == 124, int32(1), v385)
 				}
 			}
-			v391 := v30 + 1
-			if v391 < v10 {
-				v395 := v391 * 34
-				v432 := (v28 + 512) >> 2
-				v731 := (v28 + 32) >> 1
-				for l := range 16 {
-					v7 := v5 + l
-					v8 := v7 < nn
-					var v403 int32
-					v396 := (v7 * v12) + v395
-					if v8 {
-						v403 = int32(*(*uint8)(unsafe.Add(prows, v396+2)))
+		} else {
+			v760 := nk >> 5
+			v762 := v760 * 34
+			v768 := (nk + 63) >> 6
+			for range 16 {
+			}
+			for v770 := 0; v770 < v768; v770 += 1 {
+				v774 := ((t0 * v768) + v770) * 1088
+				v776 := v770 * 2
+				if v776 < v760 {
+					v780 := v776 * 34
+					v815 := v774 >> 2
+					v1112 := v774 >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v758 := v7 < nn
+						var v786 int32
+						v781 := (v7 * v762) + v780
+						if v758 {
+							v786 = int32(*(*uint8)(unsafe.Add(prows, v781+2)))
+						}
+						var v791 int32
+						if v758 {
+							v791 = int32(*(*uint8)(unsafe.Add(prows, v781+3)))
+						}
+						var v799 int32
+						if v758 {
+							v799 = int32(*(*uint8)(unsafe.Add(prows, v781+4)))
+						}
+						var v807 int32
+						if v758 {
+							v807 = int32(*(*uint8)(unsafe.Add(prows, v781+5)))
+						}
+						v818 := v815 + l
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v818*4)) = (((uint32(v786) | (uint32(v791) << 8)) | (uint32(v799) << 16)) | (uint32(v807) << 24)) ^ 0x80808080
+						}
+						var v822 int32
+						if v758 {
+							v822 = int32(*(*uint8)(unsafe.Add(prows, v781+6)))
+						}
+						var v827 int32
+						if v758 {
+							v827 = int32(*(*uint8)(unsafe.Add(prows, v781+7)))
+						}
+						var v835 int32
+						if v758 {
+							v835 = int32(*(*uint8)(unsafe.Add(prows, v781+8)))
+						}
+						var v843 int32
+						if v758 {
+							v843 = int32(*(*uint8)(unsafe.Add(prows, v781+9)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v818*4+64)) = (((uint32(v822) | (uint32(v827) << 8)) | (uint32(v835) << 16)) | (uint32(v843) << 24)) ^ 0x80808080
+						}
+						var v862 int32
+						if v758 {
+							v862 = int32(*(*uint8)(unsafe.Add(prows, v781+10)))
+						}
+						var v867 int32
+						if v758 {
+							v867 = int32(*(*uint8)(unsafe.Add(prows, v781+11)))
+						}
+						var v875 int32
+						if v758 {
+							v875 = int32(*(*uint8)(unsafe.Add(prows, v781+12)))
+						}
+						var v883 int32
+						if v758 {
+							v883 = int32(*(*uint8)(unsafe.Add(prows, v781+13)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v818*4+128)) = (((uint32(v862) | (uint32(v867) << 8)) | (uint32(v875) << 16)) | (uint32(v883) << 24)) ^ 0x80808080
+						}
+						var v902 int32
+						if v758 {
+							v902 = int32(*(*uint8)(unsafe.Add(prows, v781+14)))
+						}
+						var v907 int32
+						if v758 {
+							v907 = int32(*(*uint8)(unsafe.Add(prows, v781+15)))
+						}
+						var v915 int32
+						if v758 {
+							v915 = int32(*(*uint8)(unsafe.Add(prows, v781+16)))
+						}
+						var v923 int32
+						if v758 {
+							v923 = int32(*(*uint8)(unsafe.Add(prows, v781+17)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v818*4+192)) = (((uint32(v902) | (uint32(v907) << 8)) | (uint32(v915) << 16)) | (uint32(v923) << 24)) ^ 0x80808080
+						}
+						var v942 int32
+						if v758 {
+							v942 = int32(*(*uint8)(unsafe.Add(prows, v781+18)))
+						}
+						var v947 int32
+						if v758 {
+							v947 = int32(*(*uint8)(unsafe.Add(prows, v781+19)))
+						}
+						var v955 int32
+						if v758 {
+							v955 = int32(*(*uint8)(unsafe.Add(prows, v781+20)))
+						}
+						var v963 int32
+						if v758 {
+							v963 = int32(*(*uint8)(unsafe.Add(prows, v781+21)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v818*4+256)) = (((uint32(v942) | (uint32(v947) << 8)) | (uint32(v955) << 16)) | (uint32(v963) << 24)) ^ 0x80808080
+						}
+						var v982 int32
+						if v758 {
+							v982 = int32(*(*uint8)(unsafe.Add(prows, v781+22)))
+						}
+						var v987 int32
+						if v758 {
+							v987 = int32(*(*uint8)(unsafe.Add(prows, v781+23)))
+						}
+						var v995 int32
+						if v758 {
+							v995 = int32(*(*uint8)(unsafe.Add(prows, v781+24)))
+						}
+						var v1003 int32
+						if v758 {
+							v1003 = int32(*(*uint8)(unsafe.Add(prows, v781+25)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v818*4+320)) = (((uint32(v982) | (uint32(v987) << 8)) | (uint32(v995) << 16)) | (uint32(v1003) << 24)) ^ 0x80808080
+						}
+						var v1022 int32
+						if v758 {
+							v1022 = int32(*(*uint8)(unsafe.Add(prows, v781+26)))
+						}
+						var v1027 int32
+						if v758 {
+							v1027 = int32(*(*uint8)(unsafe.Add(prows, v781+27)))
+						}
+						var v1035 int32
+						if v758 {
+							v1035 = int32(*(*uint8)(unsafe.Add(prows, v781+28)))
+						}
+						var v1043 int32
+						if v758 {
+							v1043 = int32(*(*uint8)(unsafe.Add(prows, v781+29)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v818*4+384)) = (((uint32(v1022) | (uint32(v1027) << 8)) | (uint32(v1035) << 16)) | (uint32(v1043) << 24)) ^ 0x80808080
+						}
+						var v1062 int32
+						if v758 {
+							v1062 = int32(*(*uint8)(unsafe.Add(prows, v781+30)))
+						}
+						var v1067 int32
+						if v758 {
+							v1067 = int32(*(*uint8)(unsafe.Add(prows, v781+31)))
+						}
+						var v1075 int32
+						if v758 {
+							v1075 = int32(*(*uint8)(unsafe.Add(prows, v781+32)))
+						}
+						var v1083 int32
+						if v758 {
+							v1083 = int32(*(*uint8)(unsafe.Add(prows, v781+33)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v818*4+448)) = (((uint32(v1062) | (uint32(v1067) << 8)) | (uint32(v1075) << 16)) | (uint32(v1083) << 24)) ^ 0x80808080
+						}
+						var v1101 int32
+						if v758 {
+							v1101 = int32(*(*uint8)(unsafe.Add(prows, v781)))
+						}
+						var v1106 int32
+						if v758 {
+							v1106 = int32(*(*uint8)(unsafe.Add(prows, v781+1)))
+						}
+						if v758 {
+							*(*uint16)(unsafe.Add(ppacked, (v1112+l)*2+1024)) = uint16(int32(uint32(v1101) | (uint32(v1106) << 8)))
+						}
+						var v1124 int32
+						if v758 {
+							v1124 = int32(*(*uint8)(unsafe.Add(prows, v781+1)))
+						}
+						v1131 := rflag[0][l]
+						rflag[0][l] = lane.Select((v1124&124) == 124, int32(1), v1131)
 					}
-					var v408 int32
-					if v8 {
-						v408 = int32(*(*uint8)(unsafe.Add(prows, v396+3)))
+				}
+				v1137 := v776 + 1
+				if v1137 < v760 {
+					v1141 := v1137 * 34
+					v1178 := (v774 + 512) >> 2
+					v1477 := (v774 + 32) >> 1
+					for l := range 16 {
+						v7 := v5 + l
+						v758 := v7 < nn
+						var v1149 int32
+						v1142 := (v7 * v762) + v1141
+						if v758 {
+							v1149 = int32(*(*uint8)(unsafe.Add(prows, v1142+2)))
+						}
+						var v1154 int32
+						if v758 {
+							v1154 = int32(*(*uint8)(unsafe.Add(prows, v1142+3)))
+						}
+						var v1162 int32
+						if v758 {
+							v1162 = int32(*(*uint8)(unsafe.Add(prows, v1142+4)))
+						}
+						var v1170 int32
+						if v758 {
+							v1170 = int32(*(*uint8)(unsafe.Add(prows, v1142+5)))
+						}
+						v1181 := v1178 + l
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v1181*4)) = (((uint32(v1149) | (uint32(v1154) << 8)) | (uint32(v1162) << 16)) | (uint32(v1170) << 24)) ^ 0x80808080
+						}
+						var v1185 int32
+						if v758 {
+							v1185 = int32(*(*uint8)(unsafe.Add(prows, v1142+6)))
+						}
+						var v1190 int32
+						if v758 {
+							v1190 = int32(*(*uint8)(unsafe.Add(prows, v1142+7)))
+						}
+						var v1198 int32
+						if v758 {
+							v1198 = int32(*(*uint8)(unsafe.Add(prows, v1142+8)))
+						}
+						var v1206 int32
+						if v758 {
+							v1206 = int32(*(*uint8)(unsafe.Add(prows, v1142+9)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v1181*4+64)) = (((uint32(v1185) | (uint32(v1190) << 8)) | (uint32(v1198) << 16)) | (uint32(v1206) << 24)) ^ 0x80808080
+						}
+						var v1225 int32
+						if v758 {
+							v1225 = int32(*(*uint8)(unsafe.Add(prows, v1142+10)))
+						}
+						var v1230 int32
+						if v758 {
+							v1230 = int32(*(*uint8)(unsafe.Add(prows, v1142+11)))
+						}
+						var v1238 int32
+						if v758 {
+							v1238 = int32(*(*uint8)(unsafe.Add(prows, v1142+12)))
+						}
+						var v1246 int32
+						if v758 {
+							v1246 = int32(*(*uint8)(unsafe.Add(prows, v1142+13)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v1181*4+128)) = (((uint32(v1225) | (uint32(v1230) << 8)) | (uint32(v1238) << 16)) | (uint32(v1246) << 24)) ^ 0x80808080
+						}
+						var v1265 int32
+						if v758 {
+							v1265 = int32(*(*uint8)(unsafe.Add(prows, v1142+14)))
+						}
+						var v1270 int32
+						if v758 {
+							v1270 = int32(*(*uint8)(unsafe.Add(prows, v1142+15)))
+						}
+						var v1278 int32
+						if v758 {
+							v1278 = int32(*(*uint8)(unsafe.Add(prows, v1142+16)))
+						}
+						var v1286 int32
+						if v758 {
+							v1286 = int32(*(*uint8)(unsafe.Add(prows, v1142+17)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v1181*4+192)) = (((uint32(v1265) | (uint32(v1270) << 8)) | (uint32(v1278) << 16)) | (uint32(v1286) << 24)) ^ 0x80808080
+						}
+						var v1305 int32
+						if v758 {
+							v1305 = int32(*(*uint8)(unsafe.Add(prows, v1142+18)))
+						}
+						var v1310 int32
+						if v758 {
+							v1310 = int32(*(*uint8)(unsafe.Add(prows, v1142+19)))
+						}
+						var v1318 int32
+						if v758 {
+							v1318 = int32(*(*uint8)(unsafe.Add(prows, v1142+20)))
+						}
+						var v1326 int32
+						if v758 {
+							v1326 = int32(*(*uint8)(unsafe.Add(prows, v1142+21)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v1181*4+256)) = (((uint32(v1305) | (uint32(v1310) << 8)) | (uint32(v1318) << 16)) | (uint32(v1326) << 24)) ^ 0x80808080
+						}
+						var v1345 int32
+						if v758 {
+							v1345 = int32(*(*uint8)(unsafe.Add(prows, v1142+22)))
+						}
+						var v1350 int32
+						if v758 {
+							v1350 = int32(*(*uint8)(unsafe.Add(prows, v1142+23)))
+						}
+						var v1358 int32
+						if v758 {
+							v1358 = int32(*(*uint8)(unsafe.Add(prows, v1142+24)))
+						}
+						var v1366 int32
+						if v758 {
+							v1366 = int32(*(*uint8)(unsafe.Add(prows, v1142+25)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v1181*4+320)) = (((uint32(v1345) | (uint32(v1350) << 8)) | (uint32(v1358) << 16)) | (uint32(v1366) << 24)) ^ 0x80808080
+						}
+						var v1385 int32
+						if v758 {
+							v1385 = int32(*(*uint8)(unsafe.Add(prows, v1142+26)))
+						}
+						var v1390 int32
+						if v758 {
+							v1390 = int32(*(*uint8)(unsafe.Add(prows, v1142+27)))
+						}
+						var v1398 int32
+						if v758 {
+							v1398 = int32(*(*uint8)(unsafe.Add(prows, v1142+28)))
+						}
+						var v1406 int32
+						if v758 {
+							v1406 = int32(*(*uint8)(unsafe.Add(prows, v1142+29)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v1181*4+384)) = (((uint32(v1385) | (uint32(v1390) << 8)) | (uint32(v1398) << 16)) | (uint32(v1406) << 24)) ^ 0x80808080
+						}
+						var v1425 int32
+						if v758 {
+							v1425 = int32(*(*uint8)(unsafe.Add(prows, v1142+30)))
+						}
+						var v1430 int32
+						if v758 {
+							v1430 = int32(*(*uint8)(unsafe.Add(prows, v1142+31)))
+						}
+						var v1438 int32
+						if v758 {
+							v1438 = int32(*(*uint8)(unsafe.Add(prows, v1142+32)))
+						}
+						var v1446 int32
+						if v758 {
+							v1446 = int32(*(*uint8)(unsafe.Add(prows, v1142+33)))
+						}
+						if v758 {
+							*(*uint32)(unsafe.Add(ppacked, v1181*4+448)) = (((uint32(v1425) | (uint32(v1430) << 8)) | (uint32(v1438) << 16)) | (uint32(v1446) << 24)) ^ 0x80808080
+						}
+						var v1466 int32
+						if v758 {
+							v1466 = int32(*(*uint8)(unsafe.Add(prows, v1142)))
+						}
+						var v1471 int32
+						if v758 {
+							v1471 = int32(*(*uint8)(unsafe.Add(prows, v1142+1)))
+						}
+						if v758 {
+							*(*uint16)(unsafe.Add(ppacked, (v1477+l)*2+1024)) = uint16(int32(uint32(v1466) | (uint32(v1471) << 8)))
+						}
+						var v1489 int32
+						if v758 {
+							v1489 = int32(*(*uint8)(unsafe.Add(prows, v1142+1)))
+						}
+						v1496 := rflag[0][l]
+						rflag[0][l] = lane.Select((v1489&124) == 124, int32(1), v1496)
 					}
-					var v416 int32
-					if v8 {
-						v416 = int32(*(*uint8)(unsafe.Add(prows, v396+4)))
-					}
-					var v424 int32
-					if v8 {
-						v424 = int32(*(*uint8)(unsafe.Add(prows, v396+5)))
-					}
-					v435 := v432 + l
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v435*4)) = (((uint32(v403) | (uint32(v408) << 8)) | (uint32(v416) << 16)) | (uint32(v424) << 24)) ^ 0x80808080
-					}
-					var v439 int32
-					if v8 {
-						v439 = int32(*(*uint8)(unsafe.Add(prows, v396+6)))
-					}
-					var v444 int32
-					if v8 {
-						v444 = int32(*(*uint8)(unsafe.Add(prows, v396+7)))
-					}
-					var v452 int32
-					if v8 {
-						v452 = int32(*(*uint8)(unsafe.Add(prows, v396+8)))
-					}
-					var v460 int32
-					if v8 {
-						v460 = int32(*(*uint8)(unsafe.Add(prows, v396+9)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v435*4+64)) = (((uint32(v439) | (uint32(v444) << 8)) | (uint32(v452) << 16)) | (uint32(v460) << 24)) ^ 0x80808080
-					}
-					var v479 int32
-					if v8 {
-						v479 = int32(*(*uint8)(unsafe.Add(prows, v396+10)))
-					}
-					var v484 int32
-					if v8 {
-						v484 = int32(*(*uint8)(unsafe.Add(prows, v396+11)))
-					}
-					var v492 int32
-					if v8 {
-						v492 = int32(*(*uint8)(unsafe.Add(prows, v396+12)))
-					}
-					var v500 int32
-					if v8 {
-						v500 = int32(*(*uint8)(unsafe.Add(prows, v396+13)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v435*4+128)) = (((uint32(v479) | (uint32(v484) << 8)) | (uint32(v492) << 16)) | (uint32(v500) << 24)) ^ 0x80808080
-					}
-					var v519 int32
-					if v8 {
-						v519 = int32(*(*uint8)(unsafe.Add(prows, v396+14)))
-					}
-					var v524 int32
-					if v8 {
-						v524 = int32(*(*uint8)(unsafe.Add(prows, v396+15)))
-					}
-					var v532 int32
-					if v8 {
-						v532 = int32(*(*uint8)(unsafe.Add(prows, v396+16)))
-					}
-					var v540 int32
-					if v8 {
-						v540 = int32(*(*uint8)(unsafe.Add(prows, v396+17)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v435*4+192)) = (((uint32(v519) | (uint32(v524) << 8)) | (uint32(v532) << 16)) | (uint32(v540) << 24)) ^ 0x80808080
-					}
-					var v559 int32
-					if v8 {
-						v559 = int32(*(*uint8)(unsafe.Add(prows, v396+18)))
-					}
-					var v564 int32
-					if v8 {
-						v564 = int32(*(*uint8)(unsafe.Add(prows, v396+19)))
-					}
-					var v572 int32
-					if v8 {
-						v572 = int32(*(*uint8)(unsafe.Add(prows, v396+20)))
-					}
-					var v580 int32
-					if v8 {
-						v580 = int32(*(*uint8)(unsafe.Add(prows, v396+21)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v435*4+256)) = (((uint32(v559) | (uint32(v564) << 8)) | (uint32(v572) << 16)) | (uint32(v580) << 24)) ^ 0x80808080
-					}
-					var v599 int32
-					if v8 {
-						v599 = int32(*(*uint8)(unsafe.Add(prows, v396+22)))
-					}
-					var v604 int32
-					if v8 {
-						v604 = int32(*(*uint8)(unsafe.Add(prows, v396+23)))
-					}
-					var v612 int32
-					if v8 {
-						v612 = int32(*(*uint8)(unsafe.Add(prows, v396+24)))
-					}
-					var v620 int32
-					if v8 {
-						v620 = int32(*(*uint8)(unsafe.Add(prows, v396+25)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v435*4+320)) = (((uint32(v599) | (uint32(v604) << 8)) | (uint32(v612) << 16)) | (uint32(v620) << 24)) ^ 0x80808080
-					}
-					var v639 int32
-					if v8 {
-						v639 = int32(*(*uint8)(unsafe.Add(prows, v396+26)))
-					}
-					var v644 int32
-					if v8 {
-						v644 = int32(*(*uint8)(unsafe.Add(prows, v396+27)))
-					}
-					var v652 int32
-					if v8 {
-						v652 = int32(*(*uint8)(unsafe.Add(prows, v396+28)))
-					}
-					var v660 int32
-					if v8 {
-						v660 = int32(*(*uint8)(unsafe.Add(prows, v396+29)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v435*4+384)) = (((uint32(v639) | (uint32(v644) << 8)) | (uint32(v652) << 16)) | (uint32(v660) << 24)) ^ 0x80808080
-					}
-					var v679 int32
-					if v8 {
-						v679 = int32(*(*uint8)(unsafe.Add(prows, v396+30)))
-					}
-					var v684 int32
-					if v8 {
-						v684 = int32(*(*uint8)(unsafe.Add(prows, v396+31)))
-					}
-					var v692 int32
-					if v8 {
-						v692 = int32(*(*uint8)(unsafe.Add(prows, v396+32)))
-					}
-					var v700 int32
-					if v8 {
-						v700 = int32(*(*uint8)(unsafe.Add(prows, v396+33)))
-					}
-					if v8 {
-						*(*uint32)(unsafe.Add(ppacked, v435*4+448)) = (((uint32(v679) | (uint32(v684) << 8)) | (uint32(v692) << 16)) | (uint32(v700) << 24)) ^ 0x80808080
-					}
-					var v720 int32
-					if v8 {
-						v720 = int32(*(*uint8)(unsafe.Add(prows, v396)))
-					}
-					var v725 int32
-					if v8 {
-						v725 = int32(*(*uint8)(unsafe.Add(prows, v396+1)))
-					}
-					if v8 {
-						*(*uint16)(unsafe.Add(ppacked, (v731+l)*2+1024)) = uint16(int32(uint32(v720) | (uint32(v725) << 8)))
-					}
-					var v743 int32
-					if v8 {
-						v743 = int32(*(*uint8)(unsafe.Add(prows, v396+1)))
-					}
-					v750 := rflag[0][l]
-					rflag[0][l] = lane.Select((v743&124) == 124, int32(1), v750)
 				}
 			}
 		}
 		for l := range 16 {
-			v754 := rflag[0][l]
+			v1500 := rflag[0][l]
 			v7 := v5 + l
 			if v7 < nn {
-				*(*int32)(unsafe.Add(pbad, v7*4)) = v754
+				*(*int32)(unsafe.Add(pbad, v7*4)) = v1500
 			}
 		}
 		t0++

@@ -68,7 +68,7 @@ func (s gemm) build(b *ir.Builder) {
 	act, w := b.In("act", ir.I8), b.In("w", ir.U8)
 	out := b.InOut("out", ir.F32)
 	m, n, k := b.Int("m"), b.Int("n"), b.Int("k")
-	tile, cols := b.Tiles(m, max(s.rows, actRows)), b.Tiles(n, quant.Rows)
+	cols, tile := b.Tiles(n, quant.Rows), b.Tiles(m, max(s.rows, actRows)) // a tile's activations stay in the first cache
 
 	total := b.Shared("total", ir.F32, 16*s.rows)
 	sum := b.Reg("sum", ir.F32, s.rows)

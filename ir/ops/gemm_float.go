@@ -53,7 +53,7 @@ func (s gemmFloat) build(b *ir.Builder) {
 	x, w := b.In("x", ir.F32), b.In("w", s.f.t)
 	out := b.InOut("out", ir.F32)
 	m, n, k := b.Int("m"), b.Int("n"), b.Int("k")
-	tile, cols := b.Tiles(m, max(s.rows, actRows)), b.Tiles(n, quant.Rows)
+	cols, tile := b.Tiles(n, quant.Rows), b.Tiles(m, max(s.rows, actRows))
 	total := b.Shared("total", ir.F32, 16*s.rows)
 	sum := b.Reg("sum", ir.F32, s.rows)
 	wTile := cols.Mul(k)

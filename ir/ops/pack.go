@@ -75,13 +75,20 @@ func packQuant(b *ir.Builder, f *quant.Format) {
 	n, k := b.Int("n"), b.Int("k")
 	tile := b.Tiles(n, quant.Rows)
 	row := tile.Mul(quant.Rows).Add(b.Lane())
-	mask := row.Lt(n)
+	flag := b.Reg("flag", ir.I32, 1)
+	flag.Fill(b.I32(0))
+	// Whole tiles need no mask, which lets a backend load words instead of bytes.
+	b.IfElse(tile.Add(1).Mul(quant.Rows).Le(n), func() { packTile(b, f, rows, packed, tile, row, k, flag, nil) }, func() {
+		packTile(b, f, rows, packed, tile, row, k, flag, row.Lt(n))
+	})
+	b.StoreMasked(bad, row, flag.At(0), row.Lt(n))
+}
+
+func packTile(b *ir.Builder, f *quant.Format, rows, packed ir.Memory, tile, row, k *ir.Value, flag ir.Tile, mask *ir.Value) {
 	blocks := k.Div(f.Block)
 	source := row.Mul(blocks.Mul(f.BlockBytes))
 	records := k.Add(f.Span - 1).Div(f.Span)
 	per := f.Span / f.Block
-	flag := b.Reg("flag", ir.I32, 1)
-	flag.Fill(b.I32(0))
 	b.For(0, records, 1, func(r *ir.Value) {
 		record := tile.Mul(records).Add(r).Mul(f.Record)
 		for i := range per {
@@ -101,7 +108,6 @@ func packQuant(b *ir.Builder, f *quant.Format) {
 			})
 		}
 	})
-	b.StoreMasked(bad, row, flag.At(0), mask)
 }
 
 func packMove(b *ir.Builder, rows, packed ir.Memory, m quant.Move, from, record, mask *ir.Value) {

@@ -102,10 +102,10 @@ type RowKernel struct {
 // Rows are an op's kernels by rows of a tile, the largest first; tiles of 1, 2, 3 and 4 rows are among them.
 type Rows []RowKernel
 
-// Run is a run of rows for one kernel.
+// Run is a run of rows for one kernel, whose tile has Tile rows.
 type Run struct {
-	Kernel      *kernel.Kernel
-	First, Rows int
+	Kernel            *kernel.Kernel
+	First, Rows, Tile int
 }
 
 // Cut splits m rows into runs and appends them to runs: each starts at a multiple of four and is a multiple of its kernel's
@@ -120,7 +120,7 @@ func (r Rows) Cut(m int, runs []Run) []Run {
 		if n == 0 || k.Rows < 4 && k.Rows != m {
 			continue
 		}
-		runs = append(runs, Run{k.Kernel, first, n})
+		runs = append(runs, Run{k.Kernel, first, n, k.Rows})
 		first, m = first+n, m-n
 	}
 	return runs

@@ -36,6 +36,7 @@ type Options struct {
 	Threads  int                     // 0: as many as the CPUs that the process may use
 	Context  int                     // most tokens of a sequence; 0: the model's, at most DefaultContext
 	KV       string                  // element type of the cache: f16 (default) or f32
+	Choice   dispatch.Choice         // orders of kernels measured on this machine; nil: the defaults. No choice changes a result
 	Progress func(done, total int64) // bytes of weights that are ready
 }
 
@@ -90,7 +91,9 @@ func Load(ctx context.Context, path string, o Options) (e *Engine, err error) {
 	if o.KV == "" {
 		o.KV = "f16"
 	}
-	if e.dev, err = dispatch.NewDevice(dispatch.New(o.Kernels, isa), cpu.WorkerCount(o.Threads)); err != nil {
+	table := dispatch.New(o.Kernels, isa)
+	table.Choose(o.Choice, cpu.Detect())
+	if e.dev, err = dispatch.NewDevice(table, cpu.WorkerCount(o.Threads)); err != nil {
 		return e, err
 	}
 	if e.model, err = model.Open(f, e.dev, model.Options{KV: o.KV}); err != nil {

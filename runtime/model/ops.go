@@ -57,18 +57,22 @@ func one(dev *dispatch.Device, op, config string, names ...string) (*call, error
 	return bind(dev, k, names...)
 }
 
-// rowOp is an op with kernels for several row tiles; the parameters are the same in all.
+// rowOp is an op on one shape, with kernels for several row tiles; the parameters are the same in all.
 type rowOp struct {
-	rows  dispatch.Rows
+	plan  dispatch.Plan
 	slots []int
 }
 
-func bindRows(dev *dispatch.Device, op, param string, names ...string) (*rowOp, error) {
-	rows, err := dev.Rows(op, param)
+func bindRows(dev *dispatch.Device, s dispatch.Shape, param string, names ...string) (*rowOp, error) {
+	plan, err := dev.Plan(s, param)
 	if err != nil {
 		return nil, err
 	}
-	r := &rowOp{rows: rows}
+	rows, err := dev.Rows(s.Op, param)
+	if err != nil {
+		return nil, err
+	}
+	r := &rowOp{plan: plan}
 	for _, k := range rows {
 		c, err := bind(dev, k.Kernel, names...)
 		if err != nil {
@@ -94,7 +98,7 @@ func groupBytes(k int, float bool) int {
 // products multiplies activations with matrices of any format.
 type products struct {
 	dev   *dispatch.Device
-	ops   map[string]*rowOp // by format
+	ops   map[*Matrix]*rowOp
 	runs  []dispatch.Run
 	args  []kernel.Args
 	batch []dispatch.Call
@@ -109,20 +113,22 @@ type product struct {
 
 func newProducts(dev *dispatch.Device, matrices []*Matrix) (*products, error) {
 	// Arguments must stay in place while a batch refers to them: room for three products in the runs of one cut.
-	p := &products{dev: dev, ops: map[string]*rowOp{}, args: make([]kernel.Args, 0, 64)}
+	p := &products{dev: dev, ops: map[*Matrix]*rowOp{}, args: make([]kernel.Args, 0, 64)}
+	shapes := map[dispatch.Shape]*rowOp{}
 	for _, m := range matrices {
-		if p.ops[m.Format] != nil {
+		s := dispatch.Shape{Op: "gemm_" + m.Format, N: m.N, K: m.K}
+		if p.ops[m] = shapes[s]; p.ops[m] != nil {
 			continue
 		}
 		act := "act"
 		if m.Float {
 			act = "x"
 		}
-		r, err := bindRows(dev, "gemm_"+m.Format, "m", act, "w", "out", "m", "n", "k", "ldo", "add")
+		r, err := bindRows(dev, s, "m", act, "w", "out", "m", "n", "k", "ldo", "add")
 		if err != nil {
 			return nil, err
 		}
-		p.ops[m.Format] = r
+		shapes[s], p.ops[m] = r, r
 	}
 	return p, nil
 }
@@ -132,29 +138,42 @@ func (p *products) begin() { p.args, p.batch = p.args[:0], p.batch[:0] }
 
 // append adds a product of m rows of activations to the batch; rows of out are w.N apart.
 func (p *products) append(q product, act []byte, m int) {
-	w, r := q.w, p.ops[q.w.Format]
-	p.runs = r.rows.Cut(m, p.runs[:0])
+	w, r := q.w, p.ops[q.w]
+	p.runs = r.plan.Cut(m, p.runs[:0])
 	group := groupBytes(w.K, w.Float)
 	add := int64(0)
 	if q.add {
 		add = 1
 	}
 	for _, run := range p.runs {
-		if len(p.args) == cap(p.args) { // the batch is full: run what there is
-			p.run()
-			p.begin()
+		panel := w.N
+		if tile := w.pack.Layout.Bytes(tileRows, w.K); run.Rows > run.Tile {
+			panel = max(1, panelBytes/tile) * tileRows
 		}
-		p.args = append(p.args, kernel.Args{})
-		a := &p.args[len(p.args)-1]
-		a.Buf[r.slots[0]] = pointer(act[run.First/4*group:])
-		a.Buf[r.slots[1]] = w.ptr()
-		a.Buf[r.slots[2]] = pointer(q.out[run.First*w.N:])
-		for i, v := range [...]int64{int64(run.Rows), int64(w.N), int64(w.K), int64(w.N), add} {
-			a.Int[r.slots[3+i]] = v
+		for col := 0; col < w.N; col += panel {
+			if len(p.args) == cap(p.args) { // the batch is full: run what there is
+				p.run()
+				p.begin()
+			}
+			p.args = append(p.args, kernel.Args{})
+			a := &p.args[len(p.args)-1]
+			a.Buf[r.slots[0]] = pointer(act[run.First/4*group:])
+			a.Buf[r.slots[1]] = pointer(w.data[w.pack.Layout.Bytes(col, w.K):])
+			a.Buf[r.slots[2]] = pointer(q.out[run.First*w.N+col:])
+			for i, v := range [...]int64{int64(run.Rows), int64(min(panel, w.N-col)), int64(w.K), int64(w.N), add} {
+				a.Int[r.slots[3+i]] = v
+			}
+			p.batch = append(p.batch, dispatch.Call{Kernel: run.Kernel, Args: a, Work: 16 * w.K * run.Tile})
 		}
-		p.batch = append(p.batch, dispatch.Call{Kernel: run.Kernel, Args: a, Work: 16 * w.K * run.Kernel.Grid[0].Tile})
 	}
 }
+
+const (
+	// tileRows is the number of rows in a packed tile.
+	tileRows = 16
+	// panelBytes is how much of a matrix several tiles of activations meet in turn: it stays in the second cache.
+	panelBytes = 192 << 10
+)
 
 // run computes the batch.
 func (p *products) run() { p.dev.Run(p.batch...) }

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/swizzle-rt/swizzle/runtime/device/cpu"
-	"github.com/swizzle-rt/swizzle/runtime/kernel"
+	"github.com/swizzle-rt/swizzle/runtime/dispatch"
 )
 
 const (
@@ -145,7 +145,7 @@ func (p *pass) bind(m *Decoder) (err error) {
 		}
 	}
 	if err == nil {
-		p.attention, err = bindRows(dev, "attention_"+m.KV, "r", "q", "kcache", "vcache", "pages", "position", "o", "ml", "rows", "kv", "segments", "hd", "window")
+		p.attention, err = bindRows(dev, dispatch.Shape{Op: "attention_" + m.KV, N: m.Config.KVHeads, K: m.Config.HeadDim}, "r", "q", "kcache", "vcache", "pages", "position", "o", "ml", "rows", "kv", "segments", "hd", "window")
 	}
 	if err == nil {
 		p.segments = call{dev: dev, slots: p.attention.slots}
@@ -335,7 +335,7 @@ func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
 	q.run(8 * c.Heads * c.HeadDim)
 
 	rows, segments := n*group, (s.n+n+PageTokens-1)/PageTokens
-	tile := p.attentionTile(rows)
+	tile := p.attention.plan.Tile(rows)
 	a := &p.segments
 	a.k = tile
 	for i, b := range [...]unsafe.Pointer{pointer(p.turned), keys, values, pointer(s.pages), pointer(p.rowPos), pointer(p.o), pointer(p.ml)} {
@@ -358,19 +358,3 @@ func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
 
 // noWindow is a window that no position reaches.
 const noWindow = 1 << 30
-
-// attentionTile chooses the tile that computes the rows soonest; the results are the same with all. A tile takes about as long
-// as its rows and two more.
-func (p *pass) attentionTile(rows int) *kernel.Kernel {
-	var best *kernel.Kernel
-	least := 0
-	for _, k := range p.attention.rows {
-		if k.Rows < 4 && k.Rows != rows {
-			continue
-		}
-		if n := (rows + k.Rows - 1) / k.Rows * (k.Rows + 2); best == nil || n < least {
-			best, least = k.Kernel, n
-		}
-	}
-	return best
-}
