@@ -20,7 +20,7 @@ const defaultCompletion = 16
 
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	var req openai.ChatRequest
-	if err := readBody(w, r, &req); err != nil {
+	if err := s.readBody(w, r, &req); err != nil {
 		return err
 	}
 	if err := req.Validate(); err != nil {
@@ -30,22 +30,27 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	prompt, err := s.model.prompt(messages, template.Options{AddGenerationPrompt: true})
-	if err != nil {
-		return openai.Invalid("messages", "%v", err)
+	if err := s.checkMessages(messages); err != nil {
+		return err
 	}
-	g, err := s.request(prompt, &req.Generation)
+	g, err := s.request(&req.Generation)
 	if err != nil {
 		return err
 	}
 	g.WantLogProbs = req.LogProbs
 	set(&g.LogProbs, req.TopLogProbs)
-	return s.answer(w, r, g, &req.Generation, s.newChatReply(req.LogProbs))
+	return s.answer(w, r, g, streamed(&req.Generation), s.newChatReply(req.LogProbs), func() ([]int32, error) {
+		ids, err := s.model.prompt(messages, template.Options{AddGenerationPrompt: true})
+		if err != nil {
+			return nil, openai.Invalid("messages", "%v", err)
+		}
+		return ids, nil
+	})
 }
 
 func (s *Server) completion(w http.ResponseWriter, r *http.Request) error {
 	var req openai.CompletionRequest
-	if err := readBody(w, r, &req); err != nil {
+	if err := s.readBody(w, r, &req); err != nil {
 		return err
 	}
 	if err := req.Validate(); err != nil {
@@ -55,22 +60,75 @@ func (s *Server) completion(w http.ResponseWriter, r *http.Request) error {
 		req.MaxTokens = new(int)
 		*req.MaxTokens = defaultCompletion
 	}
-	prompt := req.Prompt.IDs
-	if prompt == nil {
-		prompt = s.model.text(req.Prompt.Text)
+	prompt := req.Prompt
+	if err := s.checkPrompt(prompt); err != nil {
+		return err
 	}
-	for i, id := range prompt {
-		if size := s.model.tokenizer.Size(); id < 0 || int(id) >= size {
-			return openai.Invalid("prompt", "token %d is %d, want 0 to %d", i, id, size-1)
-		}
-	}
-	g, err := s.request(prompt, &req.Generation)
+	g, err := s.request(&req.Generation)
 	if err != nil {
 		return err
 	}
 	g.WantLogProbs = req.LogProbs != nil
 	set(&g.LogProbs, req.LogProbs)
-	return s.answer(w, r, g, &req.Generation, s.newCompletionReply(req.LogProbs != nil))
+	return s.answer(w, r, g, streamed(&req.Generation), s.newCompletionReply(req.LogProbs != nil), func() ([]int32, error) {
+		if prompt.IDs != nil {
+			return prompt.IDs, nil
+		}
+		return s.model.text(prompt.Text), nil
+	})
+}
+
+// checkMessages refuses a conversation that no template makes fit into the context.
+func (s *Server) checkMessages(messages []template.Message) error {
+	size := 0
+	for i := range messages {
+		m := &messages[i]
+		size += len(m.Role) + len(m.Content)
+		for _, f := range m.Fields {
+			if raw, ok := f.Value.(json.RawMessage); ok {
+				size += len(raw)
+			}
+		}
+	}
+	if n := len(messages); n > s.model.context {
+		return s.tooLong(n, "messages")
+	}
+	return s.checkSize(size)
+}
+
+// checkPrompt refuses a prompt of unknown tokens, or one that does not fit into the context.
+func (s *Server) checkPrompt(p *openai.Prompt) error {
+	if err := s.checkLen(len(p.IDs)); err != nil {
+		return err
+	}
+	for i, id := range p.IDs {
+		if size := s.model.tokenizer.Size(); id < 0 || int(id) >= size {
+			return openai.Invalid("prompt", "token %d is %d, want 0 to %d", i, id, size-1)
+		}
+	}
+	return s.checkSize(len(p.Text))
+}
+
+// checkSize refuses a text of more bytes than the longest tokens hold. It spares the time and the memory to tokenize it.
+func (s *Server) checkSize(bytes int) error {
+	if bytes > s.model.context*s.model.tokenizer.MaxLen() {
+		return s.tooLong(bytes, "bytes")
+	}
+	return nil
+}
+
+func (s *Server) checkLen(tokens int) error {
+	if tokens > s.model.context {
+		return s.tooLong(tokens, "tokens")
+	}
+	return nil
+}
+
+// tooLong is the error for what exceeds the context.
+func (s *Server) tooLong(n int, unit string) error {
+	err := openai.Invalid("", "the prompt has %d %s, which exceeds the available context size of %d tokens", n, unit, s.model.context)
+	err.Code = openai.CodeContextLength
+	return err
 }
 
 // conversation returns messages as chat templates know them.
@@ -101,18 +159,9 @@ func conversation(messages []openai.Message) ([]template.Message, error) {
 	return out, nil
 }
 
-// request returns what the engine is to do, without log-probabilities.
-func (s *Server) request(prompt []int32, g *openai.Generation) (engine.Request, error) {
-	switch {
-	case len(prompt) == 0:
-		return engine.Request{}, openai.Invalid("", "the prompt is empty")
-	case len(prompt) > s.model.context:
-		err := openai.Invalid("", "the prompt has %d tokens, which exceeds the available context size of %d",
-			len(prompt), s.model.context)
-		err.Code = openai.CodeContextLength
-		return engine.Request{}, err
-	}
-	r := engine.Request{Prompt: prompt, Max: -1, Params: sample.Default(), Stop: g.Stop}
+// request returns what the engine is to do, without prompt and log-probabilities.
+func (s *Server) request(g *openai.Generation) (engine.Request, error) {
+	r := engine.Request{Max: -1, Params: sample.Default(), Stop: g.Stop}
 	if g.MaxTokens != nil {
 		r.Max = min(*g.MaxTokens, s.model.context)
 	}
@@ -139,8 +188,19 @@ func set[T any](to, from *T) {
 	}
 }
 
-// answer runs a request and answers it, whole or streamed.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, g engine.Request, o *openai.Generation, as reply) error {
+// delivery is how an answer reaches the client.
+type delivery struct {
+	stream bool // or whole
+	usage  bool // at the end of a stream
+}
+
+func streamed(g *openai.Generation) delivery {
+	return delivery{g.Stream, g.StreamOptions != nil && g.StreamOptions.IncludeUsage}
+}
+
+// answer runs a request and answers it. The prompt is made when the request has a place in the queue, and before an answer
+// begins, so that its errors have a status.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, g engine.Request, d delivery, as reply, prompt func() ([]int32, error)) error {
 	if !s.queue.enter() {
 		w.Header().Set("Retry-After", "5")
 		return &openai.Error{
@@ -151,8 +211,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, g engine.Request
 		}
 	}
 	defer s.queue.leave()
-	if o.Stream {
-		s.stream(w, r, g, o.StreamOptions != nil && o.StreamOptions.IncludeUsage, as)
+	var err error
+	if g.Prompt, err = s.tokens(r.Context(), prompt); err != nil {
+		return err
+	}
+	if d.stream {
+		s.stream(w, r, g, d.usage, as)
 		return nil
 	}
 	var (
@@ -171,6 +235,22 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, g engine.Request
 	return nil
 }
 
+// tokens makes a prompt when its turn has come.
+func (s *Server) tokens(ctx context.Context, prompt func() ([]int32, error)) ([]int32, error) {
+	if err := s.queue.tokenizer.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.queue.tokenizer.give()
+	ids, err := prompt()
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, openai.Invalid("", "the prompt is empty")
+	}
+	return ids, s.checkLen(len(ids))
+}
+
 // piece is a part of an answer.
 type piece struct {
 	text   string
@@ -180,10 +260,10 @@ type piece struct {
 // generate waits for the engine and runs g. emit gets the answer in pieces with text, each with the tokens whose text it
 // completes; the last may have tokens alone. Tokens of a stop string are in none.
 func (s *Server) generate(ctx context.Context, g engine.Request, emit func(piece) error) (result engine.Result, err error) {
-	if err := s.queue.turn(ctx); err != nil {
+	if err := s.queue.engine.take(ctx); err != nil {
 		return engine.Result{}, err
 	}
-	defer s.queue.done()
+	defer s.queue.engine.give()
 	defer func() {
 		if p := recover(); p != nil {
 			s.logPanic(p)
@@ -202,7 +282,7 @@ func (s *Server) generate(ctx context.Context, g engine.Request, emit func(piece
 		held = nil
 		return emit(p)
 	})
-	if err == nil && result.Finish != "stop" && len(held) > 0 {
+	if err == nil && result.Finish != engine.FinishStop && len(held) > 0 {
 		err = emit(piece{"", held})
 	}
 	if err == nil {
@@ -214,10 +294,10 @@ func (s *Server) generate(ctx context.Context, g engine.Request, emit func(piece
 
 // finishReason says why an answer ended, in OpenAI's words: a full context is a limit of length too.
 func finishReason(r engine.Result) string {
-	if r.Finish == "stop" {
-		return "stop"
+	if r.Finish == engine.FinishStop {
+		return openai.FinishStop
 	}
-	return "length"
+	return openai.FinishLength
 }
 
 func usage(r engine.Result) openai.Usage {

@@ -124,9 +124,13 @@ func (w *response) Write(data []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// readBody decodes the body of a request into v. The whole body is read, since the server notices that a client is gone
+// readBody waits until it may read the body of a request, and decodes it into v. The whole body is read, since the server notices that a client is gone
 // only then.
-func readBody(w http.ResponseWriter, r *http.Request, v any) error {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, v any) error {
+	if err := s.bodies.take(r.Context()); err != nil {
+		return err
+	}
+	defer s.bodies.give()
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // as above
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/swizzle-rt/swizzle/runtime/engine"
+	"github.com/swizzle-rt/swizzle/runtime/template"
 	"github.com/swizzle-rt/swizzle/serve/openai"
 )
 
@@ -31,6 +32,7 @@ func TestRefused(t *testing.T) {
 		{"POST", chatPath, `{"messages":[{"role":"user","content":"x"}],"temperature":-1}`, 400, nil, "temperature is -1"},
 		{"POST", chatPath, `{"messages":[{"role":"user","content":"x"}],"top_p":1.5,"stream":true}`, 400, nil, "top-p is 1.5"},
 		{"POST", completionPath, `{"prompt":"` + long + `"}`, 400, "context_length_exceeded", "101 tokens"},
+		{"POST", completionPath, `{"prompt":[0` + strings.Repeat(",0", 100) + `]}`, 400, "context_length_exceeded", "101 tokens"},
 		{"POST", completionPath, `{"prompt":""}`, 400, nil, "empty"},
 		{"POST", completionPath, `{"prompt":[]}`, 400, nil, "empty"},
 		{"POST", completionPath, `{"prompt":[0,5]}`, 400, nil, "token 1 is 5, want 0 to 4"},
@@ -54,6 +56,43 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got Allow %q", allow)
 			}
 		})
+	}
+}
+
+// TestTooLong checks that no text is tokenized that is too long for any tokens: of 7 bytes, the longest, 100 fit.
+func TestTooLong(t *testing.T) {
+	s := newTestServer(t, hello)
+	tokenized := 0
+	text, prompt := s.model.text, s.model.prompt
+	s.model.text = func(t string) []int32 {
+		tokenized++
+		return text(t)
+	}
+	s.model.prompt = func(m []template.Message, o template.Options) ([]int32, error) {
+		tokenized++
+		return prompt(m, o)
+	}
+	url := start(t, s)
+	x := func(n int) string { return strings.Repeat("x", n) }
+	for _, tt := range []struct {
+		path, body, text string
+		tokenized        int
+	}{
+		{completionPath, `{"prompt":"` + x(700) + `"}`, "700 tokens", 1},
+		{completionPath, `{"prompt":"` + x(701) + `"}`, "701 bytes", 0},
+		{completionPath, `{"prompt":"` + x(701) + `","stream":true}`, "701 bytes", 0},
+		{completionPath, `{"prompt":"` + x(31<<20) + `"}`, "32505856 bytes", 0},
+		{chatPath, `{"messages":[{"role":"user","content":"` + x(696) + `"}]}`, "700 tokens", 1},
+		{chatPath, `{"messages":[{"role":"user","content":"` + x(697) + `"}]}`, "701 bytes", 0},
+		{chatPath, `{"messages":[{"role":"user","content":"` + x(350) + `"},{"role":"user","content":"` + x(350) + `"}]}`, "708 bytes", 0},
+		{chatPath, `{"messages":[{"role":"user","content":"","name":"` + x(700) + `"}]}`, "706 bytes", 0},
+		{chatPath, `{"messages":[{"role":"user","content":""}` + strings.Repeat(`,{"role":"user","content":""}`, 100) + `]}`, "101 messages", 0},
+	} {
+		tokenized = 0
+		wantError(t, do(t, "POST", url+tt.path, tt.body), 400, "context_length_exceeded", tt.text+", which exceeds")
+		if tokenized != tt.tokenized {
+			t.Errorf("%.60s, %s: tokenized %d texts", tt.body, tt.text, tokenized)
+		}
 	}
 }
 

@@ -7,7 +7,8 @@
 // status 400 where it would change the answer, and ignored where it would not.
 //
 // One request uses the engine at a time and others wait. A client that goes away ends its request, whether it waits, is at
-// its prompt or generates.
+// its prompt or generates. What requests take of memory is bounded: a text that cannot fit into the context is refused
+// before it is tokenized, one text is tokenized at a time, and a few bodies are read at a time.
 package serve
 
 import (
@@ -29,6 +30,7 @@ import (
 const (
 	maxWaiting    = 64       // requests in the queue
 	maxBody       = 32 << 20 // bytes of a request
+	maxReading    = 16       // requests whose bodies are read and decoded
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = time.Minute
 	idleTimeout   = 2 * time.Minute
@@ -52,6 +54,7 @@ type Server struct {
 	log     *slog.Logger
 	model   model
 	queue   *queue
+	bodies  slots // one for each request whose body is read
 
 	ping  time.Duration // between the heartbeats of a stream
 	drain time.Duration // that requests have to finish after a shutdown begins
@@ -96,6 +99,7 @@ func newServer(m model, o Options) *Server {
 		log:     o.Logger,
 		model:   m,
 		queue:   newQueue(maxWaiting),
+		bodies:  make(slots, maxReading),
 		ping:    15 * time.Second,
 		drain:   5 * time.Second,
 	}
@@ -127,8 +131,8 @@ func (s *Server) Handler() http.Handler {
 // On a loopback address it answers only requests whose Host header is an address or name of this machine itself, which
 // keeps web pages of other names from reaching it (DNS rebinding).
 //
-// When ctx ends, requests have five seconds to finish before they are cancelled; then ListenAndServe returns nil, with none
-// running. The server cannot be used again.
+// When ctx ends, requests have five seconds to finish before they are cancelled; then ListenAndServe returns nil. When
+// listening fails, it is the same with an error. No request runs any more then, and the server cannot be used again.
 func (s *Server) ListenAndServe(ctx context.Context, addr string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -155,9 +159,10 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 	go func() { failed <- server.Serve(l) }()
 	s.log.Info("listening", "url", "http://"+l.Addr().String())
 
+	var failure error
 	select {
 	case err := <-failed:
-		return fmt.Errorf("serve: %w", err)
+		failure = fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
 	s.log.Info("shutting down")
@@ -168,7 +173,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener) error {
 		}
 	}
 	s.inFlight.Lock() // for good: the engine may be closed after this
-	return nil
+	return failure
 }
 
 // shutdown closes the listener and reports whether all requests ended within limit.

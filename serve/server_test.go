@@ -350,6 +350,112 @@ func TestQueue(t *testing.T) {
 	waitFor(t, "the places", func() bool { return len(s.queue.places) == 0 && len(s.queue.engine) == 0 })
 }
 
+// TestTokenizeInTurn checks that one prompt is tokenized at a time, and that a client may leave while its prompt waits.
+func TestTokenizeInTurn(t *testing.T) {
+	s := newTestServer(t, hello)
+	tokenizing, release := make(chan string, 10), make(chan struct{})
+	s.model.text = func(text string) []int32 {
+		tokenizing <- text
+		<-release
+		return []int32{1}
+	}
+	url := start(t, s)
+	first := post(t.Context(), t, url, `{"prompt":"first"}`)
+	receive(t, tokenizing)
+	ctx, leave := context.WithCancel(t.Context())
+	second := post(ctx, t, url, `{"prompt":"second","stream":true}`)
+	waitFor(t, "a second request", func() bool { return len(s.queue.places) == 2 })
+	third := post(t.Context(), t, url, `{"prompt":"third"}`)
+	waitFor(t, "a third request", func() bool { return len(s.queue.places) == 3 })
+	leave()
+	receive(t, second)
+	waitFor(t, "the second request to leave", func() bool { return len(s.queue.places) == 2 })
+	if len(tokenizing) != 0 {
+		t.Errorf("tokenizes %q at the same time", <-tokenizing)
+	}
+	close(release)
+	if text := receive(t, tokenizing); text != "third" {
+		t.Errorf("then tokenizes %q", text)
+	}
+	for _, from := range []<-chan answer{first, third} {
+		if a := receive(t, from); a.status != 200 {
+			t.Errorf("got %v", a)
+		}
+	}
+}
+
+// TestBodiesInTurn checks that a bounded number of bodies is read at a time.
+func TestBodiesInTurn(t *testing.T) {
+	s := newTestServer(t, hello)
+	s.bodies = make(slots, 1)
+	url := start(t, s)
+	body, send := io.Pipe()
+	first := make(chan error, 1)
+	go func() {
+		resp, err := http.Post(url+completionPath, "", body)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		first <- err
+	}()
+	waitFor(t, "the first request", func() bool { return len(s.bodies) == 1 })
+	second := post(t.Context(), t, url, `{"prompt":"a"}`)
+	select {
+	case a := <-second:
+		t.Errorf("the second body was read beside the first: %v", a)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if _, err := io.WriteString(send, `{"prompt":"a"}`); err != nil {
+		t.Fatal(err)
+	}
+	send.Close()
+	if err := receive(t, first); err != nil {
+		t.Error(err)
+	}
+	if a := receive(t, second); a.status != 200 {
+		t.Errorf("got %v", a)
+	}
+}
+
+// failingListener fails when it is asked for a second connection after release.
+type failingListener struct {
+	net.Listener
+	accepted int
+	release  chan struct{}
+}
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.accepted++; l.accepted == 1 {
+		return l.Listener.Accept()
+	}
+	<-l.release
+	return nil, errors.New("no more connections")
+}
+
+// TestListenerFails checks that the server ends with the listener's error, but not before its request.
+func TestListenerFails(t *testing.T) {
+	generate, started, ended := block(nil)
+	s := newTestServer(t, generate)
+	s.drain = 30 * time.Millisecond
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &failingListener{Listener: inner, release: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() { done <- s.serve(t.Context(), l) }()
+	a := post(t.Context(), t, "http://"+inner.Addr().String(), `{"prompt":"a"}`)
+	receive(t, started)
+	close(l.release)
+	if err := receive(t, done); err == nil || !strings.Contains(err.Error(), "no more connections") {
+		t.Errorf("the server ended with %v", err)
+	}
+	if len(ended) != 1 {
+		t.Error("the server ended before its request")
+	}
+	wantError(t, receive(t, a), 503, nil, errShutdown.Error())
+}
+
 // TestShutdown checks that requests in flight finish, the queued ones too, and that no new ones are taken.
 func TestShutdown(t *testing.T) {
 	release := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 )
 
 // stream runs a request and answers it by server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-// The answer begins before the request has its turn, so an error comes as an event.
+// The answer begins before the engine is free, so an error comes as an event.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, g engine.Request, withUsage bool, as reply) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")

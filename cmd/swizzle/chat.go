@@ -34,7 +34,7 @@ var errInterrupt = errors.New("interrupt")
 // lineReader reads lines typed by a user.
 type lineReader interface {
 	// readLine shows a prompt and returns the line after it, without its end. It fails with io.EOF at the end of the
-	// input and with errInterrupt after Ctrl-C.
+	// input, with errInterrupt after Ctrl-C, and with context.Canceled after a signal to end.
 	readLine(prompt string) (string, error)
 }
 
@@ -51,7 +51,7 @@ func (c *runCmd) chat(e *engine.Engine) error {
 	lines := newLineReader()
 	fmt.Fprintf(os.Stderr, "%s, context %d tokens. /help shows the commands, /bye leaves.\n", printable(modelName(e)), e.Info().Context)
 	for {
-		text, err := readMessage(lines)
+		text, quoted, err := readMessage(lines)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -63,7 +63,7 @@ func (c *runCmd) chat(e *engine.Engine) error {
 		case strings.TrimSpace(text) == "":
 			continue
 		}
-		if command, ok := strings.CutPrefix(text, "/"); ok && !strings.Contains(text, "\n") {
+		if command, ok := strings.CutPrefix(text, "/"); ok && !quoted && !strings.Contains(text, "\n") {
 			leave, err := t.command(command)
 			if err != nil {
 				report(err)
@@ -79,23 +79,23 @@ func (c *runCmd) chat(e *engine.Engine) error {
 	}
 }
 
-// readMessage reads a line, or the lines between triple quotes.
-func readMessage(lines lineReader) (string, error) {
+// readMessage reads a line, or the lines between triple quotes, which are no command whatever they say.
+func readMessage(lines lineReader) (text string, quoted bool, err error) {
 	line, err := lines.readLine(chatPrompt)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	text, ok := strings.CutPrefix(strings.TrimLeft(line, " \t"), quotes)
-	if !ok {
-		return line, nil
+	text, quoted = strings.CutPrefix(strings.TrimLeft(line, " \t"), quotes)
+	if !quoted {
+		return line, false, nil
 	}
 	for {
 		if body, ok := strings.CutSuffix(strings.TrimRight(text, " \t"), quotes); ok {
-			return strings.Trim(body, "\n"), nil
+			return strings.Trim(body, "\n"), true, nil
 		}
 		line, err := lines.readLine(moreLines)
 		if err != nil {
-			return "", err
+			return "", true, err
 		}
 		text += "\n" + line
 	}
@@ -130,6 +130,11 @@ func (t *conversation) set(text string) error {
 		return nil
 	}
 	name, value, _ := strings.Cut(text, " ")
+	if name != "system" && settings.Lookup(name) == nil {
+		var names []string
+		settings.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+		return fmt.Errorf("no setting %q, expected one of %s, system", name, strings.Join(names, ", "))
+	}
 	value = strings.Trim(strings.TrimSpace(value), `"`)
 	switch name {
 	case "system":
@@ -157,7 +162,7 @@ func (c *runCmd) turn(t *conversation, text string) error {
 	if c.Stats {
 		r.printStats(t.engine)
 	}
-	if r.Finish == "context" {
+	if r.Finish == engine.FinishContext {
 		fmt.Fprintf(os.Stderr, "The context of %d tokens is full. /clear starts anew.\n", t.engine.Info().Context)
 	}
 	return nil

@@ -60,6 +60,9 @@ func (t *conversation) ask(ctx context.Context, prompt string, emit func(text st
 	if err != nil {
 		return nil, err
 	}
+	if len(ids) == 0 {
+		return nil, errors.New("the prompt is empty")
+	}
 	params := t.sampling.params()
 	result, err := t.session.Generate(ctx, engine.Request{
 		Prompt: t.keepPrefix(ids),
@@ -69,7 +72,11 @@ func (t *conversation) ask(ctx context.Context, prompt string, emit func(text st
 	cancelled := errors.Is(err, context.Canceled)
 	if err != nil && !cancelled {
 		if errors.Is(err, engine.ErrContextFull) {
-			return nil, fmt.Errorf("the prompt of %d tokens exceeds the context of %d; -c N makes it larger", len(ids), t.engine.Info().Context)
+			hint := "-c N makes it larger"
+			if len(t.messages) > 0 && !t.raw {
+				hint = "/clear forgets the conversation, " + hint
+			}
+			return nil, fmt.Errorf("the prompt of %d tokens exceeds the context of %d; %s", len(ids), t.engine.Info().Context, hint)
 		}
 		return nil, err
 	}
@@ -88,7 +95,11 @@ func (t *conversation) tokens(messages []template.Message) ([]int32, error) {
 	if t.system != "" {
 		messages = append([]template.Message{{Role: "system", Content: t.system}}, messages...)
 	}
-	return t.engine.Prompt(messages, template.Options{AddGenerationPrompt: true})
+	ids, err := t.engine.Prompt(messages, template.Options{AddGenerationPrompt: true})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.engine.Info().Path, err)
+	}
+	return ids, nil
 }
 
 // keepPrefix cuts the session back to what it has in common with ids and returns the rest of ids, at least the last

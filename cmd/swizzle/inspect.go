@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/swizzle-rt/swizzle/runtime/gguf"
 )
@@ -19,7 +22,9 @@ func (*inspectCmd) Help() string {
 	return `Examples:
 
     swizzle inspect model.gguf
-    swizzle inspect model.gguf --json | jq '.metadata["llama.context_length"].value'`
+    swizzle inspect model.gguf --json | jq '.metadata["llama.context_length"].value'
+
+JSON has the length and the first elements of an array, and the value of anything else. A key that is no valid UTF-8 is quoted.`
 }
 
 // Run prints what the file holds.
@@ -30,7 +35,7 @@ func (c *inspectCmd) Run() error {
 	}
 	defer f.Close()
 	if c.JSON {
-		return printJSON(inspectJSON(f))
+		return printInspectionJSON(f)
 	}
 	return printInspection(f)
 }
@@ -51,23 +56,30 @@ func printInspection(f *gguf.File) error {
 		return err
 	}
 
-	fmt.Printf("\nmetadata: %d keys\n", len(f.Keys()))
-	rows = nil
+	// A file may hold many keys and tensors: no table is kept.
+	w := bufio.NewWriter(os.Stdout)
+	fmt.Fprintf(w, "\nmetadata: %d keys\n", len(f.Keys()))
+	width := 0
+	for _, key := range f.Keys() {
+		width = max(width, min(utf8.RuneCountInString(printable(key)), maxColumn))
+	}
 	for _, key := range f.Keys() {
 		v, _ := f.Value(key)
-		rows = append(rows, []string{"  " + printable(key), valueType(v), v.String()})
+		fmt.Fprintf(w, "  %-*s  %-13s  %s\n", width, printable(key), valueType(v), v)
 	}
-	if err := printTable(rows); err != nil {
-		return err
-	}
-
-	fmt.Printf("\ntensors: %d\n", len(f.Tensors()))
-	rows = nil
+	fmt.Fprintf(w, "\ntensors: %d\n", len(f.Tensors()))
+	width = 0
 	for _, t := range f.Tensors() {
-		rows = append(rows, []string{"  " + printable(t.Name), t.Type.String(), shape(t), formatBytes(uint64(len(t.Data)))})
+		width = max(width, min(utf8.RuneCountInString(printable(t.Name)), maxColumn))
 	}
-	return printTable(rows)
+	for _, t := range f.Tensors() {
+		fmt.Fprintf(w, "  %-*s  %-6s  %-14s  %s\n", width, printable(t.Name), t.Type, shape(t), formatBytes(uint64(len(t.Data))))
+	}
+	return w.Flush()
 }
+
+// maxColumn bounds the width of a column of names.
+const maxColumn = 48
 
 // typeCounts returns how many tensors there are of each type, in the order of the file.
 func typeCounts(f *gguf.File) []string {
@@ -104,20 +116,25 @@ func valueType(v gguf.Value) string {
 	return v.Type.String()
 }
 
-// inspection is what inspect --json prints.
-type inspection struct {
-	File     string                  `json:"file"`
-	Version  uint32                  `json:"version"`
-	Bytes    int64                   `json:"bytes"`
-	Metadata map[string]metadataJSON `json:"metadata"`
-	Tensors  []tensorJSON            `json:"tensors"`
-}
-
-// metadataJSON is a value; of an array the first elements, and how many there are.
+// metadataJSON is a scalar, or of an array the length and the first elements.
 type metadataJSON struct {
 	Type  string `json:"type"`
+	Value any    `json:"value,omitempty"`
 	Len   *int   `json:"len,omitempty"`
-	Value any    `json:"value"`
+	First []any  `json:"first,omitzero"`
+}
+
+func newMetadataJSON(v gguf.Value) metadataJSON {
+	m := metadataJSON{Type: valueType(v)}
+	if v.Type != gguf.ValueArray {
+		m.Value = jsonValue(v)
+		return m
+	}
+	m.Len, m.First = &v.Len, []any{}
+	for _, elem := range v.First(shownElems) {
+		m.First = append(m.First, jsonValue(elem))
+	}
+	return m
 }
 
 type tensorJSON struct {
@@ -129,35 +146,55 @@ type tensorJSON struct {
 	Shard  int      `json:"shard"`
 }
 
-func inspectJSON(f *gguf.File) inspection {
-	in := inspection{File: f.Path(), Version: f.Version(), Bytes: f.Size(), Metadata: map[string]metadataJSON{}, Tensors: []tensorJSON{}}
-	for _, key := range f.Keys() {
+// printInspectionJSON prints an object of file, version, bytes, metadata (an object of metadataJSON by key) and tensors (an
+// array of tensorJSON), piece by piece.
+func printInspectionJSON(f *gguf.File) error {
+	w := bufio.NewWriter(os.Stdout)
+	fmt.Fprintf(w, "{\n  \"file\": %s,\n  \"version\": %d,\n  \"bytes\": %d,\n  \"metadata\": {", compactJSON(f.Path()), f.Version(), f.Size())
+	for i, key := range f.Keys() {
 		v, _ := f.Value(key)
-		m := metadataJSON{Type: valueType(v), Value: jsonValue(f, key, v)}
-		if v.Type == gguf.ValueArray {
-			m.Len = &v.Len
-		}
-		in.Metadata[key] = m
+		fmt.Fprintf(w, "%s\n    %s: %s", separator(i), compactJSON(jsonText(key)), compactJSON(newMetadataJSON(v)))
 	}
-	for _, t := range f.Tensors() {
-		in.Tensors = append(in.Tensors, tensorJSON{t.Name, t.Type.String(), t.Dims, len(t.Data), t.Offset, t.Shard})
+	fmt.Fprint(w, "\n  },\n  \"tensors\": [")
+	for i, t := range f.Tensors() {
+		fmt.Fprintf(w, "%s\n    %s", separator(i), compactJSON(tensorJSON{jsonText(t.Name), t.Type.String(), t.Dims, len(t.Data), t.Offset, t.Shard}))
 	}
-	return in
+	fmt.Fprint(w, "\n  ]\n}\n")
+	return w.Flush()
 }
 
-// jsonValue returns the value of a key for encoding/json. What JSON can't hold, such as NaN, is text.
-func jsonValue(f *gguf.File, key string, v gguf.Value) any {
-	switch v.Type {
-	case gguf.ValueString:
-		s, _, _ := f.String(key)
+// separator stands before element i of a JSON object or array.
+func separator(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return ","
+}
+
+// compactJSON returns a value that JSON can hold.
+func compactJSON(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // of strings and numbers that jsonValue has checked
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// jsonText returns a key or name for encoding/json, which would make the same of all invalid UTF-8: such a text is quoted as in
+// Go, and so is one that looks as if it were.
+func jsonText(s string) string {
+	if utf8.ValidString(s) && !strings.HasPrefix(s, `"`) {
 		return s
-	case gguf.ValueArray:
-		if strs, _, err := f.Strings(key); err == nil {
-			return strs[:min(len(strs), shownElems)]
-		}
-		if ints, _, err := f.Ints(key); err == nil {
-			return ints[:min(len(ints), shownElems)]
-		}
+	}
+	return strconv.Quote(s)
+}
+
+// jsonValue returns a scalar for encoding/json. What JSON can't hold, such as NaN, is text.
+func jsonValue(v gguf.Value) any {
+	if v.Type == gguf.ValueString {
+		return v.Text()
 	}
 	if text := v.String(); json.Valid([]byte(text)) {
 		return json.RawMessage(text)

@@ -28,6 +28,9 @@ type kernelsCmd struct {
 	List  kernelsListCmd  `cmd:"" help:"List the kernels of this build."`
 	Show  kernelsShowCmd  `cmd:"" help:"Show a kernel's text."`
 	Check kernelsCheckCmd `cmd:"" help:"Check that every instruction set of this CPU computes the same bits."`
+
+	Explain kernelsExplainCmd `cmd:"" help:"Show which kernels run for an op and shape, and why."`
+	Bench   kernelsBenchCmd   `cmd:"" help:"Time the kernels of ops."`
 }
 
 // Help gives the examples of --help.
@@ -36,7 +39,9 @@ func (*kernelsCmd) Help() string {
 
     swizzle kernels list --arch avx2
     swizzle kernels show rmsnorm
-    swizzle kernels check`
+    swizzle kernels check
+    swizzle kernels explain gemm_q8_0 --m 12 --n 1024 --k 3072
+    swizzle kernels bench gemm_q8_0`
 }
 
 // kernelFilter chooses kernels.
@@ -187,14 +192,7 @@ func (c *kernelsShowCmd) Run() error {
 	}
 	if len(out.Kernels) == 0 {
 		if !known[c.Op] {
-			ops := slices.Sorted(func(yield func(string) bool) {
-				for op := range known {
-					if !yield(op) {
-						return
-					}
-				}
-			})
-			return fmt.Errorf("no op %q; there are %s", c.Op, strings.Join(ops, ", "))
+			return unknownOp(c.Op)
 		}
 		return fmt.Errorf("op %s has no kernel of arch %q and config %q; swizzle kernels list shows all", c.Op, c.Arch, c.Config)
 	}
@@ -224,14 +222,25 @@ func (c *kernelsShowCmd) Run() error {
 	return err
 }
 
-// checkRecords compares the kernels of this build with the manifest, and the manifest with its own hash.
+// unknownOp is the error of an op that no kernel of this build has.
+func unknownOp(op string) error {
+	var ops []string
+	for _, k := range kernels() {
+		ops = append(ops, k.Name.Op)
+	}
+	slices.Sort(ops)
+	return fmt.Errorf("no op %q; there are %s", op, strings.Join(slices.Compact(ops), ", "))
+}
+
+// checkRecords compares the kernels of this build with the manifest, and the manifest with its own hash. Of each op one
+// kernel must have its text.
 func checkRecords() (*kernel.Manifest, error) {
 	m, err := kernel.ReadManifest(generated.Files)
 	if err != nil {
 		return nil, err
 	}
 	set := blake3.New()
-	listed, linked := map[string]bool{}, map[string]bool{}
+	listed, linked, shown := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, e := range m.Kernels {
 		fmt.Fprintf(set, "%s %s\n", e.Name, e.BLAKE3)
 		listed[e.Name] = true
@@ -247,6 +256,10 @@ func checkRecords() (*kernel.Manifest, error) {
 			errs = append(errs, fmt.Errorf("kernel %s is not in the manifest", name))
 		}
 		delete(listed, name)
+		if shown[k.Name.Op] {
+			continue
+		}
+		shown[k.Name.Op] = true
 		if _, err := k.IR(generated.Files); err != nil {
 			errs = append(errs, err)
 		}

@@ -50,63 +50,68 @@ type kernelRun struct {
 
 // Run checks the kernels.
 func (c *kernelsCheckCmd) Run() error {
-	manifest, err := checkRecords()
-	if err != nil {
-		return err
-	}
 	ctx, stop := interruptible()
 	defer stop()
-	dir, err := os.MkdirTemp("", "swizzle-check-")
+	out, err := checkKernels(ctx)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-
-	out := kernelsCheck{Kernels: len(kernels()), Set: manifest.Set}
 	var wrong []string
-	isas := cpu.Detect().Available()
-	for _, w := range weightFormats {
-		path := filepath.Join(dir, w.kind.String()+".gguf")
-		if err := writeCheckModel(path, w); err != nil {
-			return err
-		}
-		want, err := logitsHash(ctx, path, cpu.Portable, w.kv, kernels())
-		if err != nil {
-			return err
-		}
-		for _, isa := range isas {
-			got := want
-			if isa != cpu.Portable {
-				if got, err = logitsHash(ctx, path, isa, w.kv, kernels()); err != nil {
-					return err
-				}
-			}
-			out.Runs = append(out.Runs, kernelRun{isa, w.kind.String(), got, got == want})
-			if got != want {
-				wrong = append(wrong, fmt.Sprintf("%s with %s weights", isa, w.kind))
-			}
+	equal := map[cpu.ISA]int{}
+	for _, r := range out.Runs {
+		if r.Equal {
+			equal[r.ISA]++
+		} else {
+			wrong = append(wrong, fmt.Sprintf("%s with %s weights", r.ISA, r.Format))
 		}
 	}
 	if c.JSON {
-		if err := printJSON(out); err != nil {
-			return err
-		}
+		err = printJSON(out)
 	} else {
-		fmt.Printf("%d kernels agree with the manifest, set %s\n", out.Kernels, out.Set)
+		rows := [][]string{{"manifest", fmt.Sprintf("%d kernels, set %s", out.Kernels, out.Set)}}
+		for _, isa := range cpu.Detect().Available() {
+			rows = append(rows, []string{string(isa), fmt.Sprintf("%d of %d weight formats give the bits of portable", equal[isa], len(weightFormats))})
+		}
+		err = printTable(rows)
+	}
+	if err == nil && len(wrong) > 0 {
+		err = fmt.Errorf("other bits than portable: %s", strings.Join(wrong, ", "))
+	}
+	return err
+}
+
+// checkKernels compares the kernels with the manifest, and runs a model of each format of weights on each instruction set.
+func checkKernels(ctx context.Context) (*kernelsCheck, error) {
+	manifest, err := checkRecords()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "swizzle-check-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := &kernelsCheck{Kernels: len(kernels()), Set: manifest.Set}
+	isas := cpu.Detect().Available()
+	slices.Reverse(isas) // portable comes first
+	for _, w := range weightFormats {
+		path := filepath.Join(dir, w.kind.String()+".gguf")
+		if err := writeCheckModel(path, w); err != nil {
+			return nil, err
+		}
+		want := ""
 		for _, isa := range isas {
-			equal := 0
-			for _, r := range out.Runs {
-				if r.ISA == isa && r.Equal {
-					equal++
-				}
+			got, err := logitsHash(ctx, path, isa, w.kv, kernels())
+			if err != nil {
+				return nil, err
 			}
-			fmt.Printf("%s: %d of %d weight formats give the bits of portable\n", isa, equal, len(weightFormats))
+			if isa == cpu.Portable {
+				want = got
+			}
+			out.Runs = append(out.Runs, kernelRun{isa, w.kind.String(), got, got == want})
 		}
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("other bits than portable: %s", strings.Join(wrong, ", "))
-	}
-	return nil
+	return out, nil
 }
 
 // checkWidth is the width of the check's model, one layer of the llama architecture: one block of the formats with 256
@@ -127,6 +132,8 @@ var weightFormats = []weightFormat{
 	{gguf.TypeBF16, "f16", nil},
 	{gguf.TypeQ4_0, "f16", []int{0}},
 	{gguf.TypeQ4_1, "f32", []int{0, 2}},
+	{gguf.TypeQ5_0, "f16", []int{0}},
+	{gguf.TypeQ5_1, "f16", []int{0, 2}},
 	{gguf.TypeQ8_0, "f16", []int{0}},
 	{gguf.TypeQ4_K, "f16", []int{0, 2}},
 	{gguf.TypeQ5_K, "f16", []int{0, 2}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"golang.org/x/term"
 )
@@ -20,7 +22,13 @@ func newLineReader() lineReader {
 		e.Terminal = e.newTerminal()
 		return e
 	}
-	return &plainLines{in: bufio.NewReader(os.Stdin), lines: make(chan plainLine)}
+	return &plainLines{in: bufio.NewReader(os.Stdin), lines: make(chan readLine)}
+}
+
+// readLine is what a read of a line gave.
+type readLine struct {
+	text string
+	err  error
 }
 
 // lineEditor lets the user edit a line, and recall earlier ones with the arrow keys.
@@ -53,13 +61,32 @@ func (e *lineEditor) readLine(prompt string) (string, error) {
 		return "", fmt.Errorf("terminal: %w", err)
 	}
 	defer term.Restore(in, state)
+	ended := make(chan os.Signal, 1) // would else leave the terminal as it is now
+	signal.Notify(ended, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(ended)
 	e.SetBracketedPasteMode(true)
 	defer e.SetBracketedPasteMode(false)
-	if width, height, err := term.GetSize(in); err == nil {
+	if width, height, err := term.GetSize(in); err == nil && width > 0 { // 0: a terminal that knows no size
 		if err := e.SetSize(width, height); err != nil {
 			return "", err
 		}
 	}
+	read := make(chan readLine, 1)
+	go func() {
+		text, err := e.readLines(prompt)
+		read <- readLine{text, err}
+	}()
+	select {
+	case <-ended: // the read is left behind
+		fmt.Fprint(os.Stderr, "\r\n")
+		return "", context.Canceled
+	case line := <-read:
+		return line.text, line.err
+	}
+}
+
+// readLines reads a line, or the lines of a paste.
+func (e *lineEditor) readLines(prompt string) (string, error) {
 	text := ""
 	e.SetPrompt(prompt)
 	for {
@@ -86,13 +113,8 @@ func (e *lineEditor) readLine(prompt string) (string, error) {
 // plainLines reads lines as the terminal delivers them.
 type plainLines struct {
 	in      *bufio.Reader
-	lines   chan plainLine
+	lines   chan readLine
 	reading bool // a read is under way that an interrupt left behind
-}
-
-type plainLine struct {
-	text string
-	err  error
 }
 
 func (p *plainLines) readLine(prompt string) (string, error) {
@@ -104,7 +126,7 @@ func (p *plainLines) readLine(prompt string) (string, error) {
 		p.reading = true
 		go func() {
 			text, err := p.in.ReadString('\n')
-			p.lines <- plainLine{text, err}
+			p.lines <- readLine{text, err}
 		}()
 	}
 	select {

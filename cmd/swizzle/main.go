@@ -33,6 +33,8 @@ type cli struct {
 	Run        runCmd        `cmd:"" help:"Answer a prompt, or chat on a terminal."`
 	Serve      serveCmd      `cmd:"" help:"Serve the OpenAI API over HTTP."`
 	Bench      benchCmd      `cmd:"" help:"Measure prompt processing and generation."`
+	Perplexity perplexityCmd `cmd:"" help:"Measure how well a model predicts a text."`
+	Tune       tuneCmd       `cmd:"" help:"Measure which kernels are the fastest on this machine."`
 	Inspect    inspectCmd    `cmd:"" help:"Show the metadata and tensors of a GGUF file."`
 	Tokenize   tokenizeCmd   `cmd:"" help:"Show the tokens of a text."`
 	Kernels    kernelsCmd    `cmd:"" help:"List, show and check the compiled-in kernels."`

@@ -159,6 +159,9 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%q: status %d, stdout %q; want %d and nothing", args, got.status, got.stdout, statusFailure)
 		}
 		checkErrorLine(t, args, got.stderr, test.want)
+		if strings.Count(got.stderr, path) > 1 {
+			t.Errorf("%q: stderr %q names the file twice", args, got.stderr)
+		}
 		if got.maxRSS > 300<<20 {
 			t.Errorf("%q: %d bytes of memory", args, got.maxRSS)
 		}

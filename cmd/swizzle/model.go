@@ -50,6 +50,7 @@ func (m *modelFlags) load(ctx context.Context, contextSize int) (*engine.Engine,
 		Threads:  m.Threads,
 		Context:  contextSize,
 		KV:       m.KV,
+		Choice:   tunedChoice(m.Threads),
 		Progress: progress,
 	})
 }

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
-	"unicode/utf16"
 
 	"github.com/swizzle-rt/swizzle/runtime/engine"
 )
@@ -55,7 +52,7 @@ func (c *runCmd) Run() error {
 		stop() // from here an interrupt ends an answer only
 		return c.chat(e)
 	}
-	prompt, err := c.prompt(os.Stdin)
+	prompt, err := c.prompt(ctx, os.Stdin)
 	if err != nil {
 		return err
 	}
@@ -87,20 +84,14 @@ func (c *runCmd) check() error {
 	return nil
 }
 
-// maxPrompt bounds the bytes of a prompt from standard input: far more than any context holds.
-const maxPrompt = 64 << 20
-
 // prompt returns the text of -p, or else that of in.
-func (c *runCmd) prompt(in io.Reader) (string, error) {
+func (c *runCmd) prompt(ctx context.Context, in io.Reader) (string, error) {
 	if c.Prompt != nil {
 		return *c.Prompt, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxPrompt+1))
+	data, err := readInput(ctx, in, "prompt")
 	if err != nil {
-		return "", fmt.Errorf("read the prompt: %w", err)
-	}
-	if len(data) > maxPrompt {
-		return "", fmt.Errorf("read the prompt: more than %s", formatBytes(maxPrompt))
+		return "", err
 	}
 	text := decodeText(data)
 	text = strings.TrimSuffix(text, "\n")
@@ -109,25 +100,6 @@ func (c *runCmd) prompt(in io.Reader) (string, error) {
 		return "", usagef("no prompt: standard input is empty, and there is no -p")
 	}
 	return text, nil
-}
-
-// decodeText returns data as UTF-8. A byte order mark says that it is UTF-16, or goes away.
-func decodeText(data []byte) string {
-	var order binary.ByteOrder
-	switch {
-	case bytes.HasPrefix(data, []byte{0xFF, 0xFE}):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(data, []byte{0xFE, 0xFF}):
-		order = binary.BigEndian
-	default:
-		return string(bytes.TrimPrefix(data, []byte("\uFEFF")))
-	}
-	data = data[2:]
-	units := make([]uint16, len(data)/2)
-	for i := range units {
-		units[i] = order.Uint16(data[2*i:])
-	}
-	return string(utf16.Decode(units))
 }
 
 // answer writes the answer to one prompt.
@@ -207,19 +179,29 @@ func (r *reply) json(e *engine.Engine) any {
 		NewTokensPerSec    float64 `json:"new_tokens_per_second"`
 	}{
 		r.Text, r.Finish, r.PromptTokens, r.NewTokens, r.seed, e.Info().LoadTime.Seconds(),
-		r.Prefill.Seconds(), rate(r.PromptTokens, r.Prefill), r.Decode.Seconds(), rate(r.NewTokens, r.Decode),
+		r.Prefill.Seconds(), rate(r.PromptTokens, r.Prefill), r.Decode.Seconds(), r.decodeRate(),
 	}
+}
+
+// decodeRate returns tokens a second. The first token comes of the prompt's logits; the last one is evaluated only if
+// another could follow.
+func (r *reply) decodeRate() float64 {
+	evaluated := r.NewTokens
+	if r.Finish != engine.FinishStop && evaluated > 0 {
+		evaluated--
+	}
+	return rate(evaluated, r.Decode)
 }
 
 // printStats shows on stderr how fast it went.
 func (r *reply) printStats(e *engine.Engine) {
 	fmt.Fprintf(os.Stderr, "load %.2f s; prompt %d tokens, %.1f tok/s; answer %d tokens, %.1f tok/s; seed %d\n",
-		e.Info().LoadTime.Seconds(), r.PromptTokens, rate(r.PromptTokens, r.Prefill), r.NewTokens, rate(r.NewTokens, r.Decode), r.seed)
+		e.Info().LoadTime.Seconds(), r.PromptTokens, rate(r.PromptTokens, r.Prefill), r.NewTokens, r.decodeRate(), r.seed)
 }
 
 // warn says on stderr that an answer is cut because the context is full.
 func (r *reply) warn(e *engine.Engine) {
-	if r.Finish == "context" {
+	if r.Finish == engine.FinishContext {
 		fmt.Fprintf(os.Stderr, "swizzle: the context of %d tokens is full, so the answer ends here; -c N makes it larger\n", e.Info().Context)
 	}
 }

@@ -54,8 +54,6 @@ func TestChangeSampling(t *testing.T) {
 		{"temp", "hot", `temp: "hot", expected a number such as 0.8`},
 		{"temp", "-1", "temperature is -1"},
 		{"top-k", "1.5", `top-k: "1.5"`},
-		{"heat", "1", `no setting "heat", expected one of frequency-penalty, min-p, `},
-		{"", "", `no setting ""`},
 	} {
 		err := s.change(test.name, test.value)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -70,6 +68,29 @@ func TestChangeSampling(t *testing.T) {
 	}
 	if err := s.change("seed", "-1"); err != nil || s.Seed != -1 {
 		t.Errorf("seed is %v, error %v", s.Seed, err)
+	}
+}
+
+// TestSet changes settings of a chat.
+func TestSet(t *testing.T) {
+	c := conversation{sampling: samplingFlags{Temp: 0.8, TopP: 1, RepeatPenalty: 1}, predict: 5}
+	for _, test := range []struct{ text, want string }{
+		{"foo", `no setting "foo", expected one of frequency-penalty, min-p, predict, presence-penalty, repeat-last-n, repeat-penalty, seed, temp, top-k, top-p, system`},
+		{"heat 1", `no setting "heat", expected`},
+		{"predict -2", `predict: "-2", expected`},
+		{"temp hot", `temp: "hot", expected`},
+	} {
+		if err := c.set(test.text); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("/set %s: error %v, want %q", test.text, err, test.want)
+		}
+	}
+	for _, text := range []string{"predict 7", "temp 0.25", `system "Be brief."`} {
+		if err := c.set(text); err != nil {
+			t.Errorf("/set %s: %v", text, err)
+		}
+	}
+	if c.predict != 7 || c.sampling.Temp != 0.25 || c.system != "Be brief." {
+		t.Errorf("settings %+v", c)
 	}
 }
 
@@ -93,10 +114,26 @@ func TestPrompt(t *testing.T) {
 		{&given, "ignored", "-p\n"},
 	} {
 		c := runCmd{Prompt: test.flag}
-		got, err := c.prompt(strings.NewReader(test.in))
+		got, err := c.prompt(t.Context(), strings.NewReader(test.in))
 		if err != nil || got != test.want {
 			t.Errorf("%q: %q, error %v; want %q", test.in, got, err, test.want)
 		}
+	}
+}
+
+// endless is a reader of text without end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'a'
+	}
+	return len(p), nil
+}
+
+func TestInputIsBounded(t *testing.T) {
+	if _, err := readInput(t.Context(), endless{}, "text"); err == nil || err.Error() != "read the text: more than 64.0 MiB" {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -123,22 +160,26 @@ func TestReadMessage(t *testing.T) {
 	for _, test := range []struct {
 		lines []string
 		want  string
+		quote bool
 		err   error
 	}{
-		{[]string{"one"}, "one", nil},
-		{[]string{""}, "", nil},
-		{[]string{`"""one"""`}, "one", nil},
-		{[]string{`"""`, "one", "", " two", `"""`}, "one\n\n two", nil},
-		{[]string{`  """one`, `two"""  `}, "one\ntwo", nil},
-		{[]string{"say \"\"\""}, `say """`, nil},
-		{[]string{`"""`, "one"}, "", io.EOF},
-		{[]string{`"""`, "\x03"}, "", errInterrupt},
-		{nil, "", io.EOF},
+		{[]string{"one"}, "one", false, nil},
+		{[]string{""}, "", false, nil},
+		{[]string{"/bye"}, "/bye", false, nil},
+		{[]string{`"""/bye"""`}, "/bye", true, nil},
+		{[]string{`"""`, "/bye", `"""`}, "/bye", true, nil},
+		{[]string{`"""one"""`}, "one", true, nil},
+		{[]string{`"""`, "one", "", " two", `"""`}, "one\n\n two", true, nil},
+		{[]string{`  """one`, `two"""  `}, "one\ntwo", true, nil},
+		{[]string{"say \"\"\""}, `say """`, false, nil},
+		{[]string{`"""`, "one"}, "", true, io.EOF},
+		{[]string{`"""`, "\x03"}, "", true, errInterrupt},
+		{nil, "", false, io.EOF},
 	} {
 		s := &script{lines: test.lines}
-		got, err := readMessage(s)
-		if got != test.want || err != test.err {
-			t.Errorf("%q: %q, error %v; want %q, %v", test.lines, got, err, test.want, test.err)
+		got, quoted, err := readMessage(s)
+		if got != test.want || quoted != test.quote || err != test.err {
+			t.Errorf("%q: %q, quoted %v, error %v; want %q, %v, %v", test.lines, got, quoted, err, test.want, test.quote, test.err)
 		}
 		if s.prompts[0] != chatPrompt || len(s.prompts) > 1 && s.prompts[1] != moreLines {
 			t.Errorf("%q: prompts %q", test.lines, s.prompts)

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 
 	"github.com/swizzle-rt/swizzle/runtime/sample"
 )
@@ -37,17 +36,11 @@ func (s *samplingFlags) settings() *flag.FlagSet {
 	return set
 }
 
-// change sets the flag of a name, or changes nothing and says why.
+// change sets the flag of a name that settings has, or changes nothing and says why.
 func (s *samplingFlags) change(name, value string) error {
 	changed := *s
 	set := changed.settings()
-	setting := set.Lookup(name)
-	if setting == nil {
-		var names []string
-		set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
-		return fmt.Errorf("no setting %q, expected one of %s", name, strings.Join(names, ", "))
-	}
-	was := setting.Value.String()
+	was := set.Lookup(name).Value.String()
 	if err := set.Set(name, value); err != nil {
 		return fmt.Errorf("%s: %q, expected a number such as %s", name, value, was)
 	}

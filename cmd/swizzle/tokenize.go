@@ -1,9 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 
@@ -24,7 +25,7 @@ func (*tokenizeCmd) Help() string {
     swizzle tokenize -m model.gguf "Hello, world"
     swizzle tokenize -m model.gguf --json - <text.txt
 
-No token is put in front of the text. Names of control tokens in the text, such as <|im_end|>, become those tokens.`
+No token is put in front of the text. Names of control tokens in the text, such as <|im_end|>, become those tokens. Standard input may have up to 64 MiB.`
 }
 
 // Run prints the tokens of the text.
@@ -36,13 +37,13 @@ func (c *tokenizeCmd) Run() error {
 	defer f.Close()
 	tok, err := tokenizer.FromGGUF(f)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Model, err)
+		return err
 	}
 	text := c.Text
 	if text == "-" {
-		data, err := io.ReadAll(os.Stdin)
+		data, err := readInput(context.Background(), os.Stdin, "text")
 		if err != nil {
-			return fmt.Errorf("read the text: %w", err)
+			return err
 		}
 		text = string(data)
 	}
@@ -58,13 +59,17 @@ func (c *tokenizeCmd) Run() error {
 		_, err = fmt.Printf("%s\n", line)
 		return err
 	}
-	rows := make([][]string, len(ids))
-	for i, id := range ids {
+	width := 0
+	for _, id := range ids {
+		width = max(width, len(strconv.Itoa(int(id))))
+	}
+	w := bufio.NewWriter(os.Stdout) // there may be millions: no table is kept
+	for _, id := range ids {
 		piece := string(tok.Piece(id))
 		if piece == "" {
 			piece = tok.Text(id) // a control token
 		}
-		rows[i] = []string{strconv.Itoa(int(id)), strconv.Quote(piece)}
+		fmt.Fprintf(w, "%-*d  %q\n", width, id, piece)
 	}
-	return printTable(rows)
+	return w.Flush()
 }

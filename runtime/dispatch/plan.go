@@ -135,8 +135,8 @@ func (r Rows) first(m int) *kernel.Kernel {
 	return nil // not reached: tiles of four rows take any number
 }
 
-// Tile returns the kernel that computes the fewest rows beyond the last of m, the first in order among equals. A tile of
-// fewer than four rows takes exactly that many.
+// Tile returns the kernel that computes m rows soonest, the first in order among equals: a tile takes about as long as its rows
+// and two more. One of fewer than four rows takes exactly that many.
 func (r Rows) Tile(m int) *kernel.Kernel {
 	var best *kernel.Kernel
 	least := 0
@@ -144,9 +144,21 @@ func (r Rows) Tile(m int) *kernel.Kernel {
 		if k.Rows < 4 && k.Rows != m {
 			continue
 		}
-		if n := (m + k.Rows - 1) / k.Rows * k.Rows; best == nil || n < least {
+		if n := (m + k.Rows - 1) / k.Rows * (k.Rows + 2); best == nil || n < least {
 			best, least = k.Kernel, n
 		}
 	}
 	return best
+}
+
+// panelBytes is how much of a matrix several tiles of activations meet in turn: it stays in the second cache.
+const panelBytes = 192 << 10
+
+// Panel returns how many of the n rows of k weights a call takes, a multiple of a packed tile: all where the runs have one tile
+// of activations in all, else as many as a cache holds.
+func Panel(runs []Run, l kernel.Layout, n, k int) int {
+	if len(runs) == 1 && runs[0].Rows <= runs[0].Tile {
+		return n
+	}
+	return max(1, panelBytes/l.Bytes(l.Rows, k)) * l.Rows
 }

@@ -22,6 +22,10 @@ var (
 	ErrContextFull = model.ErrContextFull
 	// ErrUnsupported means that the model needs something this version doesn't have.
 	ErrUnsupported = model.ErrUnsupported
+	// ErrBusy means that no further sequence can be made.
+	ErrBusy = errors.New("all sequences are in use")
+	// ErrClosed means that the engine or the session has been closed.
+	ErrClosed = errors.New("closed")
 	// ErrMemory means that the model needs more memory than there is.
 	ErrMemory = errors.New("not enough memory")
 )
@@ -35,6 +39,7 @@ type Options struct {
 	ISA      string                  // name of an instruction set; "" chooses the best that the CPU has
 	Threads  int                     // 0: as many as the CPUs that the process may use
 	Context  int                     // most tokens of a sequence; 0: the model's, at most DefaultContext
+	Sessions int                     // most sessions at a time; 0: one
 	KV       string                  // element type of the cache: f16 (default) or f32
 	Choice   dispatch.Choice         // orders of kernels measured on this machine; nil: the defaults. No choice changes a result
 	Progress func(done, total int64) // bytes of weights that are ready
@@ -48,7 +53,10 @@ type Engine struct {
 	model *model.Decoder
 	tok   *tokenizer.Tokenizer
 	chat  *template.Chat
-	mu    sync.Mutex // held during a pass
+
+	mu     sync.Mutex // held during a pass
+	free   int        // sessions that can still be made
+	closed bool
 }
 
 // Info describes a loaded model.
@@ -113,34 +121,40 @@ func Load(ctx context.Context, path string, o Options) (e *Engine, err error) {
 	if tokens <= 0 {
 		tokens = min(c.TrainContext, DefaultContext)
 	}
+	if tokens > maxContext || o.Sessions < 0 || o.Sessions > maxSessions {
+		return e, fmt.Errorf("%s: a context of %d tokens for %d sequences: at most %d and %d are possible", path, tokens, o.Sessions, maxContext, maxSessions)
+	}
+	e.free = max(1, o.Sessions)
+	all := e.free * ((tokens + model.PageTokens - 1) / model.PageTokens * model.PageTokens)
 	e.info = Info{
 		Name: c.Name, Arch: c.Arch, Path: path, FileBytes: f.Size(), WeightBytes: int64(e.model.WeightBytes()),
 		KVBytesPerToken: int64(e.model.KVBytesPerToken()), Params: e.model.Parameters(), Layers: len(c.Layers), Width: c.Width,
 		Heads: c.Heads, KVHeads: c.KVHeads, Vocab: c.Vocab, Context: tokens, TrainContext: c.TrainContext,
 		ISA: string(isa), Threads: e.dev.Threads(), KV: o.KV,
 	}
-	if err := fits(e.info, cpu.Describe().Memory); err != nil {
+	if err := fits(e.info, e.model.MemoryBytes(all, tokens), cpu.Describe().Memory); err != nil {
 		return e, err
 	}
-	if err := e.model.Load(ctx, tokens, o.Progress); err != nil {
+	if err := e.model.Load(ctx, all, tokens, o.Progress); err != nil {
 		return e, err
 	}
 	e.info.LoadTime = time.Since(start)
 	return e, nil
 }
 
-// fits refuses a model whose weights and cache exceed the memory that is available.
-func fits(i Info, m cpu.Memory) error {
-	if m.Available == 0 {
-		return nil // unknown on this system
-	}
-	cache := i.KVBytesPerToken * int64(i.Context)
-	need := uint64(i.WeightBytes + cache)
-	if need <= m.Available {
+const (
+	maxContext  = 1 << 24
+	maxSessions = 1 << 10
+)
+
+// fits refuses a model whose weights and other memory exceed what is available.
+func fits(i Info, other float64, m cpu.Memory) error {
+	need := float64(i.WeightBytes) + other
+	if m.Available == 0 || need <= float64(m.Available) { // 0: unknown on this system
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %d bytes needed (%d for weights, %d for a context of %d tokens), %d available; a smaller context needs less (-c)",
-		i.Path, ErrMemory, need, i.WeightBytes, cache, i.Context, m.Available)
+	return fmt.Errorf("%s: %w: %.0f bytes needed (%d for weights, %.0f for a context of %d tokens), %d available; a smaller context needs less (-c)",
+		i.Path, ErrMemory, need, i.WeightBytes, other, i.Context, m.Available)
 }
 
 func (e *Engine) openTemplate() error {
@@ -160,10 +174,14 @@ func (e *Engine) openTemplate() error {
 	return nil
 }
 
-// Close frees the model. No session may be in use.
+// Close frees the model, after the pass that is running. Sessions give ErrClosed from then on.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
 	if e.model != nil {
 		e.model.Close()
 	}

@@ -53,6 +53,7 @@ func (s *Session) Generate(ctx context.Context, r Request, emit func(Token) erro
 	if err != nil {
 		return res, err
 	}
+	sampler.Prime(s.ids)
 	sampler.Prime(r.Prompt)
 	out := newOutput(s.e.tok, r.Stop)
 	start := time.Now()

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/swizzle-rt/swizzle/generated/avx"
@@ -306,7 +308,7 @@ func TestSeedsAndTruncate(t *testing.T) {
 	}
 }
 
-// A token of a warm session allocates nothing beyond what its caller keeps.
+// A token of a warm session allocates nothing.
 func TestDecodeAllocatesNothing(t *testing.T) {
 	e := load(t, engine.Options{Context: 512})
 	s := session(t, e)
@@ -318,7 +320,103 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		if _, err := s.Eval(context.Background(), id); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 1 {
+	}); n != 0 {
 		t.Errorf("%v allocations a token", n)
+	}
+}
+
+// Sessions side by side don't change each other's logits; there are no more than the engine was loaded for.
+func TestSessionsSideBySide(t *testing.T) {
+	e := load(t, engine.Options{Context: 300, Sessions: 2})
+	ids := prompt(e, 280)
+	logits := func(s *engine.Session, chunk int) []float32 {
+		var l []float32
+		for first := 0; first < len(ids); first += chunk {
+			var err error
+			if l, err = s.Eval(context.Background(), ids[first:min(first+chunk, len(ids))]); err != nil {
+				t.Error(err)
+				return nil
+			}
+		}
+		return slices.Clone(l)
+	}
+	one, two := session(t, e), session(t, e)
+	if _, err := e.NewSession(); !errors.Is(err, engine.ErrBusy) {
+		t.Errorf("a third session: %v", err)
+	}
+	var wg sync.WaitGroup
+	var got [2][]float32
+	for i, s := range []*engine.Session{one, two} {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			got[i] = logits(s, 90+50*i)
+		}()
+	}
+	wg.Wait()
+	if !slices.Equal(got[0], got[1]) {
+		t.Error("two sessions with the same tokens have other logits")
+	}
+	one.Close()
+	three := session(t, e)
+	if !slices.Equal(logits(three, 280), got[1]) {
+		t.Error("a session on used pages has other logits")
+	}
+	if _, err := one.Eval(context.Background(), ids[:1]); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("a closed session evaluates: %v", err)
+	}
+}
+
+// Penalties see the whole sequence, whether its beginning was evaluated before or not.
+func TestPenaltiesSeeTheCache(t *testing.T) {
+	e := load(t, engine.Options{Context: 300})
+	ids := prompt(e, 40)
+	p := sample.Greedy()
+	p.RepeatPenalty, p.RepeatLastN = 1.5, -1
+	var texts []string
+	for _, cached := range []int{0, 39} {
+		s := session(t, e)
+		if cached > 0 {
+			if _, err := s.Eval(context.Background(), ids[:cached]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		res, err := s.Generate(context.Background(), engine.Request{Prompt: ids[cached:], Max: 20, Params: p}, func(engine.Token) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, res.Text)
+		s.Close()
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("%q with an empty cache, %q with 39 tokens in it", texts[0], texts[1])
+	}
+}
+
+// An engine that is closed under a session gives an error.
+func TestCloseUnderSession(t *testing.T) {
+	e := load(t, engine.Options{Context: 300})
+	s := session(t, e)
+	ids := prompt(e, 3)
+	_, err := s.Generate(context.Background(), engine.Request{Prompt: ids, Max: 20, Params: sample.Greedy()}, func(engine.Token) error { return e.Close() })
+	if !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("generation over a closed engine: %v", err)
+	}
+	if _, err := e.NewSession(); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("session of a closed engine: %v", err)
+	}
+}
+
+// A model that can't fit is refused before it is loaded, with the bytes needed and available.
+func TestTooLargeContext(t *testing.T) {
+	path := modelPath(t, "SmolLM2-135M-Instruct.Q4_1.gguf")
+	for _, c := range []struct {
+		context int
+		want    string
+	}{{1 << 24, "bytes needed"}, {1 << 55, "at most"}} {
+		_, err := engine.Load(context.Background(), path, engine.Options{Kernels: kernels(), Context: c.context})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("a context of %d: %v", c.context, err)
+		}
 	}
 }

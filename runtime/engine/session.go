@@ -10,22 +10,51 @@ import (
 )
 
 // Session is one sequence of tokens with its pages of the cache. Its methods are for one goroutine at a time; sessions of
-// one engine may be used side by side, and share the pages of one context.
+// one engine may be used side by side.
 type Session struct {
 	e      *Engine
 	seq    *model.Sequence
 	ids    []int32
 	again  []int32 // tokens to evaluate again before the next ones: a recurrent model can't be cut back
 	logits []float32
+	keep   func(i int, logits []float32) error // copies to logits; made once, since a literal in Eval would be allocated each time
+	closed bool
 }
 
-// NewSession returns an empty sequence.
+// NewSession returns an empty sequence, for which pages of the cache are set aside. The error is ErrBusy if there are as many as
+// the engine was loaded for.
 func (e *Engine) NewSession() (*Session, error) {
-	return &Session{e: e, seq: e.model.NewSequence(), logits: make([]float32, e.info.Vocab)}, nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		return nil, ErrClosed
+	case e.free == 0:
+		return nil, ErrBusy
+	}
+	e.free--
+	s := &Session{e: e, seq: e.model.NewSequence(), logits: make([]float32, e.info.Vocab)}
+	s.keep = func(_ int, logits []float32) error {
+		copy(s.logits, logits)
+		return nil
+	}
+	return s, nil
 }
 
-// Close gives the session's pages back.
-func (s *Session) Close() { s.Truncate(0) }
+// Close gives the session's pages back. Closing twice is harmless; a closed session evaluates nothing.
+func (s *Session) Close() {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.e.free++
+	s.ids, s.again = nil, nil
+	if !s.e.closed {
+		s.seq.Reset()
+	}
+}
 
 // Len returns the number of tokens in the cache.
 func (s *Session) Len() int { return len(s.ids) }
@@ -37,6 +66,9 @@ func (s *Session) Tokens() []int32 { return slices.Clone(s.ids) }
 func (s *Session) Truncate(n int) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
+	if s.closed || s.e.closed {
+		return
+	}
 	s.ids = s.ids[:max(0, min(n, len(s.ids)))]
 	s.seq.Truncate(len(s.ids))
 	s.again = s.ids[s.seq.Len():]
@@ -45,10 +77,7 @@ func (s *Session) Truncate(n int) {
 // Eval appends ids and returns the logits after the last, valid until the session's next call. If they don't fit, the error
 // is ErrContextFull and nothing has changed.
 func (s *Session) Eval(ctx context.Context, ids []int32) ([]float32, error) {
-	err := s.eval(ctx, ids, false, func(_ int, logits []float32) error {
-		copy(s.logits, logits)
-		return nil
-	})
+	err := s.eval(ctx, ids, false, s.keep)
 	return s.logits, err
 }
 
@@ -66,6 +95,9 @@ func (s *Session) eval(ctx context.Context, ids []int32, all bool, row func(i in
 	}
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
+	if s.closed || s.e.closed {
+		return ErrClosed
+	}
 	if len(s.again) > 0 {
 		if err := s.e.model.Forward(ctx, s.seq, s.again, false, func(int, []float32) error { return nil }); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -331,6 +332,35 @@ func TestScalarTensor(t *testing.T) {
 	if diff := cmp.Diff(want, f.Tensors()[0], cmp.AllowUnexported(Tensor{})); diff != "" {
 		t.Errorf("tensor (-want +got):\n%s", diff)
 	}
+}
+
+// TestParseMany gives files of more keys, tensors and elements than any model has. They are refused before any is read.
+func TestParseMany(t *testing.T) {
+	header := func(tensors, keys uint64) []byte {
+		return append(append(append([]byte(magic), u32(3)...), u64(tensors)...), u64(keys)...)
+	}
+	var keys []byte // of three bytes
+	for i := range uint32(2_800_000) {
+		keys = append(append(keys, u64(3)...), byte(i), byte(i>>8), byte(i>>16))
+		keys = append(append(keys, u32(uint32(ValueUint8))...), 0)
+	}
+	array := append(append(append(u64(1), 'a'), u32(uint32(ValueArray))...), u32(uint32(ValueUint8))...)
+	array = append(append(array, u64(1<<24+1)...), make([]byte, 1<<24+1)...)
+	for _, test := range []struct {
+		data []byte
+		want string
+	}{
+		{append(header(0, 2_800_000), keys...), "header: offset 16: 2800000 keys, expected at most 65536"},
+		{append(header(1<<17+1, 0), make([]byte, 4<<20)...), "header: offset 8: 131073 tensors, expected at most 131072"},
+		{append(header(0, 1), array...), `key "a": offset 41: 16777217 elements, expected at most 16777216`},
+	} {
+		start := time.Now()
+		_, err := parse("test.gguf", test.data)
+		if took := time.Since(start); err == nil || err.Error() != "test.gguf: "+test.want || took > 100*time.Millisecond {
+			t.Errorf("error %v after %v, want %s", err, took, test.want)
+		}
+	}
+	mustParse(t, append(header(0, maxKeys), keys[:16*maxKeys]...))
 }
 
 // TestOpenManyTokens holds the reader to its promise that opening a file costs no

@@ -11,6 +11,8 @@ import (
 
 // Limits on what a file may hold, far above what models have.
 const (
+	maxKeys      = 1 << 16
+	maxTensors   = 1 << 17
 	maxKeyBytes  = 1<<16 - 1 // given by the specification
 	maxNameBytes = 1 << 10   // of a tensor; ggml takes 63
 	maxTextBytes = 64 << 20  // of a text that stands alone: some hold a whole tokenizer
@@ -139,8 +141,8 @@ func (p *parser) text(limit uint64, what string) ([]byte, error) {
 	return p.bytes(n, what)
 }
 
-// count reads how many things follow, each of at least size bytes.
-func (p *parser) count(size int, what string) (uint64, error) {
+// count reads how many things follow, at most limit and each of at least size bytes.
+func (p *parser) count(size int, limit uint64, what string) (uint64, error) {
 	start := p.pos
 	n, err := p.uint64("count of " + what)
 	if err != nil {
@@ -148,6 +150,9 @@ func (p *parser) count(size int, what string) (uint64, error) {
 	}
 	if most := uint64((len(p.data) - p.pos) / size); n > most {
 		return 0, p.errorf(start, "%d %s, expected at most %d in the %d bytes left", n, what, most, len(p.data)-p.pos)
+	}
+	if n > limit {
+		return 0, p.errorf(start, "%d %s, expected at most %d", n, what, limit)
 	}
 	return n, nil
 }
@@ -173,10 +178,10 @@ func (p *parser) header(f *File) (tensors, keys uint64, err error) {
 	case v != 2 && v != 3:
 		return 0, 0, p.errorf(4, "version %d, expected version 2 or 3", v)
 	}
-	if tensors, err = p.count(minTensorBytes, "tensors"); err != nil {
+	if tensors, err = p.count(minTensorBytes, maxTensors, "tensors"); err != nil {
 		return 0, 0, err
 	}
-	if keys, err = p.count(minKeyBytes, "keys"); err != nil {
+	if keys, err = p.count(minKeyBytes, maxKeys, "keys"); err != nil {
 		return 0, 0, err
 	}
 	return tensors, keys, nil
@@ -245,20 +250,17 @@ func (p *parser) array(v Value) (Value, error) {
 	if t == ValueArray {
 		return v, p.errorf(v.offset, "array of arrays, expected an array of scalars")
 	}
-	start, size := p.pos, t.size()
+	size := t.size()
 	if t == ValueString {
 		size = minTextBytes
 	}
-	n, err := p.count(size, "elements")
+	n, err := p.count(size, maxArrayLen, "elements")
 	if err != nil {
 		return v, err
 	}
-	if n > maxArrayLen {
-		return v, p.errorf(start, "array of %d elements, expected at most %d", n, maxArrayLen)
-	}
 	v.Elem, v.Len = t, int(n)
 	if t == ValueString {
-		start = p.pos
+		start := p.pos
 		for range n {
 			if _, err := p.text(maxElemBytes, "string in an array"); err != nil {
 				return v, err

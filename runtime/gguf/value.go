@@ -81,8 +81,30 @@ type Value struct {
 	offset int    // of the encoding in the file, for errors
 }
 
-// Offset returns where in its file the value is encoded.
+// Offset returns where in its file the value is encoded; an element's is that of its array.
 func (v Value) Offset() int { return v.offset }
+
+// Text returns the text of a string, "" of other types.
+func (v Value) Text() string {
+	if v.Type != ValueString {
+		return ""
+	}
+	return string(v.raw)
+}
+
+// First returns the first elements of an array, at most n of them.
+func (v Value) First(n int) []Value {
+	if v.Type != ValueArray {
+		return nil
+	}
+	elems := make([]Value, min(n, v.Len))
+	rest := v.raw
+	for i := range elems {
+		elems[i] = Value{Type: v.Elem, offset: v.offset}
+		elems[i].raw, rest = splitElem(v.Elem, rest)
+	}
+	return elems
+}
 
 // kind describes the type in an error.
 func (v Value) kind() string {
@@ -107,14 +129,11 @@ func (v Value) String() string {
 	}
 	var b strings.Builder
 	b.WriteByte('[')
-	rest := v.raw
-	for i := range min(v.Len, shownElems) {
+	for i, elem := range v.First(shownElems) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		var elem []byte
-		elem, rest = splitElem(v.Elem, rest)
-		b.WriteString(formatScalar(v.Elem, elem))
+		b.WriteString(elem.String())
 	}
 	if v.Len > shownElems {
 		fmt.Fprintf(&b, ", … %d in all", v.Len)

@@ -46,6 +46,8 @@ func (w *Writer) Set(key string, value any) {
 	switch {
 	case !ok:
 		w.err = fmt.Errorf("write gguf: key %s: a Go value of type %T, expected a scalar of fixed size, a string, or a slice of these", quote(key, shownName), value)
+	case w.keys == maxKeys:
+		w.err = fmt.Errorf("write gguf: key %s: expected at most %d keys", quote(key, shownName), maxKeys)
 	case len(key) > maxKeyBytes:
 		w.err = fmt.Errorf("write gguf: key %s: expected at most %d bytes", quote(key, shownName), maxKeyBytes)
 	case key == alignmentKey:
@@ -138,6 +140,8 @@ func (w *Writer) Add(name string, t Type, dims []uint64, data []byte) {
 		w.err = fmt.Errorf("write gguf: tensor %s: %w", quote(name, shownName), err)
 	case uint64(len(data)) != size:
 		w.err = fmt.Errorf("write gguf: tensor %s: %d bytes of data, expected %d for %v of %s", quote(name, shownName), len(data), size, dims, t)
+	case len(w.tensors) == maxTensors:
+		w.err = fmt.Errorf("write gguf: tensor %s: expected at most %d tensors", quote(name, shownName), maxTensors)
 	case len(name) > maxNameBytes:
 		w.err = fmt.Errorf("write gguf: tensor %s: expected a name of at most %d bytes", quote(name, shownName), maxNameBytes)
 	case !w.claim("tensor " + name):

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -59,7 +60,17 @@ func TestWriterRefuses(t *testing.T) {
 		{"long key", func(w *Writer) { w.Set(strings.Repeat("k", 1<<16), true) }, "at most 65535 bytes"},
 		{"alignment", func(w *Writer) { w.Set("general.alignment", uint32(64)) }, "the alignment is always 32"},
 		{"long element", func(w *Writer) { w.Set("k", []string{strings.Repeat("x", 1<<20+1)}) }, "string in an array of 1048577 bytes"},
-		{"long array", func(w *Writer) { w.Set("k", make([]uint8, 1<<24+1)) }, "array of 16777217 elements"},
+		{"long array", func(w *Writer) { w.Set("k", make([]uint8, 1<<24+1)) }, "16777217 elements, expected at most"},
+		{"many keys", func(w *Writer) {
+			for i := range 1<<16 + 1 {
+				w.Set(strconv.Itoa(i), true)
+			}
+		}, `key "65536": expected at most 65536 keys`},
+		{"many tensors", func(w *Writer) {
+			for i := range 1<<17 + 1 {
+				w.Add(strconv.Itoa(i), TypeI8, []uint64{1}, []byte{0})
+			}
+		}, `tensor "131072": expected at most 131072 tensors`},
 		{"tensor twice", func(w *Writer) {
 			w.Add("a", TypeI8, []uint64{1}, []byte{0})
 			w.Add("a", TypeI8, []uint64{1}, []byte{0})

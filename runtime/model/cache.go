@@ -103,10 +103,8 @@ func (s *Sequence) Len() int { return s.n }
 // sequence keeps all or none.
 func (s *Sequence) Truncate(n int) {
 	if s.state != nil && n < s.n {
-		n = 0
-		for _, x := range s.state {
-			clear(x)
-		}
+		s.Reset()
+		return
 	}
 	s.n = min(s.n, n)
 	keep := (s.n + PageTokens - 1) / PageTokens
@@ -114,8 +112,15 @@ func (s *Sequence) Truncate(n int) {
 	s.pages = s.pages[:keep]
 }
 
-// Free gives all pages back.
-func (s *Sequence) Free() { s.Truncate(0) }
+// Reset empties the sequence.
+func (s *Sequence) Reset() {
+	s.n = 0
+	s.cache.release(s.pages)
+	s.pages = s.pages[:0]
+	for _, x := range s.state {
+		clear(x)
+	}
+}
 
 // grow takes pages for positions below n.
 func (s *Sequence) grow(n int) error {

@@ -29,7 +29,6 @@ type Config struct {
 	TrainContext int
 
 	Neighbours bool    // rotary embedding turns pairs (2i, 2i+1), else (i, i + Rot/2)
-	RopeScale  float64 // positions are divided by it
 	QKNorm     bool    // heads of queries and keys are normalised
 	PostNorms  bool    // the results of attention and feed-forward are normalised before they are added
 	EmbedScale float32 // multiplies token embeddings
@@ -42,10 +41,13 @@ type Config struct {
 
 // LayerConfig is what differs between layers.
 type LayerConfig struct {
-	Conv     bool    // a short convolution takes the place of attention
-	Window   int     // most keys that a query sees, 0 for all
-	RopeBase float64 // base of the rotary frequencies
+	Conv   bool // a short convolution takes the place of attention
+	Window int  // most keys that a query sees, 0 for all
+	Rope   Rope // unused with Conv
 }
+
+// Rope says how fast the pairs of a head turn: pair i by position / Scale · Base^(−2i/Rot).
+type Rope struct{ Base, Scale float64 }
 
 // architecture reads what its family of models has beyond the common keys.
 type architecture func(r *reader, c *Config)
@@ -90,7 +92,7 @@ func ReadConfig(f *gguf.File) (Config, error) {
 		return Config{}, fmt.Errorf("%s: general.architecture: %w architecture %q; supported: %s", f.Path(), ErrUnsupported, arch, strings.Join(Architectures(), ", "))
 	}
 	r := &reader{f: f, arch: arch}
-	c := Config{Arch: arch, RopeScale: 1, EmbedScale: 1, Activation: "silu", OutputNorm: "output_norm.weight"}
+	c := Config{Arch: arch, EmbedScale: 1, Activation: "silu", OutputNorm: "output_norm.weight"}
 	c.Name, _, _ = f.String("general.name")
 	layers := r.dim("block_count", maxLayers, 0)
 	c.Width = r.dim("embedding_length", maxDim, 0)
@@ -101,9 +103,9 @@ func ReadConfig(f *gguf.File) (Config, error) {
 	if r.err != nil {
 		return Config{}, r.err
 	}
-	base := r.float("rope.freq_base", 10000)
+	rope := Rope{Base: r.float("rope.freq_base", 10000), Scale: r.ropeScale()}
 	for range layers {
-		c.Layers = append(c.Layers, LayerConfig{RopeBase: base})
+		c.Layers = append(c.Layers, LayerConfig{Rope: rope})
 	}
 	r.kvHeads(&c)
 	if c.Width%c.Heads != 0 {
@@ -114,7 +116,6 @@ func ReadConfig(f *gguf.File) (Config, error) {
 		r.wrong("attention.value_length", "%d differs from the key length %d: %w", v, c.HeadDim, ErrUnsupported)
 	}
 	c.Rot = r.dim("rope.dimension_count", maxHead, c.HeadDim)
-	r.ropeScaling(&c)
 	if n, ok, _ := f.Uint(arch + ".expert_count"); ok && n > 0 {
 		r.wrong("expert_count", "%w: mixture of %d experts", ErrUnsupported, n)
 	}
@@ -132,12 +133,13 @@ func (r *reader) check(c Config) {
 		r.wrong("rope.dimension_count", "%d of a head of %d elements", c.Rot, c.HeadDim)
 	case !(c.Eps > 0 && c.Eps < 1):
 		r.wrong("attention.layer_norm_rms_epsilon", "%g is not between 0 and 1", c.Eps)
-	case !(c.RopeScale > 0 && c.RopeScale < 1e6):
-		r.wrong("rope.scaling.factor", "%g is not between 0 and 1e6", c.RopeScale)
 	}
 	for _, l := range c.Layers {
-		if !(l.RopeBase > 0 && l.RopeBase < 1e12) {
-			r.wrong("rope.freq_base", "%g is not between 0 and 1e12", l.RopeBase)
+		switch {
+		case !(l.Rope.Base >= 1 && l.Rope.Base < 1e12):
+			r.wrong("rope.freq_base", "%g is not between 1 and 1e12", l.Rope.Base)
+		case !(l.Rope.Scale > 0 && l.Rope.Scale < 1e6):
+			r.wrong("rope.scaling.factor", "%g is not between 0 and 1e6", l.Rope.Scale)
 		}
 	}
 }
@@ -233,15 +235,24 @@ func (r *reader) kvHeads(c *Config) {
 	}
 }
 
-func (r *reader) ropeScaling(c *Config) {
+// ropeScale reads what positions are divided by. A file without a type scales linearly if it names a factor; 0 is none.
+func (r *reader) ropeScale() float64 {
 	kind, ok, err := r.f.String(r.arch + ".rope.scaling.type")
 	switch {
 	case err != nil:
 		r.fail(err)
-	case !ok || kind == "none":
-	case kind != "linear":
+	case kind == "none":
+		return 1
+	case ok && kind != "linear":
 		r.wrong("rope.scaling.type", "%w scaling %q; supported: none, linear", ErrUnsupported, kind)
-	default:
-		c.RopeScale = r.float("rope.scaling.factor", 1)
 	}
+	if f := r.float("rope.scaling.attn_factor", 1); f != 1 {
+		r.wrong("rope.scaling.attn_factor", "%g: %w", f, ErrUnsupported)
+	}
+	for _, key := range []string{"rope.scaling.factor", "rope.scale_linear"} { // the second is the older name
+		if s := r.float(key, 1); s != 0 && s != 1 {
+			return s
+		}
+	}
+	return 1
 }

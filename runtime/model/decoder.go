@@ -26,8 +26,8 @@ type Decoder struct {
 	norm    []float32
 	head    *Matrix
 	layers  []layer
-	factors []float32              // of the rotary frequencies, or nil
-	ropes   map[float64]*ropeTable // by base
+	factors []float32 // of the rotary frequencies, or nil
+	ropes   map[Rope]*ropeTable
 	cache   *Cache
 	pass    *pass
 }
@@ -54,7 +54,7 @@ func Open(f *gguf.File, dev *dispatch.Device, o Options) (*Decoder, error) {
 		return nil, fmt.Errorf("%w cache type %q; supported: f16, f32", ErrUnsupported, o.KV)
 	}
 	w := newWeights(f, dev)
-	m := &Decoder{Config: c, KV: o.KV, dev: dev, weights: w, ropes: map[float64]*ropeTable{}}
+	m := &Decoder{Config: c, KV: o.KV, dev: dev, weights: w, ropes: map[Rope]*ropeTable{}}
 	m.embed = w.matrix("token_embd.weight", -1, c.Width)
 	m.Config.Vocab = m.embed.N
 	m.norm = w.vector(c.OutputNorm, c.Width)
@@ -121,6 +121,31 @@ func (m *Decoder) KVBytesPerToken() int {
 	return n
 }
 
+// MemoryBytes returns what sequences of so many tokens in all, of at most longest each, need beside the weights: cache,
+// tables and activations. It is a float64, which no size overflows.
+func (m *Decoder) MemoryBytes(tokens, longest int) float64 {
+	c := m.Config
+	rows := min(longest, ChunkTokens)
+	values := (c.HeadDim + 15) &^ 15
+	bytes := product64(16, longest, c.HeadDim) // rotary tables, at most two
+	for _, l := range c.Layers {
+		if !l.Conv {
+			bytes += product64(tokens, c.KVHeads, c.HeadDim+values, m.kvElem())
+		}
+	}
+	bytes += product64(4, rows, longest/PageTokens+1, c.Heads, c.HeadDim+2) // partial results of attention
+	bytes += product64(4, rows, 4*c.Width+6*c.Heads*c.HeadDim+4*c.FF)       // other activations
+	return bytes + product64(4, logitRows, c.Vocab)
+}
+
+func product64(factors ...int) float64 {
+	p := 1.0
+	for _, f := range factors {
+		p = float64(p * float64(f))
+	}
+	return p
+}
+
 // Recurrent reports whether a sequence has state that can't be cut back to fewer tokens.
 func (m *Decoder) Recurrent() bool {
 	for _, l := range m.Config.Layers {
@@ -131,23 +156,24 @@ func (m *Decoder) Recurrent() bool {
 	return false
 }
 
-// Load packs the weights and reserves the cache for so many tokens. After an error only Close is left to call.
-func (m *Decoder) Load(ctx context.Context, tokens int, progress func(done, total int64)) (err error) {
+// Load packs the weights and reserves the cache for so many tokens in all, in sequences of at most longest. After an error only
+// Close is left to call.
+func (m *Decoder) Load(ctx context.Context, tokens, longest int, progress func(done, total int64)) (err error) {
 	if m.packed, err = m.weights.load(ctx, progress); err != nil {
 		return err
 	}
 	for _, l := range m.Config.Layers {
-		if l.Conv || m.ropes[l.RopeBase] != nil {
+		if l.Conv || m.ropes[l.Rope] != nil {
 			continue
 		}
-		if m.ropes[l.RopeBase], err = newRopeTable(m.Config, l.RopeBase, tokens, m.factors); err != nil {
-			return err
+		if m.ropes[l.Rope], err = newRopeTable(m.Config, l.Rope, longest, m.factors); err != nil {
+			return fmt.Errorf("%s: %w", m.weights.file.Path(), err)
 		}
 	}
 	if m.cache, err = newCache(m.Config, tokens, m.kvElem()); err != nil {
 		return err
 	}
-	m.pass, err = newPass(m, tokens)
+	m.pass, err = newPass(m, longest)
 	return err
 }
 
@@ -192,7 +218,7 @@ func (m *Decoder) Forward(ctx context.Context, s *Sequence, ids []int32, all boo
 	if err != nil {
 		s.Truncate(start)
 		if s.state != nil {
-			s.Truncate(0)
+			s.Reset() // layers before the failure have moved on
 		}
 	}
 	return err
@@ -248,8 +274,16 @@ func (m *Decoder) chunk(ctx context.Context, s *Sequence, ids []int32) error {
 			p.residual(l.out, l.postNorm, n)
 		} else {
 			p.normalise(p.x, l.norm, n, l.q, l.k, l.v)
-			p.mul(n, product{w: l.q, out: p.q}, product{w: l.k, out: p.k}, product{w: l.v, out: p.v})
-			p.attend(s, i, l, m.ropes[l.RopeBase], n)
+			q, k := p.q, p.k
+			if l.qNorm != nil {
+				q, k = p.rawQ, p.rawK
+			}
+			p.mul(n, product{w: l.q, out: q}, product{w: l.k, out: k}, product{w: l.v, out: p.v})
+			if l.qNorm != nil {
+				p.runNorm(p.norm, q, l.qNorm, pointer(p.q), n*p.c.Heads, p.c.HeadDim)
+				p.runNorm(p.norm, k, l.kNorm, pointer(p.k), n*p.c.KVHeads, p.c.HeadDim)
+			}
+			p.attend(s, i, l, m.ropes[l.Rope], n)
 			p.convert(p.attn, p.c.Heads*p.c.HeadDim, n, l.o)
 			p.residual(l.o, l.postNorm, n)
 		}

@@ -7,7 +7,7 @@ func lfm2(r *reader, c *Config) {
 	if c.Taps != 3 {
 		r.wrong("shortconv.l_cache", "%d: %w, 3 taps are supported", c.Taps, ErrUnsupported)
 	}
-	if window := r.float("attention.sliding_window", -1); window > 0 {
-		r.wrong("attention.sliding_window", "%g: %w", window, ErrUnsupported)
+	if v, ok := r.f.Value(r.arch + ".attention.sliding_window"); ok && v.String() != "0" {
+		r.wrong("attention.sliding_window", "%v: %w", v, ErrUnsupported)
 	}
 }

@@ -145,12 +145,10 @@ func (p *products) append(q product, act []byte, m int) {
 	if q.add {
 		add = 1
 	}
-	for _, run := range p.runs {
-		panel := w.N
-		if tile := w.pack.Layout.Bytes(tileRows, w.K); run.Rows > run.Tile {
-			panel = max(1, panelBytes/tile) * tileRows
-		}
-		for col := 0; col < w.N; col += panel {
+	// Panels of weights are met by all rows in turn, while they are in the cache.
+	panel := dispatch.Panel(p.runs, w.pack.Layout, w.N, w.K)
+	for col := 0; col < w.N; col += panel {
+		for _, run := range p.runs {
 			if len(p.args) == cap(p.args) { // the batch is full: run what there is
 				p.run()
 				p.begin()
@@ -167,13 +165,6 @@ func (p *products) append(q product, act []byte, m int) {
 		}
 	}
 }
-
-const (
-	// tileRows is the number of rows in a packed tile.
-	tileRows = 16
-	// panelBytes is how much of a matrix several tiles of activations meet in turn: it stays in the second cache.
-	panelBytes = 192 << 10
-)
 
 // run computes the batch.
 func (p *products) run() { p.dev.Run(p.batch...) }

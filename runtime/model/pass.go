@@ -32,15 +32,16 @@ type pass struct {
 	gated, gatedQuantize         *call
 	shortConv, add               *call
 
-	x, y              []float32 // residual stream; rows before they are converted or added
-	q, k, v, attn, qk []float32 // qk: a copy of queries or keys before their norm
-	bcx               []float32 // what a convolution's layer begins with
-	gate, up          []float32
-	turned, o, ml     []float32 // queries by key head; partial results of attention
-	logits            []float32
-	records           []byte         // quantized activations
-	rounded           map[int][]byte // rounded activations, by significant bits
-	ids, pos, rowPos  []int32
+	x, y             []float32 // residual stream; rows before they are converted or added
+	q, k, v, attn    []float32
+	rawQ, rawK       []float32 // queries and keys before their norm
+	bcx              []float32 // what a convolution's layer begins with
+	gate, up         []float32
+	turned, o, ml    []float32 // queries by key head; partial results of attention
+	logits           []float32
+	records          []byte         // quantized activations
+	rounded          map[int][]byte // rounded activations, by significant bits
+	ids, pos, rowPos []int32
 }
 
 // newPass binds kernels and reserves memory for chunks in a context of so many tokens.
@@ -60,19 +61,19 @@ func newPass(m *Decoder, tokens int) (p *pass, err error) {
 	heads, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	segments := (tokens + PageTokens - 1) / PageTokens
 	wide := max(c.Width, c.FF, heads)
-	bcx, qk := 0, 0
+	bcx, rawQ, rawK := 0, 0, 0
 	if m.Recurrent() {
 		bcx = 3 * c.Width
 	}
 	if c.QKNorm {
-		qk = heads
+		rawQ, rawK = heads, kv
 	}
 	for _, b := range []struct {
 		to *[]float32
 		n  int
 	}{
 		{&p.x, n * c.Width}, {&p.y, n * wide}, {&p.q, n * heads}, {&p.k, n * kv}, {&p.v, n * kv}, {&p.attn, n * max(heads, c.Width)},
-		{&p.bcx, n * bcx}, {&p.qk, n * qk},
+		{&p.bcx, n * bcx}, {&p.rawQ, n * rawQ}, {&p.rawK, n * rawK},
 		{&p.gate, n * c.FF}, {&p.up, n * c.FF}, {&p.turned, (n*group + 3) &^ 3 * kv},
 		{&p.o, segments * n * heads}, {&p.ml, 2 * segments * n * c.Heads}, {&p.logits, logitRows * c.Vocab},
 	} {
@@ -250,16 +251,6 @@ func (p *pass) convolve(l *layer, state []float32, n int) {
 	c.run(16 * 32 * n)
 }
 
-// normHeads normalises every head of n rows of queries or keys in place.
-func (p *pass) normHeads(x, norm []float32, heads, n int) {
-	if norm == nil {
-		return
-	}
-	size := n * heads * p.c.HeadDim
-	copy(p.qk[:size], x)
-	p.runNorm(p.norm, p.qk, norm, pointer(x), n*heads, p.c.HeadDim)
-}
-
 // activate makes activations of the gated feed-forward layer.
 func (p *pass) activate(n int, user *Matrix) {
 	if !user.Float {
@@ -312,8 +303,6 @@ func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
 	if l.Window > 0 {
 		window = l.Window
 	}
-	p.normHeads(p.q, l.qNorm, c.Heads, n)
-	p.normHeads(p.k, l.kNorm, c.KVHeads, n)
 	keys, values := p.cache.layer(i)
 	st := p.kvStore
 	for i, b := range [...]unsafe.Pointer{pointer(p.k), pointer(p.v), pointer(rope.cos), pointer(rope.sin), pointer(p.pos), pointer(s.pages), keys, values} {

@@ -19,15 +19,15 @@ type ropeTable struct {
 	bufs       [2]*cpu.Buffer
 }
 
-// newRopeTable makes an empty table of a base for so many positions. factors, if not nil, divide the frequencies (one for each
+// newRopeTable makes an empty table for so many positions. factors, if not nil, divide the frequencies (one for each
 // of the rot/2 pairs).
-func newRopeTable(c Config, base float64, positions int, factors []float32) (*ropeTable, error) {
+func newRopeTable(c Config, r Rope, positions int, factors []float32) (*ropeTable, error) {
 	t := &ropeTable{rot: c.Rot, dim: c.HeadDim, neighbours: c.Neighbours}
 	for i := range c.Rot / 2 {
-		f := canon.Pow64(base, -float64(2*i)/float64(c.Rot)) / c.RopeScale
+		f := canon.Pow64(r.Base, -float64(2*i)/float64(c.Rot)) / r.Scale
 		if factors != nil {
-			if !(factors[i] > 0) {
-				return nil, fmt.Errorf("rope_freqs.weight: element %d is %v, expected more than 0", i, factors[i])
+			if !(factors[i] > 1e-6 && factors[i] < 1e6) {
+				return nil, fmt.Errorf("tensor \"rope_freqs.weight\": element %d is %v, not between 1e-6 and 1e6", i, factors[i])
 			}
 			f /= float64(factors[i])
 		}

@@ -82,7 +82,7 @@ func newWeights(f *gguf.File, dev *dispatch.Device) *weights {
 
 func (w *weights) fail(format string, args ...any) {
 	if w.err == nil {
-		w.err = fmt.Errorf(w.file.Path()+": "+format, args...)
+		w.err = fmt.Errorf("%s: "+format, append([]any{w.file.Path()}, args...)...)
 	}
 }
 

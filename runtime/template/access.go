@@ -193,16 +193,7 @@ func (r *render) slice(obj value, bounds [3]value) (value, error) {
 		return nil, fmt.Errorf("slice: the step is zero")
 	}
 	if s, ok := text(obj); ok {
-		if err := r.grow(4 * len(s)); err != nil {
-			return nil, err
-		}
-		chars := []rune(s)
-		var out []rune
-		start, n := sliceRange(bounds, step, len(chars))
-		for i := range n {
-			out = append(out, chars[start+int64(i)*step])
-		}
-		return string(out), nil
+		return r.sliceText(s, bounds, step)
 	}
 	items, isList, ok := sequence(obj)
 	if !ok {
@@ -220,6 +211,26 @@ func (r *render) slice(obj value, bounds [3]value) (value, error) {
 		return &list{out}, nil
 	}
 	return tuple(out), nil
+}
+
+func (r *render) sliceText(s string, bounds [3]value, step int64) (value, error) {
+	if err := r.spend(len(s) / 8); err != nil {
+		return nil, err
+	}
+	start, n := sliceRange(bounds, step, utf8.RuneCountInString(s))
+	if step == 1 {
+		s = s[runeOffset(s, int(start)):]
+		return s[:runeOffset(s, n)], nil
+	}
+	if err := r.growTimes(int64(len(s)+2*n), 4); err != nil {
+		return nil, err
+	}
+	chars := []rune(s)
+	out := make([]rune, n)
+	for i := range out {
+		out[i] = chars[start+int64(i)*step]
+	}
+	return string(out), nil
 }
 
 // sliceRange returns the first index of a slice of n elements and how many it takes.

@@ -221,8 +221,16 @@ func (r *render) concatText(a, b value, s, t string) (value, error) {
 
 // escape makes text safe for HTML.
 func (r *render) escape(s string) (string, error) {
-	out := html.EscapeString(s)
-	return out, r.grow(len(out))
+	special := 0
+	for i := range len(s) {
+		if strings.IndexByte(`&'<>"`, s[i]) >= 0 {
+			special++
+		}
+	}
+	if err := r.grow(len(s) + len("&#34;")*special); err != nil {
+		return "", err
+	}
+	return html.EscapeString(s), nil
 }
 
 func (r *render) repeat(v value, n int64) (value, error) {
@@ -249,6 +257,7 @@ func (r *render) repeat(v value, n int64) (value, error) {
 	}
 	var out []value
 	if len(items) > 0 {
+		out = make([]value, 0, int(n)*len(items))
 		for range n {
 			out = append(out, items...)
 		}

@@ -47,7 +47,7 @@ func (r *render) hashKey(v value) (any, error) {
 			default:
 				part = fmt.Sprintf("%T %v", k, k)
 			}
-			if err := r.grow(len(part)); err != nil {
+			if err := r.grow(32 + 4*len(part)); err != nil {
 				return nil, err
 			}
 			fmt.Fprintf(&key, "%d:%s", len(part), part)
@@ -175,7 +175,7 @@ func (r *render) order(a, b value) (c int, ok bool, err error) {
 
 // sortBy sorts items stably by the keys, which it permutes too.
 func (r *render) sortBy(items, keys []value, reverse bool) error {
-	if err := r.grow(8 * len(items)); err != nil {
+	if err := r.grow(24 * len(items)); err != nil {
 		return err
 	}
 	perm := make([]int, len(items))

@@ -7,7 +7,7 @@ func (x *literal) eval(r *render, s *scope) (value, error) { return x.val, nil }
 func (x *nameExpr) eval(r *render, s *scope) (value, error) { return s.lookup(x.name), nil }
 
 func (r *render) evalAll(xs []expr, s *scope) ([]value, error) {
-	if err := r.grow(16 * len(xs)); err != nil {
+	if err := r.grow(32 + 16*len(xs)); err != nil {
 		return nil, err
 	}
 	vals := make([]value, len(xs))
@@ -49,13 +49,19 @@ func (x *dictExpr) eval(r *render, s *scope) (value, error) {
 	return d, nil
 }
 
+// What an entry of a dict takes, and what it takes in a list of pairs.
+const (
+	entryBytes = 160
+	pairBytes  = 80
+)
+
 // setItem binds a key of a dict.
 func (r *render) setItem(d *dict, key, val value) error {
 	hash, err := r.hashKey(key)
 	if err != nil {
 		return err
 	}
-	if err := r.grow(64); err != nil {
+	if err := r.grow(entryBytes); err != nil {
 		return err
 	}
 	d.set(hash, key, val)
@@ -228,7 +234,7 @@ func (x *concatExpr) eval(r *render, s *scope) (value, error) {
 			return nil, err
 		}
 	}
-	return string(b.b), nil
+	return b.text.String(), nil
 }
 
 func (x *compareExpr) eval(r *render, s *scope) (value, error) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -96,7 +97,7 @@ func textFilter(convert func(string) string) filterFunc {
 		if err != nil {
 			return nil, err
 		}
-		return convert(s), r.grow(len(s))
+		return r.convert(s, convert)
 	}
 }
 
@@ -104,12 +105,13 @@ func textFilter(convert func(string) string) filterFunc {
 // a hyphen or an opening bracket.
 func titleWords(s string) string {
 	var b strings.Builder
+	b.Grow(len(s))
 	start := true
 	for _, c := range s {
 		if start {
 			b.WriteString(upper(string(c)))
 		} else {
-			b.WriteString(strings.ToLower(string(c)))
+			b.WriteRune(unicode.ToLower(c))
 		}
 		start = isSpace(c) || strings.ContainsRune("-({[<", c)
 	}
@@ -252,6 +254,9 @@ func filterIndent(r *render, in value, a args) (value, error) {
 	if !ok {
 		return nil, fmt.Errorf("expected a string, got %s", typeName(in))
 	}
+	if err := r.grow(len(s)); err != nil {
+		return nil, err
+	}
 	lines, err := r.splitLines(s+"\n", false)
 	if err != nil {
 		return nil, err
@@ -272,7 +277,7 @@ func filterIndent(r *render, in value, a args) (value, error) {
 			return nil, err
 		}
 	}
-	return string(b.b), nil
+	return b.text.String(), nil
 }
 
 func filterFormat(r *render, in value, a args) (value, error) {
@@ -327,6 +332,9 @@ func filterInt(r *render, in value, a args) (value, error) {
 	case string, markup:
 		s, _ := text(v)
 		if err := r.spend(len(s)); err != nil {
+			return nil, err
+		}
+		if err := r.growTimes(int64(len(s)), 3); err != nil {
 			return nil, err
 		}
 		if n, ok := parseInt(s, base); ok {

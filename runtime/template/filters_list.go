@@ -45,7 +45,7 @@ func filterItems(r *render, in value, a args) (value, error) {
 	case undefined:
 		return generator(nil), nil
 	case *dict:
-		return generator(v.pairs()), r.grow(48 * len(v.keys))
+		return generator(v.pairs()), r.grow(pairBytes * len(v.keys))
 	}
 	return nil, fmt.Errorf("expected a dict, got %s", typeName(in))
 }
@@ -133,12 +133,15 @@ func filterSort(r *render, in value, a args) (value, error) {
 	}
 	attrs := []value{p.value(2, nil)}
 	if s, ok := text(attrs[0]); ok {
+		if err := r.grow(80 * strings.Count(s, ",")); err != nil {
+			return nil, err
+		}
 		attrs = attrs[:0]
 		for part := range strings.SplitSeq(s, ",") {
 			attrs = append(attrs, part)
 		}
 	}
-	if err := r.growTimes(int64(len(items)), 16*len(attrs)); err != nil {
+	if err := r.growTimes(int64(len(items)), 48+16*len(attrs)); err != nil {
 		return nil, err
 	}
 	keys := make([]value, len(items))
@@ -179,7 +182,7 @@ func filterDictSort(r *render, in value, a args) (value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.grow(48 * len(keys)); err != nil {
+	if err := r.grow(pairBytes * len(keys)); err != nil {
 		return nil, err
 	}
 	pairs := d.pairs()
@@ -331,7 +334,7 @@ func filterGroupBy(r *render, in value, a args) (value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.grow(64 * len(items)); err != nil {
+	if err := r.grow(128 * len(items)); err != nil {
 		return nil, err
 	}
 	rows := make([]value, len(items)) // item, its name, its key

@@ -30,7 +30,7 @@ func (r *render) pad(s string, spec formatSpec) (string, error) {
 	if spec.fill != 0 {
 		fill = string(spec.fill)
 	}
-	if err := r.growTimes(n, len(fill)); err != nil {
+	if err := r.growTimes(n, 2*len(fill)); err != nil {
 		return "", err
 	}
 	if err := r.grow(len(s)); err != nil {
@@ -278,7 +278,7 @@ func (r *render) formatPercent(s string, values []value, one value) (value, erro
 	if !is[*dict](one) && !is[*list](one) && next < len(values) {
 		return nil, errors.New("not all values are used by the format")
 	}
-	return string(b.b), nil
+	return b.text.String(), nil
 }
 
 func (r *render) formatPercentValue(v value, spec formatSpec) (string, error) {
@@ -372,7 +372,7 @@ func (r *render) formatBraces(s string, a args) (value, error) {
 			return nil, err
 		}
 	}
-	return string(b.b), nil
+	return b.text.String(), nil
 }
 
 // formatField finds the value that a field of str.format names.

@@ -44,7 +44,7 @@ func globalByName(name string) *function {
 			if p.err != nil {
 				return nil, p.err
 			}
-			if err := r.grow(16 * len(layout)); err != nil {
+			if err := r.grow(64 * len(layout)); err != nil {
 				return nil, err
 			}
 			return strftime(r.now, layout)
@@ -84,7 +84,7 @@ func callRange(r *render, a args) (value, error) {
 		}
 		n = next.(int64)
 	}
-	return &list{items}, r.grow(24 * len(items))
+	return &list{items}, r.grow(96 * len(items))
 }
 
 // strftime writes t in the C locale as the format's codes say; a "-" after "%"

@@ -56,7 +56,7 @@ func filterToJSON(r *render, in value, a args) (value, error) {
 	if err := b.json(in, style, 0); err != nil {
 		return nil, err
 	}
-	return string(b.b), nil
+	return b.text.String(), nil
 }
 
 func (b *buffer) json(v value, style jsonStyle, depth int) error {
@@ -106,10 +106,15 @@ func (b *buffer) newline(style jsonStyle, depth int) error {
 	if !style.multiline {
 		return nil
 	}
-	if err := b.r.growTimes(int64(depth), len(style.indent)); err != nil {
+	if err := b.write("\n"); err != nil {
 		return err
 	}
-	return b.write("\n" + strings.Repeat(style.indent, depth))
+	for range depth {
+		if err := b.write(style.indent); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *buffer) jsonItems(items []value, style jsonStyle, depth int) error {
@@ -141,7 +146,7 @@ func (b *buffer) jsonDict(d *dict, style jsonStyle, depth int) error {
 	}
 	keys, vals := d.keys, d.vals
 	if style.sortKeys {
-		if err := b.r.grow(32 * len(keys)); err != nil {
+		if err := b.r.grow(144 * len(keys)); err != nil {
 			return err
 		}
 		pairs := d.pairs()
@@ -196,33 +201,33 @@ func (b *buffer) jsonKey(key value, style jsonStyle) error {
 }
 
 func (b *buffer) jsonString(s string, style jsonStyle) error {
-	if err := b.r.grow(len(s) + 2); err != nil {
+	if err := b.write(`"`); err != nil {
 		return err
 	}
-	out := append(b.b, '"')
-	for _, c := range s {
+	err := b.escaped(s, func(c rune) string {
 		switch {
 		case c == '"' || c == '\\':
-			out = append(out, '\\', byte(c))
+			return `\` + string(c)
 		case c == '\n':
-			out = append(out, `\n`...)
+			return `\n`
 		case c == '\r':
-			out = append(out, `\r`...)
+			return `\r`
 		case c == '\t':
-			out = append(out, `\t`...)
+			return `\t`
 		case c == '\b':
-			out = append(out, `\b`...)
+			return `\b`
 		case c == '\f':
-			out = append(out, `\f`...)
+			return `\f`
 		case c < 0x20 || style.escapeUTF8 && c > 0x7f && c < 0x10000:
-			out = fmt.Appendf(out, `\u%04x`, c)
+			return fmt.Sprintf(`\u%04x`, c)
 		case style.escapeUTF8 && c >= 0x10000:
 			hi, lo := utf16.EncodeRune(c)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
-		default:
-			out = append(out, string(c)...)
+			return fmt.Sprintf(`\u%04x\u%04x`, hi, lo)
 		}
+		return ""
+	})
+	if err != nil {
+		return err
 	}
-	b.b = append(out, '"')
-	return nil
+	return b.write(`"`)
 }

@@ -58,8 +58,10 @@ func (t token) String() string {
 	return strconv.Quote(t.text)
 }
 
-// maxName bounds a name's length in bytes.
-const maxName = 256
+const (
+	maxName   = 256     // bytes of a name
+	maxTokens = 1 << 17 // of a template: published ones have some thousands
+)
 
 // lexer splits a template's text into tokens, applying whitespace control.
 type lexer struct {
@@ -245,6 +247,9 @@ func (l *lexer) lexTag(end tokenKind) error {
 	var open []byte // the brackets that are not closed yet, as their closing ones
 	for {
 		l.skipSpace()
+		if len(l.toks) > maxTokens {
+			return errorAt(l.pos, "%w: more than %d names, operators and texts", ErrLimit, maxTokens)
+		}
 		if l.pos >= len(l.src) {
 			return errorAt(l.pos, "unexpected end of template: expected %q", closer)
 		}

@@ -54,12 +54,17 @@ func listMethod(l *list, name string) (value, bool) {
 	case "append":
 		return method(name, 1, []string{"value"}, func(r *render, p *params) (value, error) {
 			l.items = append(l.items, p.vals[0])
-			return nil, r.grow(32)
+			return nil, r.grow(64)
 		})
 	case "extend":
 		return method(name, 1, []string{"values"}, func(r *render, p *params) (value, error) {
 			items, err := r.items(p.vals[0])
-			l.items = append(l.items, items...)
+			if err == nil {
+				err = r.grow(64 * len(items))
+			}
+			if err == nil {
+				l.items = append(l.items, items...)
+			}
 			return nil, err
 		})
 	case "insert":
@@ -133,7 +138,7 @@ func dictMethod(d *dict, name string) (value, bool) {
 		})
 	case "items", "keys", "values":
 		return method(name, 0, nil, func(r *render, p *params) (value, error) {
-			if err := r.grow(48 * len(d.keys)); err != nil {
+			if err := r.grow(pairBytes * len(d.keys)); err != nil {
 				return nil, err
 			}
 			view := &iterator{name: "dict_" + name}
@@ -191,6 +196,9 @@ func (r *render) updateDict(d *dict, a args) error {
 			arg = ns.attrs
 		}
 		if from, ok := arg.(*dict); ok {
+			if err := r.grow(pairBytes * len(from.keys)); err != nil {
+				return err
+			}
 			arg = &iterator{items: from.pairs()}
 		}
 		pairs, err := r.items(arg)

@@ -12,14 +12,14 @@ import (
 func stringMethod(s, name string) (value, bool) {
 	bound := func(required int, names []string, call func(r *render, p *params) (value, error)) (value, bool) {
 		return method(name, required, names, func(r *render, p *params) (value, error) {
-			if err := r.grow(len(s)); err != nil {
+			if err := r.spend(len(s) / 32); err != nil {
 				return nil, err
 			}
 			return call(r, p)
 		})
 	}
 	if convert := stringConversion(name); convert != nil {
-		return bound(0, nil, func(r *render, p *params) (value, error) { return convert(s), nil })
+		return bound(0, nil, func(r *render, p *params) (value, error) { return r.convert(s, convert) })
 	}
 	if is := stringPredicate(name); is != nil {
 		return bound(0, nil, func(r *render, p *params) (value, error) { return is(s), nil })
@@ -100,6 +100,14 @@ func stringMethod(s, name string) (value, bool) {
 	return nil, false
 }
 
+// convert applies a change of case, some of which take two copies.
+func (r *render) convert(s string, change func(string) string) (string, error) {
+	if err := r.growTimes(int64(len(s)), 3); err != nil {
+		return "", err
+	}
+	return change(s), nil
+}
+
 func stringConversion(name string) func(string) string {
 	switch name {
 	case "upper":
@@ -164,6 +172,7 @@ func capitalize(s string) string {
 // title is str.title: a letter is upper case unless one precedes it.
 func title(s string) string {
 	var b strings.Builder
+	b.Grow(len(s))
 	inWord := false
 	for _, c := range s {
 		letter := unicode.IsLetter(c)
@@ -217,10 +226,11 @@ func (r *render) textList(parts []string) (value, error) {
 func (r *render) split(s string, right bool, p *params) (value, error) {
 	limit := p.int(1, -1)
 	if !p.optional(0) {
-		if err := r.grow(8 * len(s)); err != nil {
+		parts, err := r.splitSpace(s, right, limit)
+		if err != nil {
 			return nil, err
 		}
-		return r.textList(splitSpace(s, right, limit))
+		return r.textList(parts)
 	}
 	sep := p.text(0, "")
 	if p.err != nil {
@@ -229,13 +239,16 @@ func (r *render) split(s string, right bool, p *params) (value, error) {
 	if sep == "" {
 		return nil, errors.New("the separator is empty")
 	}
-	if err := r.growTimes(int64(strings.Count(s, sep)), 16); err != nil {
+	n := strings.Count(s, sep) + 1
+	if err := r.growTimes(int64(n), 16); err != nil {
 		return nil, err
 	}
 	parts := strings.Split(s, sep)
-	n := len(parts)
 	if limit < 0 || limit >= int64(n) {
 		return r.textList(parts)
+	}
+	if err := r.grow(len(s)); err != nil {
+		return nil, err
 	}
 	if k := n - int(limit); right {
 		parts = append([]string{strings.Join(parts[:k], sep)}, parts[k:]...)
@@ -246,8 +259,18 @@ func (r *render) split(s string, right bool, p *params) (value, error) {
 }
 
 // splitSpace splits at runs of whitespace, at most limit times if it is not negative.
-func splitSpace(s string, right bool, limit int64) []string {
-	var parts []string
+func (r *render) splitSpace(s string, right bool, limit int64) ([]string, error) {
+	words, inWord := 0, false
+	for _, c := range s {
+		if !isSpace(c) && !inWord {
+			words++
+		}
+		inWord = !isSpace(c)
+	}
+	if err := r.growTimes(int64(words), 16); err != nil {
+		return nil, err
+	}
+	parts := make([]string, 0, words)
 	if !right {
 		for s = strings.TrimLeftFunc(s, isSpace); s != ""; s = strings.TrimLeftFunc(s, isSpace) {
 			end := strings.IndexFunc(s, isSpace)
@@ -257,7 +280,7 @@ func splitSpace(s string, right bool, limit int64) []string {
 			parts = append(parts, s[:end])
 			s = s[end:]
 		}
-		return parts
+		return parts, nil
 	}
 	for s = strings.TrimRightFunc(s, isSpace); s != ""; s = strings.TrimRightFunc(s, isSpace) {
 		start := strings.LastIndexFunc(s, isSpace)
@@ -272,19 +295,28 @@ func splitSpace(s string, right bool, limit int64) []string {
 	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
 		parts[i], parts[j] = parts[j], parts[i]
 	}
-	return parts
+	return parts, nil
+}
+
+// isLineEnd tells whether Python's splitlines splits at c.
+func isLineEnd(c rune) bool {
+	return c >= '\n' && c <= '\r' || c >= 0x1c && c <= 0x1e || c == 0x85 || c == 0x2028 || c == 0x2029
 }
 
 // splitLines splits at the line ends that Python knows.
 func (r *render) splitLines(s string, keep bool) ([]string, error) {
-	if err := r.grow(16 * len(s)); err != nil {
+	n := 1
+	for _, c := range s {
+		if isLineEnd(c) {
+			n++
+		}
+	}
+	if err := r.growTimes(int64(n), 16); err != nil {
 		return nil, err
 	}
-	var lines []string
+	lines := make([]string, 0, n)
 	for s != "" {
-		end := strings.IndexFunc(s, func(c rune) bool {
-			return c >= '\n' && c <= '\r' || c >= 0x1c && c <= 0x1e || c == 0x85 || c == 0x2028 || c == 0x2029
-		})
+		end := strings.IndexFunc(s, isLineEnd)
 		if end < 0 {
 			return append(lines, s), nil
 		}
@@ -400,5 +432,5 @@ func (r *render) join(items []value, sep string) (value, error) {
 			return nil, err
 		}
 	}
-	return string(b.b), nil
+	return b.text.String(), nil
 }

@@ -2,7 +2,6 @@ package template
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -13,8 +12,8 @@ type render struct {
 	memory int
 	depth  int
 	now    time.Time
-	out    *strings.Builder // where statements write now
-	nested int              // captures of output in progress
+	out    *buffer // where statements write now
+	nested int     // captures of output in progress
 }
 
 // spend counts n steps beyond those of evaluating nodes.
@@ -59,23 +58,19 @@ func (r *render) leave() { r.depth-- }
 
 // write appends to the output or to the capture in progress.
 func (r *render) write(s string) error {
-	if r.nested == 0 && len(s) > r.lim.Output-r.out.Len() {
+	if r.nested == 0 && len(s) > r.lim.Output-r.out.text.Len() {
 		return fmt.Errorf("the rendered text is too long: %w: %d bytes of output", ErrLimit, r.lim.Output)
 	}
-	if err := r.grow(len(s)); err != nil {
-		return err
-	}
-	r.out.WriteString(s)
-	return nil
+	return r.out.write(s)
 }
 
 // capture runs statements and returns what they write.
 func (r *render) capture(body []stmt, s *scope) (string, flow, error) {
 	outer := r.out
-	r.out = new(strings.Builder)
+	r.out = &buffer{r: r}
 	r.nested++
 	f, err := r.execBody(body, s)
-	out := r.out.String()
+	out := r.out.text.String()
 	r.nested--
 	r.out = outer
 	return out, f, err

@@ -24,13 +24,14 @@ import (
 	"time"
 )
 
-// ErrLimit is wrapped by the error of a render that exceeds its Limits.
+// ErrLimit is wrapped by the error of a template that is too large and of a
+// render that exceeds its Limits.
 var ErrLimit = errors.New("limit exceeded")
 
 // Limits bounds one render. A zero field means its default.
 type Limits struct {
 	Steps  int // units of work: nodes evaluated, items visited, 32 bytes copied or scanned; default 1<<25
-	Memory int // bytes of all values built, released ones included; default 256 MiB
+	Memory int // bytes of all values built, released ones included; default 64 MiB
 	Output int // bytes of the rendered text; default 16 MiB
 	Depth  int // nested evaluations, macro calls included; default 2000, at most 10000
 }
@@ -40,7 +41,7 @@ func (l Limits) withDefaults() Limits {
 		l.Steps = 1 << 25
 	}
 	if l.Memory <= 0 {
-		l.Memory = 256 << 20
+		l.Memory = 64 << 20
 	}
 	if l.Output <= 0 {
 		l.Output = 16 << 20
@@ -80,9 +81,15 @@ type Template struct {
 	body []stmt
 }
 
-// Parse parses the template text src. The name appears in errors only.
-// An error is an *Error that says what was expected where.
+// maxSource bounds the bytes of a template's text: published ones have some 10 KiB.
+const maxSource = 1 << 20
+
+// Parse parses the template text src, at most 1 MiB. The name appears in errors
+// only. An error is an *Error that says what was expected where.
 func Parse(name, src string) (*Template, error) {
+	if len(src) > maxSource {
+		return nil, &Error{Name: name, Line: 1, Column: 1, Err: fmt.Errorf("%w: a template of %d bytes, expected at most %d", ErrLimit, len(src), maxSource)}
+	}
 	t := &Template{name: name, src: normalizeNewlines(src)}
 	toks, err := lex(t.src)
 	if err == nil {
@@ -117,7 +124,8 @@ func (t *Template) render(vars map[string]any, lim Limits, now time.Time) (strin
 		root.set(name, val)
 	}
 	lim = lim.withDefaults()
-	r := &render{lim: lim, steps: lim.Steps, memory: lim.Memory, now: now, out: new(strings.Builder)}
+	r := &render{lim: lim, steps: lim.Steps, memory: lim.Memory, now: now}
+	r.out = &buffer{r: r}
 	if _, err := r.execBody(t.body, newScope(root)); err != nil {
 		var raise *RaiseError
 		if errors.As(err, &raise) {
@@ -125,7 +133,7 @@ func (t *Template) render(vars map[string]any, lim Limits, now time.Time) (strin
 		}
 		return "", t.locate(err)
 	}
-	return r.out.String(), nil
+	return r.out.text.String(), nil
 }
 
 // locate turns an error with an offset into an *Error with line and column.

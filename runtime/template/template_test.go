@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +84,9 @@ func TestParseErrors(t *testing.T) {
 		{"{{ " + strings.Repeat("(", 300) + strings.Repeat(")", 300) + " }}", "t:1:128: nested more than 250 levels deep"},
 		{strings.Repeat("{% if x %}", 300), "t:1:2497: nested more than 250 levels deep"},
 		{"{{ " + strings.Repeat("n", 257) + " }}", "t:1:4: name of 257 bytes: at most 256 are supported"},
+		{strings.Repeat("x", maxSource+1), "t:1:1: limit exceeded: a template of 1048577 bytes, expected at most 1048576"},
+		{"{{ " + strings.Repeat("not ", 2e6) + "x }}", "t:1:1: limit exceeded: a template of 8000007 bytes, expected at most 1048576"},
+		{"{{ " + strings.Repeat("not ", 2e5) + "x }}", "t:1:524292: limit exceeded: more than 131072 names, operators and texts"},
 	} {
 		_, err := Parse("t", c.src)
 		if err == nil || err.Error() != c.want {
@@ -114,6 +118,46 @@ func TestRenderErrors(t *testing.T) {
 		}
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%q: got error %v, want %s", c.src, err, c.want)
+		}
+	}
+}
+
+// TestMemory checks that what renders allocate is bounded by the memory they may use.
+func TestMemory(t *testing.T) {
+	const big = "{% set s = 'a' * 2000000 %}"
+	for _, src := range []string{
+		`{{ range(100000)|join("z"*100000) }}`,
+		`{{ ("z"*100000).join("a" * 100000) }}`,
+		`{% set s = "z" * 100000 %}{% for i in range(100000) %}{{ s }}{% endfor %}`,
+		`{% set s = "z" * 100000 %}{% set x %}{% for i in range(100000) %}{{ s }}{% endfor %}{% endset %}`,
+		`{% set n = namespace(s="") %}{% for i in range(100000) %}{% set n.s = n.s ~ "z" * 100000 %}{% endfor %}`,
+		big + "{% for i in range(100) %}{% set x = s|upper|title|lower|capitalize|escape %}{% endfor %}",
+		big + "{% for i in range(100) %}{% set x = s.title() ~ s.swapcase() %}{% endfor %}",
+		big + "{% for i in range(100) %}{% set x = s|list %}{% endfor %}",
+		big + "{% for i in range(100) %}{% set x = s[::2] %}{% endfor %}",
+		big + "{% for i in range(100) %}{% set x = s|tojson %}{% endfor %}",
+		big + "{% for i in range(100) %}{% set x = [s, s]|string %}{% endfor %}",
+		big + "{% for i in range(100) %}{% set x = {(s, s): s} %}{% endfor %}",
+		big + "{% for i in range(100) %}{% set x = s|indent(4, true) %}{% endfor %}",
+		big + "{% for i in range(100) %}{% set x = s.center(9000000) %}{% endfor %}",
+		"{% set s = 'a\n' * 1000000 %}{% for i in range(100) %}{% set x = s.splitlines() %}{% endfor %}",
+		"{% set s = 'a ' * 1000000 %}{% for i in range(100) %}{% set x = s.split() %}{% endfor %}",
+		"{% set s = 'a ' * 1000000 %}{% for i in range(100) %}{% set x = s.split(' ') %}{% endfor %}",
+		"{% set s = '\x01' * 1000000 %}{% for i in range(100) %}{% set x = s|tojson %}{% endfor %}",
+		"{% set s = '<' * 1000000 %}{% for i in range(100) %}{% set x = s|escape %}{% endfor %}",
+		"{% set l = [] %}{% for i in range(100000) %}{{ l.append({}) }}{{ l.extend([i, i, i, i]) }}{% endfor %}{{ l * 1000 }}",
+		"{% for i in range(100000) %}{% set x = range(100000)|sort %}{% endfor %}",
+	} {
+		tmpl, err := Parse("t", src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = tmpl.Render(nil)
+		runtime.ReadMemStats(&after)
+		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(192<<20); !errors.Is(err, ErrLimit) || got > most {
+			t.Errorf("%.90q: allocated %d bytes, want at most %d; error %v, want ErrLimit", src, got, most, err)
 		}
 	}
 }
@@ -165,8 +209,8 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%q: %v", src, err)
 			continue
 		}
-		// A tenth of the default, to be quick where the steps run out.
-		if _, err := tmpl.Render(nil, Limits{Steps: 1 << 21, Memory: 32 << 20}); !errors.Is(err, ErrLimit) {
+		// Fewer steps than by default, to be quick where they run out.
+		if _, err := tmpl.Render(nil, Limits{Steps: 1 << 21}); !errors.Is(err, ErrLimit) {
 			t.Errorf("%.80q: got error %v, want ErrLimit", src, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // value is what an expression evaluates to: nil (none), bool, int64, bigInt,
@@ -234,9 +235,11 @@ func (r *render) items(v value) ([]value, error) {
 		}
 	case string, markup:
 		s, _ := text(v)
-		if err := r.grow(16 * len(s)); err != nil {
+		n := utf8.RuneCountInString(s)
+		if err := r.growTimes(int64(n), 40); err != nil {
 			return nil, err
 		}
+		items = make([]value, 0, n)
 		for _, c := range s {
 			items = append(items, string(c))
 		}
@@ -290,21 +293,43 @@ func (r *render) str(v value) (string, error) {
 func (r *render) repr(v value) (string, error) {
 	b := &buffer{r: r}
 	err := b.repr(v)
-	return string(b.b), err
+	return b.text.String(), err
 }
 
-// buffer collects text that counts against the memory of a render.
+// buffer collects text. What it allocates counts against the memory of a render.
 type buffer struct {
-	r *render
-	b []byte
+	r    *render
+	text strings.Builder
 }
 
 func (b *buffer) write(s string) error {
-	if err := b.r.grow(len(s)); err != nil {
-		return err
+	if len(s) > b.text.Cap()-b.text.Len() {
+		if err := b.r.grow(2*b.text.Cap() + len(s)); err != nil { // what Grow allocates
+			return err
+		}
+		b.text.Grow(len(s))
 	}
-	b.b = append(b.b, s...)
-	return nil
+	b.text.WriteString(s)
+	return b.r.spend(len(s) / 32)
+}
+
+// escaped writes s with the text that escape returns for a character in its place, unless that is empty.
+func (b *buffer) escaped(s string, escape func(c rune) string) error {
+	start := 0
+	for i := 0; i < len(s); {
+		c, n := utf8.DecodeRuneInString(s[i:])
+		if e := escape(c); e != "" {
+			if err := b.write(s[start:i]); err != nil {
+				return err
+			}
+			if err := b.write(e); err != nil {
+				return err
+			}
+			start = i + n
+		}
+		i += n
+	}
+	return b.write(s[start:])
 }
 
 func (b *buffer) repr(v value) error {
@@ -414,34 +439,34 @@ func (b *buffer) reprDict(d *dict) error {
 
 // reprString quotes s with ' unless only " avoids an escape.
 func (b *buffer) reprString(s string) error {
-	if err := b.r.grow(len(s)); err != nil {
-		return err
-	}
 	quote := '\''
 	if strings.ContainsRune(s, '\'') && !strings.ContainsRune(s, '"') {
 		quote = '"'
 	}
-	out := append(b.b, byte(quote))
-	for _, c := range s {
+	if err := b.write(string(quote)); err != nil {
+		return err
+	}
+	err := b.escaped(s, func(c rune) string {
 		switch {
 		case c == quote || c == '\\':
-			out = append(out, '\\', byte(c))
+			return `\` + string(c)
 		case c == '\n':
-			out = append(out, `\n`...)
+			return `\n`
 		case c == '\r':
-			out = append(out, `\r`...)
+			return `\r`
 		case c == '\t':
-			out = append(out, `\t`...)
+			return `\t`
 		case unicode.IsPrint(c):
-			out = append(out, string(c)...)
+			return ""
 		case c < 0x100:
-			out = fmt.Appendf(out, `\x%02x`, c)
+			return fmt.Sprintf(`\x%02x`, c)
 		case c < 0x10000:
-			out = fmt.Appendf(out, `\u%04x`, c)
-		default:
-			out = fmt.Appendf(out, `\U%08x`, c)
+			return fmt.Sprintf(`\u%04x`, c)
 		}
+		return fmt.Sprintf(`\U%08x`, c)
+	})
+	if err != nil {
+		return err
 	}
-	b.b = append(out, byte(quote))
-	return nil
+	return b.write(string(quote))
 }

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -70,14 +71,15 @@ func (e *encoder) bpeWord(word string) {
 			return
 		}
 	}
-	e.reset()
+	e.reset(len(word))
 	for i := range len(word) {
-		e.add(i, i+1, e.byteIDs[word[i]])
+		e.add(i, e.byteIDs[word[i]])
 	}
-	e.run(func(l, r *symbol) (uint32, int32, bool) {
-		m, ok := e.merges[pair{l.id, r.id}]
+	e.run(func(l, r int32) (uint32, int32, bool) {
+		m, ok := e.merges[pair{e.symbols[l].id, e.symbols[r].id}]
 		return m.rank, m.id, ok
 	})
+	e.ids = slices.Grow(e.ids, e.count)
 	for i := int32(0); i >= 0; i = e.symbols[i].next {
 		if id := e.symbols[i].id; id >= 0 {
 			e.ids = append(e.ids, id)

@@ -1,16 +1,19 @@
 package tokenizer
 
+import "slices"
+
 // merger joins neighbouring symbols, the pair of the smallest key first and of equal keys the leftmost, until no pair
 // can be joined. Symbols form a linked list and candidate pairs a binary heap, so n symbols take O(n log n) steps.
 type merger struct {
-	symbols []symbol
+	symbols []symbol // one for each byte of the text; a symbol of several stands at the first, the others are not used
 	heap    []candidate
+	last    int32 // symbol added, -1 before the first
+	count   int   // of the symbols that are left
 }
 
 // A symbol is a part of the text that is one token, or none yet.
 type symbol struct {
 	prev, next int32 // neighbours in symbols, -1 at the ends
-	start, end int32 // bytes of the text
 	id         int32 // token, noToken or merged
 }
 
@@ -19,54 +22,69 @@ const (
 	merged  = -2 // now part of the symbol on its left
 )
 
-// A candidate is a pair that could be joined when it was found. It is stale once either symbol has changed.
-type candidate struct {
-	order           uint64 // key, then index of the left symbol
-	right           int32  // index of the right symbol
-	leftID, rightID int32
-	id              int32 // of the joined symbol
+// A candidate is a pair that could be joined when it was found: its key, then the index of the left symbol. It still counts
+// if the symbol and the one that now follows have this key: then they are a candidate themselves, and this is its order.
+type candidate uint64
+
+// reset makes room for the symbols of n bytes.
+func (m *merger) reset(n int) {
+	m.symbols = slices.Grow(m.symbols[:0], n)[:n]
+	m.heap = slices.Grow(m.heap[:0], n)
+	m.last, m.count = -1, 0
 }
 
-// reset empties the list of symbols.
-func (m *merger) reset() { m.symbols = m.symbols[:0] }
-
-// add appends a symbol of the text's bytes [start, end).
-func (m *merger) add(start, end int, id int32) {
-	n := int32(len(m.symbols))
-	if n > 0 {
-		m.symbols[n-1].next = n
+// add appends the symbol that starts at a byte of the text.
+func (m *merger) add(start int, id int32) {
+	n := int32(start)
+	if m.last >= 0 {
+		m.symbols[m.last].next = n
 	}
-	m.symbols = append(m.symbols, symbol{prev: n - 1, next: -1, start: int32(start), end: int32(end), id: id})
+	m.symbols[n] = symbol{prev: m.last, next: -1, id: id}
+	m.last = n
+	m.count++
+}
+
+// end returns where a symbol ends.
+func (m *merger) end(i int32) int {
+	if next := m.symbols[i].next; next >= 0 {
+		return int(next)
+	}
+	return len(m.symbols)
 }
 
 // run joins symbols. join returns the key and the token of two neighbours, ok only if they may be joined.
-func (m *merger) run(join func(left, right *symbol) (key uint32, id int32, ok bool)) {
-	push := func(left, right int32) {
-		if left < 0 || right < 0 {
+func (m *merger) run(join func(left, right int32) (key uint32, id int32, ok bool)) {
+	push := func(left int32) {
+		if left < 0 || m.symbols[left].next < 0 {
 			return
 		}
-		l, r := &m.symbols[left], &m.symbols[right]
-		if key, id, ok := join(l, r); ok {
-			m.push(candidate{uint64(key)<<32 | uint64(left), right, l.id, r.id, id})
+		if key, _, ok := join(left, m.symbols[left].next); ok {
+			m.push(candidate(key)<<32 | candidate(left))
 		}
 	}
-	for i := 1; i < len(m.symbols); i++ {
-		push(int32(i-1), int32(i))
+	for i := int32(0); i <= m.last; i = int32(m.end(i)) {
+		push(i)
 	}
 	for len(m.heap) > 0 {
 		c := m.pop()
-		left := int32(uint32(c.order))
-		l, r := &m.symbols[left], &m.symbols[c.right]
-		if l.id != c.leftID || r.id != c.rightID || l.next != c.right {
+		left := int32(uint32(c))
+		l := &m.symbols[left]
+		if l.id == merged || l.next < 0 {
 			continue
 		}
-		l.id, l.end, l.next = c.id, r.end, r.next
+		r := &m.symbols[l.next]
+		key, id, ok := join(left, l.next)
+		if !ok || key != uint32(c>>32) {
+			continue
+		}
+		l.id, l.next = id, r.next
 		r.id = merged
+		m.count--
 		if l.next >= 0 {
 			m.symbols[l.next].prev = left
 		}
-		push(l.prev, left)
-		push(left, l.next)
+		push(l.prev)
+		push(left)
 	}
 }
 
@@ -75,7 +93,7 @@ func (m *merger) push(c candidate) {
 	i := len(h) - 1
 	for i > 0 {
 		parent := (i - 1) / 2
-		if h[parent].order <= c.order {
+		if h[parent] <= c {
 			break
 		}
 		h[i] = h[parent]
@@ -92,10 +110,10 @@ func (m *merger) pop() candidate {
 	m.heap = h
 	for i := 0; len(h) > 0; {
 		child := 2*i + 1
-		if child+1 < len(h) && h[child+1].order < h[child].order {
+		if child+1 < len(h) && h[child+1] < h[child] {
 			child++
 		}
-		if child >= len(h) || last.order <= h[child].order {
+		if child >= len(h) || last <= h[child] {
 			h[i] = last
 			break
 		}

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"math"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -18,24 +19,25 @@ func (t *Tokenizer) initSPM() {
 
 // spm adds the ids of text, whose spaces are already marks.
 func (e *encoder) spm(text string) {
-	e.reset()
+	e.reset(len(text))
 	for i := 0; i < len(text); {
 		_, n := utf8.DecodeRuneInString(text[i:])
-		e.add(i, i+n, e.mergeable(text[i:i+n]))
+		e.add(i, e.mergeable(text[i:i+n]))
 		i += n
 	}
-	e.run(func(l, r *symbol) (uint32, int32, bool) {
-		id := e.mergeable(text[l.start:r.end])
+	e.run(func(l, r int32) (uint32, int32, bool) {
+		id := e.mergeable(text[l:e.end(r)])
 		if id < 0 {
 			return 0, 0, false
 		}
 		return scoreKey(e.vocab.Scores[id]), id, true
 	})
+	e.ids = slices.Grow(e.ids, e.count)
 	for i := int32(0); i >= 0; i = e.symbols[i].next {
-		if s := &e.symbols[i]; s.id >= 0 {
-			e.ids = append(e.ids, s.id)
+		if id := e.symbols[i].id; id >= 0 {
+			e.ids = append(e.ids, id)
 		} else {
-			e.spell(text[s.start:s.end])
+			e.spell(text[i:e.end(i)])
 		}
 	}
 }

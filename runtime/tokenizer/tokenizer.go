@@ -300,6 +300,10 @@ func (t *Tokenizer) Find(text string) (id int32, ok bool) {
 	return id, ok
 }
 
+// MaxLen returns a number of bytes that no token's text exceeds. So a text of n bytes takes n/MaxLen tokens or more, but for
+// bytes that no token spells.
+func (t *Tokenizer) MaxLen() int { return t.maxLen }
+
 // Size returns the number of tokens.
 func (t *Tokenizer) Size() int { return len(t.vocab.Tokens) }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,26 @@ func TestEncodeBPE(t *testing.T) {
 }
 
 // Control tokens that merges could make, or that are a byte or a whole pre-token, are not made from plain text.
+// TestHugeWord bounds the memory for a text that is one word, so that a text of a size that fits does not use up the machine.
+func TestHugeWord(t *testing.T) {
+	word := strings.Repeat("helloworld", 100_000)
+	for _, tok := range []*Tokenizer{
+		mustNew(t, bpeVocab("", []string{"h e", "l l", "he ll", "hell o"}, Control, "<|im_end|>")),
+		mustNew(t, spmVocab(false, map[string]float32{"he": -1, "ll": -2, "hell": -3, "hello": -4})),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		ids := tok.Encode(word, false)
+		runtime.ReadMemStats(&after)
+		if got := tok.Decode(ids); got != word {
+			t.Errorf("%s: not the same text", tok.vocab.Model)
+		}
+		if n := (after.TotalAlloc - before.TotalAlloc) / uint64(len(word)); n > 32 {
+			t.Errorf("%s: %d bytes of memory for each of the text", tok.vocab.Model, n)
+		}
+	}
+}
+
 func TestControlTokensAreNotMadeFromText(t *testing.T) {
 	v := bpeVocab("gpt-2", []string{"a b", "ab c"}, Control, "stop")
 	v.IgnoreMerges = true
@@ -420,7 +441,7 @@ func TestStream(t *testing.T) {
 		{[]int32{'a', 'b'}, []string{"a", "b", ""}},
 		{[]int32{int32(euro[0]), int32(euro[1]), int32(euro[2])}, []string{"", "", "€", ""}},
 		{[]int32{256, 257, int32(euro[2])}, []string{"", "", "€", ""}}, // a control token inside a character
-		{[]int32{int32(smile[0]), int32(smile[1]), int32(smile[2])}, []string{"", "", "", "\ufffd\ufffd\ufffd"}},
+		{[]int32{int32(smile[0]), int32(smile[1]), int32(smile[2])}, []string{"", "", "", "\ufffd"}},
 		{[]int32{int32(smile[0]), int32(smile[1]), 'a'}, []string{"", "", "\ufffd\ufffda", ""}},
 		{[]int32{0xFF, 'a'}, []string{"\ufffd", "a", ""}},
 		{[]int32{-1, 9999}, []string{"", "", ""}},
@@ -439,6 +460,17 @@ func TestStream(t *testing.T) {
 	if got := spm.NewStream().Add(id); got != " a" {
 		t.Errorf("a stream continues a text: got %q", got)
 	}
+}
+
+// replaceInvalid returns text with U+FFFD for each invalid byte, and one for an incomplete character at the end.
+func replaceInvalid(text string) string {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if end := text[len(text)-n:]; !utf8.FullRuneInString(end) {
+			text = text[:len(text)-n] + "\ufffd"
+			break
+		}
+	}
+	return string([]rune(text))
 }
 
 func FuzzEncodeDecode(f *testing.F) {
@@ -484,7 +516,7 @@ func FuzzEncodeDecode(f *testing.F) {
 			if tok.vocab.AddSpacePrefix && text != "" {
 				want = " " + want
 			}
-			if got := streamed.String(); got != string([]rune(want)) { // each invalid byte becomes U+FFFD
+			if got := streamed.String(); got != replaceInvalid(want) {
 				t.Errorf("stream: got %q, want %q", got, want)
 			}
 		}

@@ -13,6 +13,12 @@ const (
 	maxStopBytes = 1024
 )
 
+// Reasons for the end of an answer.
+const (
+	FinishStop   = "stop"   // the model's end token or a stop string
+	FinishLength = "length" // the tokens asked for, or a full context
+)
+
 // Generation has the parameters that chat completions and text completions share. A nil pointer stands for the default.
 // TopK, MinP and RepeatPenalty are not OpenAI's; other servers of local models have them under these names.
 type Generation struct {

@@ -42,9 +42,9 @@ type Pool struct {
 // prefetch along with it.
 const cacheLine = 128
 
-// chunksPerWorker is how many pieces Run makes of a job for each worker: enough to level out workers of unequal speed,
-// few enough that claiming costs nothing beside the work.
-const chunksPerWorker = 8
+// leastShare is the smallest piece that Run makes of a job, as a share of a worker's part: small enough to level out workers
+// of unequal speed at the end, large enough to be worth claiming.
+const leastShare = 64
 
 // Panic is what Run panics with in its caller when fn has panicked in a worker.
 type Panic struct {
@@ -128,7 +128,7 @@ func (p *Pool) run(tasks int, static bool, fn func(worker, lo, hi int)) {
 
 	n := min(len(p.start), tasks)
 	p.fn, p.tasks, p.n, p.static = fn, tasks, n, static
-	p.chunk = (tasks-1)/(n*chunksPerWorker) + 1
+	p.chunk = (tasks-1)/(n*leastShare) + 1
 	p.next.Store(0)
 	p.pending.Store(int32(n))
 	for i := 1; i < n; i++ {
@@ -200,13 +200,16 @@ func (p *Pool) work(worker, share int) {
 		}
 		return
 	}
-	for {
-		hi := int(p.next.Add(int64(p.chunk)))
-		lo := hi - p.chunk
-		if lo >= p.tasks {
+	for { // claim half of a fair share of what is left, so that pieces are long at first and short at the end
+		lo := p.next.Load()
+		left := p.tasks - int(lo)
+		if left <= 0 {
 			return
 		}
-		p.fn(worker, lo, min(hi, p.tasks))
+		n := min(left, max(p.chunk, left/(2*p.n)))
+		if p.next.CompareAndSwap(lo, lo+int64(n)) {
+			p.fn(worker, int(lo), int(lo)+n)
+		}
 	}
 }
 
