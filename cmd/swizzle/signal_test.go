@@ -52,9 +52,34 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestServe starts the server, asks for its health and ends it.
-func TestServe(t *testing.T) {
-	cmd := start(t, "serve", "-m", testFile("model.gguf"), "--port", "0")
+// TestInterruptPrompt interrupts the program while it reads a prompt from a pipe that says no more.
+func TestInterruptPrompt(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		cmd := start(t, "run", "-m", testFile("model.gguf"))
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// More than a pipe holds: the program reads.
+		if _, err := in.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if cmd.Wait(); cmd.ProcessState.ExitCode() != statusInterrupted {
+			t.Errorf("%v: %v", signal, cmd.ProcessState)
+		}
+	}
+}
+
+// startServer starts the program as a server and returns it and its URL. It is killed at the end of the test.
+func startServer(t *testing.T, model string) (*exec.Cmd, string) {
+	t.Helper()
+	cmd := start(t, "serve", "-m", model, "--port", "0")
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -62,14 +87,24 @@ func TestServe(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	url := ""
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
 	lines := bufio.NewScanner(log)
-	for url == "" && lines.Scan() {
-		url = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(lines.Text())
+	for lines.Scan() {
+		if url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(lines.Text()); url != "" {
+			go io.Copy(io.Discard, log)
+			return cmd, url
+		}
 	}
-	if url == "" {
-		t.Fatal("the server doesn't say where it listens")
-	}
+	t.Fatal("the server doesn't say where it listens")
+	return nil, ""
+}
+
+// TestServe starts the server, asks for its health and ends it.
+func TestServe(t *testing.T) {
+	cmd, url := startServer(t, testFile("model.gguf"))
 	resp, err := http.Get(url + "/health")
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +115,6 @@ func TestServe(t *testing.T) {
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
-	}
-	for lines.Scan() {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
