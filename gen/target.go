@@ -43,10 +43,15 @@ func Targets() []*Target {
 }
 
 // Skip reports whether the unit's kernel is left to a lesser target.
-func (t *Target) Skip(u Unit) bool {
+func (t *Target) Skip(u Unit) (skip bool) {
 	if t.Differs == nil {
 		return false
 	}
+	defer func() {
+		if recover() != nil {
+			skip = false // making it will say why
+		}
+	}()
 	k, err := u.Op.Kernel(u.Variant, t.Caps)
 	if err != nil {
 		return false // making it will say why
