@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q4_0__m1__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q4_0__m1__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ    lo+8(FP), DX
 	MOVQ    hi+16(FP), R8
@@ -27,9 +27,9 @@ TEXT ·gemm_q4_0__m1__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ    SI, BX
 	SHRQ    $0x06, BX
 	SHRQ    $0x06, SI
-	MOVQ    (CX), AX
-	MOVQ    AX, 40(SP)
 	MOVQ    8(CX), AX
+	MOVQ    AX, 40(SP)
+	MOVQ    (CX), AX
 	MOVQ    AX, 24(SP)
 	VMOVUPS gemm_q4_0__m1__avxvnni_data<>+0(SB), Y4
 	MOVQ    208(CX), DX
@@ -41,14 +41,14 @@ TEXT ·gemm_q4_0__m1__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ    AX, (SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R9, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
 	MOVQ   BX, AX
 	IMULQ  R10, AX
 	IMUL3Q $+576, AX, CX
+	MOVQ   40(SP), AX
+	LEAQ   (AX)(CX*1), R15
+	MOVQ   SI, AX
+	IMULQ  R9, AX
+	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
@@ -68,11 +68,20 @@ loop1:
 	JGE     end4
 
 loop3:
-	VBROADCASTSS 160(R11), Y2
+	PREFETCHT0   4096(R11)
+	PREFETCHT0   4160(R11)
+	PREFETCHT0   4224(R11)
+	PREFETCHT0   4288(R11)
+	PREFETCHT0   4352(R11)
+	PREFETCHT0   4416(R11)
+	PREFETCHT0   4480(R11)
+	PREFETCHT0   4544(R11)
+	PREFETCHT0   4608(R11)
+	VBROADCASTSS 160(CX), Y2
 	VPSLLD       $0x03, Y2, Y6
-	VPAND        (CX), Y4, Y5
-	VPAND        32(CX), Y4, Y3
-	VBROADCASTSS (R11), Y2
+	VPAND        (R11), Y4, Y5
+	VPAND        32(R11), Y4, Y3
+	VBROADCASTSS (CX), Y2
 	VMOVDQA      Y6, Y7
 
 	// VPDPBUSD Y2, Y5, Y7
@@ -82,9 +91,9 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
 	BYTE         $0xf2
-	VPAND        64(CX), Y4, Y5
-	VPAND        96(CX), Y4, Y3
-	VBROADCASTSS 4(R11), Y2
+	VPAND        64(R11), Y4, Y5
+	VPAND        96(R11), Y4, Y3
+	VBROADCASTSS 4(CX), Y2
 
 	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
@@ -93,9 +102,9 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
 	BYTE         $0xf2
-	VPAND        128(CX), Y4, Y5
-	VPAND        160(CX), Y4, Y3
-	VBROADCASTSS 8(R11), Y2
+	VPAND        128(R11), Y4, Y5
+	VPAND        160(R11), Y4, Y3
+	VBROADCASTSS 8(CX), Y2
 
 	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
@@ -104,9 +113,9 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
 	BYTE         $0xf2
-	VPAND        192(CX), Y4, Y5
-	VPAND        224(CX), Y4, Y3
-	VBROADCASTSS 12(R11), Y2
+	VPAND        192(R11), Y4, Y5
+	VPAND        224(R11), Y4, Y3
+	VBROADCASTSS 12(CX), Y2
 
 	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
@@ -115,13 +124,13 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
 	BYTE         $0xf2
-	VMOVUPS      (CX), Y3
-	VMOVUPS      32(CX), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      32(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        Y4, Y3, Y5
 	VPAND        Y4, Y2, Y3
-	VBROADCASTSS 16(R11), Y2
+	VBROADCASTSS 16(CX), Y2
 
 	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
@@ -130,13 +139,13 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
 	BYTE         $0xf2
-	VMOVUPS      64(CX), Y3
-	VMOVUPS      96(CX), Y2
+	VMOVUPS      64(R11), Y3
+	VMOVUPS      96(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        Y4, Y3, Y5
 	VPAND        Y4, Y2, Y3
-	VBROADCASTSS 20(R11), Y2
+	VBROADCASTSS 20(CX), Y2
 
 	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
@@ -145,13 +154,13 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
 	BYTE         $0xf2
-	VMOVUPS      128(CX), Y3
-	VMOVUPS      160(CX), Y2
+	VMOVUPS      128(R11), Y3
+	VMOVUPS      160(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        Y4, Y3, Y5
 	VPAND        Y4, Y2, Y3
-	VBROADCASTSS 24(R11), Y2
+	VBROADCASTSS 24(CX), Y2
 
 	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
@@ -160,13 +169,13 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y6
 	LONG         $0x5065e2c4
 	BYTE         $0xf2
-	VMOVUPS      192(CX), Y3
-	VMOVUPS      224(CX), Y2
+	VMOVUPS      192(R11), Y3
+	VMOVUPS      224(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        Y4, Y3, Y5
 	VPAND        Y4, Y2, Y3
-	VBROADCASTSS 28(R11), Y2
+	VBROADCASTSS 28(CX), Y2
 
 	// VPDPBUSD Y2, Y5, Y7
 	LONG $0x5055e2c4
@@ -177,20 +186,20 @@ loop3:
 	BYTE         $0xf2
 	VCVTDQ2PS    Y7, Y7
 	VCVTDQ2PS    Y6, Y6
-	VCVTPH2PS    512(CX), Y3
-	VCVTPH2PS    528(CX), Y5
-	VBROADCASTSS 128(R11), Y2
+	VCVTPH2PS    512(R11), Y3
+	VCVTPH2PS    528(R11), Y5
+	VBROADCASTSS 128(CX), Y2
 	VMULPS       Y3, Y2, Y3
 	VMULPS       Y5, Y2, Y2
 	VMULPS       Y3, Y7, Y3
 	VMULPS       Y2, Y6, Y2
 	VADDPS       Y3, Y1, Y7
 	VADDPS       Y2, Y0, Y6
-	VBROADCASTSS 352(R11), Y0
+	VBROADCASTSS 352(CX), Y0
 	VPSLLD       $0x03, Y0, Y3
-	VPAND        256(CX), Y4, Y2
-	VPAND        288(CX), Y4, Y1
-	VBROADCASTSS 192(R11), Y0
+	VPAND        256(R11), Y4, Y2
+	VPAND        288(R11), Y4, Y1
+	VBROADCASTSS 192(CX), Y0
 	VMOVDQA      Y3, Y5
 
 	// VPDPBUSD Y0, Y2, Y5
@@ -200,9 +209,9 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VPAND        320(CX), Y4, Y2
-	VPAND        352(CX), Y4, Y1
-	VBROADCASTSS 196(R11), Y0
+	VPAND        320(R11), Y4, Y2
+	VPAND        352(R11), Y4, Y1
+	VBROADCASTSS 196(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
@@ -211,9 +220,9 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VPAND        384(CX), Y4, Y2
-	VPAND        416(CX), Y4, Y1
-	VBROADCASTSS 200(R11), Y0
+	VPAND        384(R11), Y4, Y2
+	VPAND        416(R11), Y4, Y1
+	VBROADCASTSS 200(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
@@ -222,9 +231,9 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VPAND        448(CX), Y4, Y2
-	VPAND        480(CX), Y4, Y1
-	VBROADCASTSS 204(R11), Y0
+	VPAND        448(R11), Y4, Y2
+	VPAND        480(R11), Y4, Y1
+	VBROADCASTSS 204(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
@@ -233,13 +242,13 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VMOVUPS      256(CX), Y1
-	VMOVUPS      288(CX), Y0
+	VMOVUPS      256(R11), Y1
+	VMOVUPS      288(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y4, Y1, Y2
 	VPAND        Y4, Y0, Y1
-	VBROADCASTSS 208(R11), Y0
+	VBROADCASTSS 208(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
@@ -248,13 +257,13 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VMOVUPS      320(CX), Y1
-	VMOVUPS      352(CX), Y0
+	VMOVUPS      320(R11), Y1
+	VMOVUPS      352(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y4, Y1, Y2
 	VPAND        Y4, Y0, Y1
-	VBROADCASTSS 212(R11), Y0
+	VBROADCASTSS 212(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
@@ -263,13 +272,13 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VMOVUPS      384(CX), Y1
-	VMOVUPS      416(CX), Y0
+	VMOVUPS      384(R11), Y1
+	VMOVUPS      416(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y4, Y1, Y2
 	VPAND        Y4, Y0, Y1
-	VBROADCASTSS 216(R11), Y0
+	VBROADCASTSS 216(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
@@ -278,13 +287,13 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VMOVUPS      448(CX), Y1
-	VMOVUPS      480(CX), Y0
+	VMOVUPS      448(R11), Y1
+	VMOVUPS      480(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        Y4, Y1, Y2
 	VPAND        Y4, Y0, Y1
-	VBROADCASTSS 220(R11), Y0
+	VBROADCASTSS 220(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y5
 	LONG $0x506de2c4
@@ -295,17 +304,17 @@ loop3:
 	BYTE         $0xd8
 	VCVTDQ2PS    Y5, Y5
 	VCVTDQ2PS    Y3, Y3
-	VCVTPH2PS    544(CX), Y1
-	VCVTPH2PS    560(CX), Y2
-	VBROADCASTSS 320(R11), Y0
+	VCVTPH2PS    544(R11), Y1
+	VCVTPH2PS    560(R11), Y2
+	VBROADCASTSS 320(CX), Y0
 	VMULPS       Y1, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y5, Y1
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y1, Y7, Y1
 	VADDPS       Y0, Y6, Y0
-	ADDQ         $+384, R11
-	ADDQ         $+576, CX
+	ADDQ         $+576, R11
+	ADDQ         $+384, CX
 	ADDQ         $+1, AX
 	CMPQ         AX, R12
 	JLT          loop3
@@ -324,8 +333,8 @@ else5:
 	VMOVUPS Y0, 32(DX)
 
 end6:
-	ADDQ $+1536, R15
-	ADDQ $+2304, R14
+	ADDQ $+2304, R15
+	ADDQ $+1536, R14
 	ADDQ $+4, R13
 	CMPQ R13, BX
 	JLT  loop1

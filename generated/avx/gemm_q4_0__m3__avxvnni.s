@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q4_0__m3__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q4_0__m3__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ lo+8(FP), DX
 	MOVQ hi+16(FP), R8
@@ -31,9 +31,9 @@ TEXT ·gemm_q4_0__m3__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ DI, SI
 	SHRQ $0x06, SI
 	SHRQ $0x06, DI
-	MOVQ (CX), AX
-	MOVQ AX, 40(SP)
 	MOVQ 8(CX), AX
+	MOVQ AX, 40(SP)
+	MOVQ (CX), AX
 	MOVQ AX, 24(SP)
 	MOVQ 208(CX), BX
 	MOVQ 120(CX), DX
@@ -43,14 +43,14 @@ TEXT ·gemm_q4_0__m3__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ AX, 8(SP)
 
 tile:
-	MOVQ   DI, AX
-	IMULQ  R9, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
 	MOVQ   SI, AX
 	IMULQ  R10, AX
 	IMUL3Q $+576, AX, CX
+	MOVQ   40(SP), AX
+	LEAQ   (AX)(CX*1), R15
+	MOVQ   DI, AX
+	IMULQ  R9, AX
+	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
@@ -74,17 +74,26 @@ loop1:
 	JGE     end4
 
 loop3:
-	VBROADCASTSS 160(R11), Y0
+	PREFETCHT0   4096(R11)
+	PREFETCHT0   4160(R11)
+	PREFETCHT0   4224(R11)
+	PREFETCHT0   4288(R11)
+	PREFETCHT0   4352(R11)
+	PREFETCHT0   4416(R11)
+	PREFETCHT0   4480(R11)
+	PREFETCHT0   4544(R11)
+	PREFETCHT0   4608(R11)
+	VBROADCASTSS 160(CX), Y0
 	VPSLLD       $0x03, Y0, Y13
-	VBROADCASTSS 164(R11), Y0
+	VBROADCASTSS 164(CX), Y0
 	VPSLLD       $0x03, Y0, Y11
-	VBROADCASTSS 168(R11), Y0
+	VBROADCASTSS 168(CX), Y0
 	VPSLLD       $0x03, Y0, Y10
-	VMOVUPS      (CX), Y0
+	VMOVUPS      (R11), Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y8
-	VMOVUPS      32(CX), Y0
+	VMOVUPS      32(R11), Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VBROADCASTSS (R11), Y0
+	VBROADCASTSS (CX), Y0
 	VMOVDQA      Y13, Y14
 
 	// VPDPBUSD Y0, Y8, Y14
@@ -94,7 +103,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 32(R11), Y0
+	VBROADCASTSS 32(CX), Y0
 	VMOVDQA      Y11, Y12
 
 	// VPDPBUSD Y0, Y8, Y12
@@ -104,7 +113,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 64(R11), Y0
+	VBROADCASTSS 64(CX), Y0
 	VMOVDQA      Y10, Y9
 
 	// VPDPBUSD Y0, Y8, Y9
@@ -114,11 +123,11 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      64(CX), Y0
+	VMOVUPS      64(R11), Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y8
-	VMOVUPS      96(CX), Y0
+	VMOVUPS      96(R11), Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VBROADCASTSS 4(R11), Y0
+	VBROADCASTSS 4(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -127,7 +136,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 36(R11), Y0
+	VBROADCASTSS 36(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -136,7 +145,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 68(R11), Y0
+	VBROADCASTSS 68(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -145,11 +154,11 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      128(CX), Y0
+	VMOVUPS      128(R11), Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y8
-	VMOVUPS      160(CX), Y0
+	VMOVUPS      160(R11), Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VBROADCASTSS 8(R11), Y0
+	VBROADCASTSS 8(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -158,7 +167,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 40(R11), Y0
+	VBROADCASTSS 40(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -167,7 +176,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 72(R11), Y0
+	VBROADCASTSS 72(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -176,11 +185,11 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      192(CX), Y0
+	VMOVUPS      192(R11), Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y8
-	VMOVUPS      224(CX), Y0
+	VMOVUPS      224(R11), Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VBROADCASTSS 12(R11), Y0
+	VBROADCASTSS 12(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -189,7 +198,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 44(R11), Y0
+	VBROADCASTSS 44(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -198,7 +207,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 76(R11), Y0
+	VBROADCASTSS 76(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -207,13 +216,13 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      (CX), Y1
-	VMOVUPS      32(CX), Y0
+	VMOVUPS      (R11), Y1
+	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y1, Y8
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VBROADCASTSS 16(R11), Y0
+	VBROADCASTSS 16(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -222,7 +231,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 48(R11), Y0
+	VBROADCASTSS 48(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -231,7 +240,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 80(R11), Y0
+	VBROADCASTSS 80(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -240,13 +249,13 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      64(CX), Y1
-	VMOVUPS      96(CX), Y0
+	VMOVUPS      64(R11), Y1
+	VMOVUPS      96(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y1, Y8
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VBROADCASTSS 20(R11), Y0
+	VBROADCASTSS 20(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -255,7 +264,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 52(R11), Y0
+	VBROADCASTSS 52(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -264,7 +273,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 84(R11), Y0
+	VBROADCASTSS 84(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -273,13 +282,13 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      128(CX), Y1
-	VMOVUPS      160(CX), Y0
+	VMOVUPS      128(R11), Y1
+	VMOVUPS      160(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y1, Y8
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VBROADCASTSS 24(R11), Y0
+	VBROADCASTSS 24(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -288,7 +297,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 56(R11), Y0
+	VBROADCASTSS 56(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -297,7 +306,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 88(R11), Y0
+	VBROADCASTSS 88(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -306,13 +315,13 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      192(CX), Y1
-	VMOVUPS      224(CX), Y0
+	VMOVUPS      192(R11), Y1
+	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y1, Y8
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VBROADCASTSS 28(R11), Y0
+	VBROADCASTSS 28(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -321,7 +330,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 60(R11), Y0
+	VBROADCASTSS 60(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -330,7 +339,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 92(R11), Y0
+	VBROADCASTSS 92(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -345,40 +354,40 @@ loop3:
 	VCVTDQ2PS    Y11, Y12
 	VCVTDQ2PS    Y9, Y9
 	VCVTDQ2PS    Y10, Y8
-	VCVTPH2PS    512(CX), Y11
-	VCVTPH2PS    528(CX), Y10
-	VBROADCASTSS 128(R11), Y0
+	VCVTPH2PS    512(R11), Y11
+	VCVTPH2PS    528(R11), Y10
+	VBROADCASTSS 128(CX), Y0
 	VMULPS       Y11, Y0, Y1
 	VMULPS       Y10, Y0, Y0
 	VMULPS       Y1, Y15, Y1
 	VMULPS       Y0, Y14, Y0
 	VADDPS       Y1, Y7, Y1
 	VADDPS       Y0, Y6, Y0
-	VBROADCASTSS 132(R11), Y6
+	VBROADCASTSS 132(CX), Y6
 	VMULPS       Y11, Y6, Y7
 	VMULPS       Y10, Y6, Y6
 	VMULPS       Y7, Y13, Y7
 	VMULPS       Y6, Y12, Y6
 	VADDPS       Y7, Y5, Y5
 	VADDPS       Y6, Y4, Y4
-	VBROADCASTSS 136(R11), Y6
+	VBROADCASTSS 136(CX), Y6
 	VMULPS       Y11, Y6, Y7
 	VMULPS       Y10, Y6, Y6
 	VMULPS       Y7, Y9, Y7
 	VMULPS       Y6, Y8, Y6
 	VADDPS       Y7, Y3, Y3
 	VADDPS       Y6, Y2, Y8
-	VBROADCASTSS 352(R11), Y2
+	VBROADCASTSS 352(CX), Y2
 	VPSLLD       $0x03, Y2, Y13
-	VBROADCASTSS 356(R11), Y2
+	VBROADCASTSS 356(CX), Y2
 	VPSLLD       $0x03, Y2, Y11
-	VBROADCASTSS 360(R11), Y2
+	VBROADCASTSS 360(CX), Y2
 	VPSLLD       $0x03, Y2, Y9
-	VMOVUPS      256(CX), Y2
+	VMOVUPS      256(R11), Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      288(CX), Y2
+	VMOVUPS      288(R11), Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VBROADCASTSS 192(R11), Y2
+	VBROADCASTSS 192(CX), Y2
 	VMOVDQA      Y13, Y14
 
 	// VPDPBUSD Y2, Y7, Y14
@@ -388,7 +397,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 224(R11), Y2
+	VBROADCASTSS 224(CX), Y2
 	VMOVDQA      Y11, Y12
 
 	// VPDPBUSD Y2, Y7, Y12
@@ -398,7 +407,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 256(R11), Y2
+	VBROADCASTSS 256(CX), Y2
 	VMOVDQA      Y9, Y10
 
 	// VPDPBUSD Y2, Y7, Y10
@@ -408,11 +417,11 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      320(CX), Y2
+	VMOVUPS      320(R11), Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      352(CX), Y2
+	VMOVUPS      352(R11), Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VBROADCASTSS 196(R11), Y2
+	VBROADCASTSS 196(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -421,7 +430,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 228(R11), Y2
+	VBROADCASTSS 228(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -430,7 +439,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 260(R11), Y2
+	VBROADCASTSS 260(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -439,11 +448,11 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      384(CX), Y2
+	VMOVUPS      384(R11), Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      416(CX), Y2
+	VMOVUPS      416(R11), Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VBROADCASTSS 200(R11), Y2
+	VBROADCASTSS 200(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -452,7 +461,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 232(R11), Y2
+	VBROADCASTSS 232(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -461,7 +470,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 264(R11), Y2
+	VBROADCASTSS 264(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -470,11 +479,11 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      448(CX), Y2
+	VMOVUPS      448(R11), Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      480(CX), Y2
+	VMOVUPS      480(R11), Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VBROADCASTSS 204(R11), Y2
+	VBROADCASTSS 204(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -483,7 +492,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 236(R11), Y2
+	VBROADCASTSS 236(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -492,7 +501,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 268(R11), Y2
+	VBROADCASTSS 268(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -501,13 +510,13 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      256(CX), Y6
-	VMOVUPS      288(CX), Y2
+	VMOVUPS      256(R11), Y6
+	VMOVUPS      288(R11), Y2
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y6, Y7
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VBROADCASTSS 208(R11), Y2
+	VBROADCASTSS 208(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -516,7 +525,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 240(R11), Y2
+	VBROADCASTSS 240(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -525,7 +534,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 272(R11), Y2
+	VBROADCASTSS 272(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -534,13 +543,13 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      320(CX), Y6
-	VMOVUPS      352(CX), Y2
+	VMOVUPS      320(R11), Y6
+	VMOVUPS      352(R11), Y2
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y6, Y7
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VBROADCASTSS 212(R11), Y2
+	VBROADCASTSS 212(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -549,7 +558,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 244(R11), Y2
+	VBROADCASTSS 244(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -558,7 +567,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 276(R11), Y2
+	VBROADCASTSS 276(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -567,13 +576,13 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      384(CX), Y6
-	VMOVUPS      416(CX), Y2
+	VMOVUPS      384(R11), Y6
+	VMOVUPS      416(R11), Y2
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y6, Y7
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VBROADCASTSS 216(R11), Y2
+	VBROADCASTSS 216(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -582,7 +591,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 248(R11), Y2
+	VBROADCASTSS 248(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -591,7 +600,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 280(R11), Y2
+	VBROADCASTSS 280(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -600,13 +609,13 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      448(CX), Y6
-	VMOVUPS      480(CX), Y2
+	VMOVUPS      448(R11), Y6
+	VMOVUPS      480(R11), Y2
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y6, Y7
 	VPAND        gemm_q4_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VBROADCASTSS 220(R11), Y2
+	VBROADCASTSS 220(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -615,7 +624,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 252(R11), Y2
+	VBROADCASTSS 252(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -624,7 +633,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 284(R11), Y2
+	VBROADCASTSS 284(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -639,31 +648,31 @@ loop3:
 	VCVTDQ2PS    Y11, Y12
 	VCVTDQ2PS    Y10, Y11
 	VCVTDQ2PS    Y9, Y10
-	VCVTPH2PS    544(CX), Y9
-	VCVTPH2PS    560(CX), Y2
-	VBROADCASTSS 320(R11), Y6
+	VCVTPH2PS    544(R11), Y9
+	VCVTPH2PS    560(R11), Y2
+	VBROADCASTSS 320(CX), Y6
 	VMULPS       Y9, Y6, Y7
 	VMULPS       Y2, Y6, Y6
 	VMULPS       Y7, Y15, Y7
 	VMULPS       Y6, Y14, Y6
 	VADDPS       Y7, Y1, Y7
 	VADDPS       Y6, Y0, Y6
-	VBROADCASTSS 324(R11), Y0
+	VBROADCASTSS 324(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y13, Y1
 	VMULPS       Y0, Y12, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 328(R11), Y0
+	VBROADCASTSS 328(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y11, Y1
 	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y8, Y2
-	ADDQ         $+384, R11
-	ADDQ         $+576, CX
+	ADDQ         $+576, R11
+	ADDQ         $+384, CX
 	ADDQ         $+1, AX
 	CMPQ         AX, R12
 	JLT          loop3
@@ -694,8 +703,8 @@ else5:
 	VMOVUPS Y0, 160(BX)
 
 end6:
-	ADDQ $+1536, R15
-	ADDQ $+2304, R14
+	ADDQ $+2304, R15
+	ADDQ $+1536, R14
 	ADDQ $+4, R13
 	CMPQ R13, SI
 	JLT  loop1

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q4_1__m1__avx2(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, CMOV, F16C
+// Requires: AVX, AVX2, CMOV, F16C, MMX+
 TEXT ·gemm_q4_1__m1__avx2(SB), NOSPLIT, $48-24
 	MOVQ    lo+8(FP), DX
 	MOVQ    hi+16(FP), R8
@@ -69,6 +69,11 @@ loop1:
 	JGE     end4
 
 loop3:
+	PREFETCHT0   4096(R11)
+	PREFETCHT0   4160(R11)
+	PREFETCHT0   4224(R11)
+	PREFETCHT0   4288(R11)
+	PREFETCHT0   4352(R11)
 	VPAND        (R11), Y5, Y6
 	VPAND        32(R11), Y5, Y3
 	VBROADCASTSS (CX), Y2

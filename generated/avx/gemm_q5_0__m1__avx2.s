@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q5_0__m1__avx2(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, CMOV, F16C
+// Requires: AVX, AVX2, CMOV, F16C, MMX+
 TEXT ·gemm_q5_0__m1__avx2(SB), NOSPLIT, $48-24
 	MOVQ    lo+8(FP), DX
 	MOVQ    hi+16(FP), R8
@@ -27,9 +27,9 @@ TEXT ·gemm_q5_0__m1__avx2(SB), NOSPLIT, $48-24
 	MOVQ    SI, BX
 	SHRQ    $0x06, BX
 	SHRQ    $0x06, SI
-	MOVQ    (CX), AX
-	MOVQ    AX, 40(SP)
 	MOVQ    8(CX), AX
+	MOVQ    AX, 40(SP)
+	MOVQ    (CX), AX
 	MOVQ    AX, 24(SP)
 	VMOVUPS gemm_q5_0__m1__avx2_data<>+192(SB), Y4
 	MOVQ    208(CX), DX
@@ -41,14 +41,14 @@ TEXT ·gemm_q5_0__m1__avx2(SB), NOSPLIT, $48-24
 	MOVQ    AX, (SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R9, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
 	MOVQ   BX, AX
 	IMULQ  R10, AX
 	IMUL3Q $+704, AX, CX
+	MOVQ   40(SP), AX
+	LEAQ   (AX)(CX*1), R15
+	MOVQ   SI, AX
+	IMULQ  R9, AX
+	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
@@ -68,148 +68,159 @@ loop1:
 	JGE     end4
 
 loop3:
-	VBROADCASTSS 160(R11), Y2
+	PREFETCHT0   4096(R11)
+	PREFETCHT0   4160(R11)
+	PREFETCHT0   4224(R11)
+	PREFETCHT0   4288(R11)
+	PREFETCHT0   4352(R11)
+	PREFETCHT0   4416(R11)
+	PREFETCHT0   4480(R11)
+	PREFETCHT0   4544(R11)
+	PREFETCHT0   4608(R11)
+	PREFETCHT0   4672(R11)
+	PREFETCHT0   4736(R11)
+	VBROADCASTSS 160(CX), Y2
 	VPSLLD       $0x04, Y2, Y7
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+0(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+0(SB), Y2, Y2
 	VPSLLD       $0x04, Y3, Y5
 	VPSLLD       $0x04, Y2, Y6
-	VMOVUPS      (CX), Y2
+	VMOVUPS      (R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y3
-	VMOVUPS      32(CX), Y2
+	VMOVUPS      32(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y2
 	VPOR         Y5, Y3, Y5
 	VPOR         Y6, Y2, Y3
-	VBROADCASTSS (R11), Y2
+	VBROADCASTSS (CX), Y2
 	VPMADDUBSW   Y2, Y5, Y10
 	VPMADDUBSW   Y2, Y3, Y8
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+64(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+64(SB), Y2, Y2
 	VPSLLD       $0x03, Y3, Y9
 	VPSLLD       $0x03, Y2, Y6
-	VMOVUPS      64(CX), Y2
+	VMOVUPS      64(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y5
-	VMOVUPS      96(CX), Y2
+	VMOVUPS      96(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y3
 	VPOR         Y9, Y5, Y2
 	VPOR         Y6, Y3, Y5
-	VBROADCASTSS 4(R11), Y3
+	VBROADCASTSS 4(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
 	VPADDW       Y2, Y10, Y10
 	VPMADDUBSW   Y3, Y5, Y2
 	VPADDW       Y2, Y8, Y8
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+96(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+96(SB), Y2, Y2
 	VPSLLD       $0x02, Y3, Y9
 	VPSLLD       $0x02, Y2, Y6
-	VMOVUPS      128(CX), Y2
+	VMOVUPS      128(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y5
-	VMOVUPS      160(CX), Y2
+	VMOVUPS      160(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y3
 	VPOR         Y9, Y5, Y2
 	VPOR         Y6, Y3, Y5
-	VBROADCASTSS 8(R11), Y3
+	VBROADCASTSS 8(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
 	VPADDW       Y2, Y10, Y10
 	VPMADDUBSW   Y3, Y5, Y2
 	VPADDW       Y2, Y8, Y9
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+128(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+128(SB), Y2, Y2
 	VPSLLD       $0x01, Y3, Y8
 	VPSLLD       $0x01, Y2, Y6
-	VMOVUPS      192(CX), Y2
+	VMOVUPS      192(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y5
-	VMOVUPS      224(CX), Y2
+	VMOVUPS      224(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y3
 	VPOR         Y8, Y5, Y2
 	VPOR         Y6, Y3, Y5
-	VBROADCASTSS 12(R11), Y3
+	VBROADCASTSS 12(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
 	VPADDW       Y2, Y10, Y8
 	VPMADDUBSW   Y3, Y5, Y2
 	VPADDW       Y2, Y9, Y9
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+160(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+160(SB), Y2, Y2
 	VPSRLD       $0x00, Y3, Y6
 	VPSRLD       $0x00, Y2, Y5
-	VMOVUPS      (CX), Y3
-	VMOVUPS      32(CX), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      32(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y3, Y3
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y2
 	VPOR         Y6, Y3, Y6
 	VPOR         Y5, Y2, Y5
-	VBROADCASTSS 16(R11), Y3
+	VBROADCASTSS 16(CX), Y3
 	VPMADDWD     Y4, Y8, Y2
 	VPADDD       Y7, Y2, Y8
 	VPMADDWD     Y4, Y9, Y2
 	VPADDD       Y7, Y2, Y7
 	VPMADDUBSW   Y3, Y6, Y9
 	VPMADDUBSW   Y3, Y5, Y6
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+224(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+224(SB), Y2, Y2
 	VPSRLD       $0x01, Y3, Y10
 	VPSRLD       $0x01, Y2, Y5
-	VMOVUPS      64(CX), Y2
-	VMOVUPS      96(CX), Y3
+	VMOVUPS      64(R11), Y2
+	VMOVUPS      96(R11), Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y3, Y3
 	VPOR         Y10, Y2, Y2
 	VPOR         Y5, Y3, Y5
-	VBROADCASTSS 20(R11), Y3
+	VBROADCASTSS 20(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
 	VPADDW       Y2, Y9, Y9
 	VPMADDUBSW   Y3, Y5, Y2
 	VPADDW       Y2, Y6, Y6
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+256(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+256(SB), Y2, Y2
 	VPSRLD       $0x02, Y3, Y10
 	VPSRLD       $0x02, Y2, Y5
-	VMOVUPS      128(CX), Y2
-	VMOVUPS      160(CX), Y3
+	VMOVUPS      128(R11), Y2
+	VMOVUPS      160(R11), Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y3, Y3
 	VPOR         Y10, Y2, Y2
 	VPOR         Y5, Y3, Y5
-	VBROADCASTSS 24(R11), Y3
+	VBROADCASTSS 24(CX), Y3
 	VPMADDUBSW   Y3, Y2, Y2
 	VPADDW       Y2, Y9, Y10
 	VPMADDUBSW   Y3, Y5, Y2
 	VPADDW       Y2, Y6, Y9
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+288(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+288(SB), Y2, Y2
 	VPSRLD       $0x03, Y3, Y6
 	VPSRLD       $0x03, Y2, Y5
-	VMOVUPS      192(CX), Y2
-	VMOVUPS      224(CX), Y3
+	VMOVUPS      192(R11), Y2
+	VMOVUPS      224(R11), Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y3, Y3
 	VPOR         Y6, Y2, Y2
 	VPOR         Y5, Y3, Y6
-	VBROADCASTSS 28(R11), Y5
+	VBROADCASTSS 28(CX), Y5
 	VPMADDUBSW   Y5, Y2, Y2
 	VPADDW       Y2, Y10, Y3
 	VPMADDUBSW   Y5, Y6, Y2
@@ -220,157 +231,157 @@ loop3:
 	VPADDD       Y7, Y2, Y2
 	VCVTDQ2PS    Y3, Y7
 	VCVTDQ2PS    Y2, Y6
-	VCVTPH2PS    640(CX), Y3
-	VCVTPH2PS    656(CX), Y5
-	VBROADCASTSS 128(R11), Y2
+	VCVTPH2PS    640(R11), Y3
+	VCVTPH2PS    656(R11), Y5
+	VBROADCASTSS 128(CX), Y2
 	VMULPS       Y3, Y2, Y3
 	VMULPS       Y5, Y2, Y2
 	VMULPS       Y3, Y7, Y3
 	VMULPS       Y2, Y6, Y2
 	VADDPS       Y3, Y1, Y7
 	VADDPS       Y2, Y0, Y6
-	VBROADCASTSS 352(R11), Y0
+	VBROADCASTSS 352(CX), Y0
 	VPSLLD       $0x04, Y0, Y5
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+0(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y2
 	VPSLLD       $0x04, Y0, Y3
-	VMOVUPS      256(CX), Y0
+	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      288(CX), Y0
+	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 192(R11), Y0
+	VBROADCASTSS 192(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y10
 	VPMADDUBSW   Y0, Y1, Y8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+64(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y9
 	VPSLLD       $0x03, Y0, Y3
-	VMOVUPS      320(CX), Y0
+	VMOVUPS      320(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y2
-	VMOVUPS      352(CX), Y0
+	VMOVUPS      352(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y1
 	VPOR         Y9, Y2, Y0
 	VPOR         Y3, Y1, Y2
-	VBROADCASTSS 196(R11), Y1
+	VBROADCASTSS 196(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y10, Y10
 	VPMADDUBSW   Y1, Y2, Y0
 	VPADDW       Y0, Y8, Y8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+96(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y9
 	VPSLLD       $0x02, Y0, Y3
-	VMOVUPS      384(CX), Y0
+	VMOVUPS      384(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y2
-	VMOVUPS      416(CX), Y0
+	VMOVUPS      416(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y1
 	VPOR         Y9, Y2, Y0
 	VPOR         Y3, Y1, Y2
-	VBROADCASTSS 200(R11), Y1
+	VBROADCASTSS 200(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y10, Y10
 	VPMADDUBSW   Y1, Y2, Y0
 	VPADDW       Y0, Y8, Y9
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+128(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y8
 	VPSLLD       $0x01, Y0, Y3
-	VMOVUPS      448(CX), Y0
+	VMOVUPS      448(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y2
-	VMOVUPS      480(CX), Y0
+	VMOVUPS      480(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y1
 	VPOR         Y8, Y2, Y0
 	VPOR         Y3, Y1, Y2
-	VBROADCASTSS 204(R11), Y1
+	VBROADCASTSS 204(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y10, Y8
 	VPMADDUBSW   Y1, Y2, Y0
 	VPADDW       Y0, Y9, Y9
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+160(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y3
 	VPSRLD       $0x00, Y0, Y2
-	VMOVUPS      256(CX), Y1
-	VMOVUPS      288(CX), Y0
+	VMOVUPS      256(R11), Y1
+	VMOVUPS      288(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y3, Y1, Y3
 	VPOR         Y2, Y0, Y2
-	VBROADCASTSS 208(R11), Y1
+	VBROADCASTSS 208(CX), Y1
 	VPMADDWD     Y4, Y8, Y0
 	VPADDD       Y5, Y0, Y8
 	VPMADDWD     Y4, Y9, Y0
 	VPADDD       Y5, Y0, Y5
 	VPMADDUBSW   Y1, Y3, Y9
 	VPMADDUBSW   Y1, Y2, Y3
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+224(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y10
 	VPSRLD       $0x01, Y0, Y2
-	VMOVUPS      320(CX), Y0
-	VMOVUPS      352(CX), Y1
+	VMOVUPS      320(R11), Y0
+	VMOVUPS      352(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y10, Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VBROADCASTSS 212(R11), Y1
+	VBROADCASTSS 212(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y2, Y0
 	VPADDW       Y0, Y3, Y3
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+256(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y10
 	VPSRLD       $0x02, Y0, Y2
-	VMOVUPS      384(CX), Y0
-	VMOVUPS      416(CX), Y1
+	VMOVUPS      384(R11), Y0
+	VMOVUPS      416(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y10, Y0, Y0
 	VPOR         Y2, Y1, Y2
-	VBROADCASTSS 216(R11), Y1
+	VBROADCASTSS 216(CX), Y1
 	VPMADDUBSW   Y1, Y0, Y0
 	VPADDW       Y0, Y9, Y10
 	VPMADDUBSW   Y1, Y2, Y0
 	VPADDW       Y0, Y3, Y9
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+288(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y3
 	VPSRLD       $0x03, Y0, Y2
-	VMOVUPS      448(CX), Y0
-	VMOVUPS      480(CX), Y1
+	VMOVUPS      448(R11), Y0
+	VMOVUPS      480(R11), Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y0, Y0
 	VPAND        gemm_q5_0__m1__avx2_data<>+32(SB), Y1, Y1
 	VPOR         Y3, Y0, Y0
 	VPOR         Y2, Y1, Y3
-	VBROADCASTSS 220(R11), Y2
+	VBROADCASTSS 220(CX), Y2
 	VPMADDUBSW   Y2, Y0, Y0
 	VPADDW       Y0, Y10, Y1
 	VPMADDUBSW   Y2, Y3, Y0
@@ -381,17 +392,17 @@ loop3:
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y1, Y5
 	VCVTDQ2PS    Y0, Y3
-	VCVTPH2PS    672(CX), Y1
-	VCVTPH2PS    688(CX), Y2
-	VBROADCASTSS 320(R11), Y0
+	VCVTPH2PS    672(R11), Y1
+	VCVTPH2PS    688(R11), Y2
+	VBROADCASTSS 320(CX), Y0
 	VMULPS       Y1, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y5, Y1
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y1, Y7, Y1
 	VADDPS       Y0, Y6, Y0
-	ADDQ         $+384, R11
-	ADDQ         $+704, CX
+	ADDQ         $+704, R11
+	ADDQ         $+384, CX
 	ADDQ         $+1, AX
 	CMPQ         AX, R12
 	JLT          loop3
@@ -410,8 +421,8 @@ else5:
 	VMOVUPS Y0, 32(DX)
 
 end6:
-	ADDQ $+1536, R15
-	ADDQ $+2816, R14
+	ADDQ $+2816, R15
+	ADDQ $+1536, R14
 	ADDQ $+4, R13
 	CMPQ R13, BX
 	JLT  loop1

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q5_0__m1__avx512vnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX512F, AVX512VNNI, CMOV
+// Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
 TEXT ·gemm_q5_0__m1__avx512vnni(SB), NOSPLIT, $48-24
 	MOVQ         lo+8(FP), DX
 	MOVQ         hi+16(FP), R8
@@ -27,9 +27,9 @@ TEXT ·gemm_q5_0__m1__avx512vnni(SB), NOSPLIT, $48-24
 	MOVQ         SI, BX
 	SHRQ         $0x06, BX
 	SHRQ         $0x06, SI
-	MOVQ         (CX), AX
-	MOVQ         AX, 40(SP)
 	MOVQ         8(CX), AX
+	MOVQ         AX, 40(SP)
+	MOVQ         (CX), AX
 	MOVQ         AX, 24(SP)
 	VBROADCASTSS gemm_q5_0__m1__avx512vnni_data<>+0(SB), Z10
 	VBROADCASTSS gemm_q5_0__m1__avx512vnni_data<>+4(SB), Z9
@@ -49,14 +49,14 @@ TEXT ·gemm_q5_0__m1__avx512vnni(SB), NOSPLIT, $48-24
 	MOVQ         AX, (SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R9, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
 	MOVQ   BX, AX
 	IMULQ  R10, AX
 	IMUL3Q $+704, AX, CX
+	MOVQ   40(SP), AX
+	LEAQ   (AX)(CX*1), R15
+	MOVQ   SI, AX
+	IMULQ  R9, AX
+	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
@@ -75,108 +75,119 @@ loop1:
 	JGE     end4
 
 loop3:
-	VPSLLD.BCST   $0x04, 160(R11), Z12
-	VPANDD        512(CX), Z10, Z1
+	PREFETCHT0    4096(R11)
+	PREFETCHT0    4160(R11)
+	PREFETCHT0    4224(R11)
+	PREFETCHT0    4288(R11)
+	PREFETCHT0    4352(R11)
+	PREFETCHT0    4416(R11)
+	PREFETCHT0    4480(R11)
+	PREFETCHT0    4544(R11)
+	PREFETCHT0    4608(R11)
+	PREFETCHT0    4672(R11)
+	PREFETCHT0    4736(R11)
+	VPSLLD.BCST   $0x04, 160(CX), Z12
+	VPANDD        512(R11), Z10, Z1
 	VPSLLD        $0x04, Z1, Z11
-	VPANDD        (CX), Z9, Z1
+	VPANDD        (R11), Z9, Z1
 	VPORD         Z11, Z1, Z1
-	VPDPBUSD.BCST (R11), Z1, Z12
-	VPANDD        512(CX), Z8, Z1
+	VPDPBUSD.BCST (CX), Z1, Z12
+	VPANDD        512(R11), Z8, Z1
 	VPSLLD        $0x03, Z1, Z11
-	VPANDD        64(CX), Z9, Z1
+	VPANDD        64(R11), Z9, Z1
 	VPORD         Z11, Z1, Z1
-	VPDPBUSD.BCST 4(R11), Z1, Z12
-	VPANDD        512(CX), Z7, Z1
+	VPDPBUSD.BCST 4(CX), Z1, Z12
+	VPANDD        512(R11), Z7, Z1
 	VPSLLD        $0x02, Z1, Z11
-	VPANDD        128(CX), Z9, Z1
+	VPANDD        128(R11), Z9, Z1
 	VPORD         Z11, Z1, Z1
-	VPDPBUSD.BCST 8(R11), Z1, Z12
-	VPANDD        512(CX), Z6, Z1
+	VPDPBUSD.BCST 8(CX), Z1, Z12
+	VPANDD        512(R11), Z6, Z1
 	VPSLLD        $0x01, Z1, Z11
-	VPANDD        192(CX), Z9, Z1
+	VPANDD        192(R11), Z9, Z1
 	VPORD         Z11, Z1, Z1
-	VPDPBUSD.BCST 12(R11), Z1, Z12
-	VPANDD        512(CX), Z5, Z1
+	VPDPBUSD.BCST 12(CX), Z1, Z12
+	VPANDD        512(R11), Z5, Z1
 	VPSRLD        $0x00, Z1, Z11
-	VPSRLD        $0x04, (CX), Z1
+	VPSRLD        $0x04, (R11), Z1
 	VPANDD        Z9, Z1, Z1
 	VPORD         Z11, Z1, Z1
-	VPDPBUSD.BCST 16(R11), Z1, Z12
-	VPANDD        512(CX), Z4, Z1
+	VPDPBUSD.BCST 16(CX), Z1, Z12
+	VPANDD        512(R11), Z4, Z1
 	VPSRLD        $0x01, Z1, Z11
-	VPSRLD        $0x04, 64(CX), Z1
+	VPSRLD        $0x04, 64(R11), Z1
 	VPANDD        Z9, Z1, Z1
 	VPORD         Z11, Z1, Z1
-	VPDPBUSD.BCST 20(R11), Z1, Z12
-	VPANDD        512(CX), Z3, Z1
+	VPDPBUSD.BCST 20(CX), Z1, Z12
+	VPANDD        512(R11), Z3, Z1
 	VPSRLD        $0x02, Z1, Z11
-	VPSRLD        $0x04, 128(CX), Z1
+	VPSRLD        $0x04, 128(R11), Z1
 	VPANDD        Z9, Z1, Z1
 	VPORD         Z11, Z1, Z1
-	VPDPBUSD.BCST 24(R11), Z1, Z12
-	VPANDD        512(CX), Z2, Z1
+	VPDPBUSD.BCST 24(CX), Z1, Z12
+	VPANDD        512(R11), Z2, Z1
 	VPSRLD        $0x03, Z1, Z11
-	VPSRLD        $0x04, 192(CX), Z1
+	VPSRLD        $0x04, 192(R11), Z1
 	VPANDD        Z9, Z1, Z1
 	VPORD         Z11, Z1, Z1
-	VPDPBUSD.BCST 28(R11), Z1, Z12
+	VPDPBUSD.BCST 28(CX), Z1, Z12
 	VCVTDQ2PS     Z12, Z11
-	VCVTPH2PS     640(CX), Z1
-	VMULPS.BCST   128(R11), Z1, Z1
+	VCVTPH2PS     640(R11), Z1
+	VMULPS.BCST   128(CX), Z1, Z1
 	VMULPS        Z1, Z11, Z1
 	VADDPS        Z1, Z0, Z11
-	VPSLLD.BCST   $0x04, 352(R11), Z12
-	VPANDD        576(CX), Z10, Z0
+	VPSLLD.BCST   $0x04, 352(CX), Z12
+	VPANDD        576(R11), Z10, Z0
 	VPSLLD        $0x04, Z0, Z1
-	VPANDD        256(CX), Z9, Z0
+	VPANDD        256(R11), Z9, Z0
 	VPORD         Z1, Z0, Z0
-	VPDPBUSD.BCST 192(R11), Z0, Z12
-	VPANDD        576(CX), Z8, Z0
+	VPDPBUSD.BCST 192(CX), Z0, Z12
+	VPANDD        576(R11), Z8, Z0
 	VPSLLD        $0x03, Z0, Z1
-	VPANDD        320(CX), Z9, Z0
+	VPANDD        320(R11), Z9, Z0
 	VPORD         Z1, Z0, Z0
-	VPDPBUSD.BCST 196(R11), Z0, Z12
-	VPANDD        576(CX), Z7, Z0
+	VPDPBUSD.BCST 196(CX), Z0, Z12
+	VPANDD        576(R11), Z7, Z0
 	VPSLLD        $0x02, Z0, Z1
-	VPANDD        384(CX), Z9, Z0
+	VPANDD        384(R11), Z9, Z0
 	VPORD         Z1, Z0, Z0
-	VPDPBUSD.BCST 200(R11), Z0, Z12
-	VPANDD        576(CX), Z6, Z0
+	VPDPBUSD.BCST 200(CX), Z0, Z12
+	VPANDD        576(R11), Z6, Z0
 	VPSLLD        $0x01, Z0, Z1
-	VPANDD        448(CX), Z9, Z0
+	VPANDD        448(R11), Z9, Z0
 	VPORD         Z1, Z0, Z0
-	VPDPBUSD.BCST 204(R11), Z0, Z12
-	VPANDD        576(CX), Z5, Z0
+	VPDPBUSD.BCST 204(CX), Z0, Z12
+	VPANDD        576(R11), Z5, Z0
 	VPSRLD        $0x00, Z0, Z1
-	VPSRLD        $0x04, 256(CX), Z0
+	VPSRLD        $0x04, 256(R11), Z0
 	VPANDD        Z9, Z0, Z0
 	VPORD         Z1, Z0, Z0
-	VPDPBUSD.BCST 208(R11), Z0, Z12
-	VPANDD        576(CX), Z4, Z0
+	VPDPBUSD.BCST 208(CX), Z0, Z12
+	VPANDD        576(R11), Z4, Z0
 	VPSRLD        $0x01, Z0, Z1
-	VPSRLD        $0x04, 320(CX), Z0
+	VPSRLD        $0x04, 320(R11), Z0
 	VPANDD        Z9, Z0, Z0
 	VPORD         Z1, Z0, Z0
-	VPDPBUSD.BCST 212(R11), Z0, Z12
-	VPANDD        576(CX), Z3, Z0
+	VPDPBUSD.BCST 212(CX), Z0, Z12
+	VPANDD        576(R11), Z3, Z0
 	VPSRLD        $0x02, Z0, Z1
-	VPSRLD        $0x04, 384(CX), Z0
+	VPSRLD        $0x04, 384(R11), Z0
 	VPANDD        Z9, Z0, Z0
 	VPORD         Z1, Z0, Z0
-	VPDPBUSD.BCST 216(R11), Z0, Z12
-	VPANDD        576(CX), Z2, Z0
+	VPDPBUSD.BCST 216(CX), Z0, Z12
+	VPANDD        576(R11), Z2, Z0
 	VPSRLD        $0x03, Z0, Z1
-	VPSRLD        $0x04, 448(CX), Z0
+	VPSRLD        $0x04, 448(R11), Z0
 	VPANDD        Z9, Z0, Z0
 	VPORD         Z1, Z0, Z0
-	VPDPBUSD.BCST 220(R11), Z0, Z12
+	VPDPBUSD.BCST 220(CX), Z0, Z12
 	VCVTDQ2PS     Z12, Z1
-	VCVTPH2PS     672(CX), Z0
-	VMULPS.BCST   320(R11), Z0, Z0
+	VCVTPH2PS     672(R11), Z0
+	VMULPS.BCST   320(CX), Z0, Z0
 	VMULPS        Z0, Z1, Z0
 	VADDPS        Z0, Z11, Z0
-	ADDQ          $+384, R11
-	ADDQ          $+704, CX
+	ADDQ          $+704, R11
+	ADDQ          $+384, CX
 	ADDQ          $+1, AX
 	CMPQ          AX, R12
 	JLT           loop3
@@ -192,8 +203,8 @@ else5:
 	VMOVUPS Z0, (DX)
 
 end6:
-	ADDQ $+1536, R15
-	ADDQ $+2816, R14
+	ADDQ $+2816, R15
+	ADDQ $+1536, R14
 	ADDQ $+4, R13
 	CMPQ R13, BX
 	JLT  loop1

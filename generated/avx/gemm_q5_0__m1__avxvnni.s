@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q5_0__m1__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q5_0__m1__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ lo+8(FP), DX
 	MOVQ hi+16(FP), R8
@@ -27,9 +27,9 @@ TEXT ·gemm_q5_0__m1__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ SI, BX
 	SHRQ $0x06, BX
 	SHRQ $0x06, SI
-	MOVQ (CX), AX
-	MOVQ AX, 40(SP)
 	MOVQ 8(CX), AX
+	MOVQ AX, 40(SP)
+	MOVQ (CX), AX
 	MOVQ AX, 24(SP)
 	MOVQ 208(CX), DX
 	MOVQ 120(CX), AX
@@ -40,14 +40,14 @@ TEXT ·gemm_q5_0__m1__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ AX, (SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R9, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
 	MOVQ   BX, AX
 	IMULQ  R10, AX
 	IMUL3Q $+704, AX, CX
+	MOVQ   40(SP), AX
+	LEAQ   (AX)(CX*1), R15
+	MOVQ   SI, AX
+	IMULQ  R9, AX
+	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
@@ -67,21 +67,32 @@ loop1:
 	JGE     end4
 
 loop3:
-	VBROADCASTSS 160(R11), Y2
+	PREFETCHT0   4096(R11)
+	PREFETCHT0   4160(R11)
+	PREFETCHT0   4224(R11)
+	PREFETCHT0   4288(R11)
+	PREFETCHT0   4352(R11)
+	PREFETCHT0   4416(R11)
+	PREFETCHT0   4480(R11)
+	PREFETCHT0   4544(R11)
+	PREFETCHT0   4608(R11)
+	PREFETCHT0   4672(R11)
+	PREFETCHT0   4736(R11)
+	VBROADCASTSS 160(CX), Y2
 	VPSLLD       $0x04, Y2, Y7
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+0(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+0(SB), Y2, Y2
 	VPSLLD       $0x04, Y3, Y4
 	VPSLLD       $0x04, Y2, Y5
-	VMOVUPS      (CX), Y2
+	VMOVUPS      (R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      32(CX), Y2
+	VMOVUPS      32(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
-	VBROADCASTSS (R11), Y2
+	VBROADCASTSS (CX), Y2
 	VMOVDQA      Y7, Y6
 
 	// VPDPBUSD Y2, Y4, Y6
@@ -91,19 +102,19 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
 	BYTE         $0xfa
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+64(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+64(SB), Y2, Y2
 	VPSLLD       $0x03, Y3, Y4
 	VPSLLD       $0x03, Y2, Y5
-	VMOVUPS      64(CX), Y2
+	VMOVUPS      64(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      96(CX), Y2
+	VMOVUPS      96(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
-	VBROADCASTSS 4(R11), Y2
+	VBROADCASTSS 4(CX), Y2
 
 	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
@@ -112,19 +123,19 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
 	BYTE         $0xfa
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+96(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+96(SB), Y2, Y2
 	VPSLLD       $0x02, Y3, Y4
 	VPSLLD       $0x02, Y2, Y5
-	VMOVUPS      128(CX), Y2
+	VMOVUPS      128(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      160(CX), Y2
+	VMOVUPS      160(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
-	VBROADCASTSS 8(R11), Y2
+	VBROADCASTSS 8(CX), Y2
 
 	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
@@ -133,19 +144,19 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
 	BYTE         $0xfa
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+128(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+128(SB), Y2, Y2
 	VPSLLD       $0x01, Y3, Y4
 	VPSLLD       $0x01, Y2, Y5
-	VMOVUPS      192(CX), Y2
+	VMOVUPS      192(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      224(CX), Y2
+	VMOVUPS      224(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
-	VBROADCASTSS 12(R11), Y2
+	VBROADCASTSS 12(CX), Y2
 
 	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
@@ -154,21 +165,21 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
 	BYTE         $0xfa
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+160(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+160(SB), Y2, Y2
 	VPSRLD       $0x00, Y3, Y4
 	VPSRLD       $0x00, Y2, Y5
-	VMOVUPS      (CX), Y3
-	VMOVUPS      32(CX), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      32(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y3, Y3
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
-	VBROADCASTSS 16(R11), Y2
+	VBROADCASTSS 16(CX), Y2
 
 	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
@@ -177,21 +188,21 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
 	BYTE         $0xfa
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+192(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+192(SB), Y2, Y2
 	VPSRLD       $0x01, Y3, Y4
 	VPSRLD       $0x01, Y2, Y5
-	VMOVUPS      64(CX), Y3
-	VMOVUPS      96(CX), Y2
+	VMOVUPS      64(R11), Y3
+	VMOVUPS      96(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y3, Y3
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
-	VBROADCASTSS 20(R11), Y2
+	VBROADCASTSS 20(CX), Y2
 
 	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
@@ -200,21 +211,21 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
 	BYTE         $0xfa
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+224(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+224(SB), Y2, Y2
 	VPSRLD       $0x02, Y3, Y4
 	VPSRLD       $0x02, Y2, Y5
-	VMOVUPS      128(CX), Y3
-	VMOVUPS      160(CX), Y2
+	VMOVUPS      128(R11), Y3
+	VMOVUPS      160(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y3, Y3
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
-	VBROADCASTSS 24(R11), Y2
+	VBROADCASTSS 24(CX), Y2
 
 	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
@@ -223,21 +234,21 @@ loop3:
 	// VPDPBUSD Y2, Y3, Y7
 	LONG         $0x5065e2c4
 	BYTE         $0xfa
-	VMOVUPS      512(CX), Y2
+	VMOVUPS      512(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+256(SB), Y2, Y3
-	VMOVUPS      544(CX), Y2
+	VMOVUPS      544(R11), Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+256(SB), Y2, Y2
 	VPSRLD       $0x03, Y3, Y4
 	VPSRLD       $0x03, Y2, Y5
-	VMOVUPS      192(CX), Y3
-	VMOVUPS      224(CX), Y2
+	VMOVUPS      192(R11), Y3
+	VMOVUPS      224(R11), Y2
 	VPSRLD       $0x04, Y3, Y3
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y3, Y3
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y4, Y3, Y4
 	VPOR         Y5, Y2, Y3
-	VBROADCASTSS 28(R11), Y2
+	VBROADCASTSS 28(CX), Y2
 
 	// VPDPBUSD Y2, Y4, Y6
 	LONG $0x505de2c4
@@ -248,30 +259,30 @@ loop3:
 	BYTE         $0xfa
 	VCVTDQ2PS    Y6, Y6
 	VCVTDQ2PS    Y7, Y5
-	VCVTPH2PS    640(CX), Y3
-	VCVTPH2PS    656(CX), Y4
-	VBROADCASTSS 128(R11), Y2
+	VCVTPH2PS    640(R11), Y3
+	VCVTPH2PS    656(R11), Y4
+	VBROADCASTSS 128(CX), Y2
 	VMULPS       Y3, Y2, Y3
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y3, Y6, Y3
 	VMULPS       Y2, Y5, Y2
 	VADDPS       Y3, Y1, Y6
 	VADDPS       Y2, Y0, Y5
-	VBROADCASTSS 352(R11), Y0
+	VBROADCASTSS 352(CX), Y0
 	VPSLLD       $0x04, Y0, Y7
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y2
 	VPSLLD       $0x04, Y0, Y3
-	VMOVUPS      256(CX), Y0
+	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      288(CX), Y0
+	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 192(R11), Y0
+	VBROADCASTSS 192(CX), Y0
 	VMOVDQA      Y7, Y4
 
 	// VPDPBUSD Y0, Y2, Y4
@@ -281,19 +292,19 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y2
 	VPSLLD       $0x03, Y0, Y3
-	VMOVUPS      320(CX), Y0
+	VMOVUPS      320(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      352(CX), Y0
+	VMOVUPS      352(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 196(R11), Y0
+	VBROADCASTSS 196(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
@@ -302,19 +313,19 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y2
 	VPSLLD       $0x02, Y0, Y3
-	VMOVUPS      384(CX), Y0
+	VMOVUPS      384(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      416(CX), Y0
+	VMOVUPS      416(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 200(R11), Y0
+	VBROADCASTSS 200(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
@@ -323,19 +334,19 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y2
 	VPSLLD       $0x01, Y0, Y3
-	VMOVUPS      448(CX), Y0
+	VMOVUPS      448(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      480(CX), Y0
+	VMOVUPS      480(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 204(R11), Y0
+	VBROADCASTSS 204(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
@@ -344,21 +355,21 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y2
 	VPSRLD       $0x00, Y0, Y3
-	VMOVUPS      256(CX), Y1
-	VMOVUPS      288(CX), Y0
+	VMOVUPS      256(R11), Y1
+	VMOVUPS      288(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 208(R11), Y0
+	VBROADCASTSS 208(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
@@ -367,21 +378,21 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y2
 	VPSRLD       $0x01, Y0, Y3
-	VMOVUPS      320(CX), Y1
-	VMOVUPS      352(CX), Y0
+	VMOVUPS      320(R11), Y1
+	VMOVUPS      352(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 212(R11), Y0
+	VBROADCASTSS 212(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
@@ -390,21 +401,21 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y2
 	VPSRLD       $0x02, Y0, Y3
-	VMOVUPS      384(CX), Y1
-	VMOVUPS      416(CX), Y0
+	VMOVUPS      384(R11), Y1
+	VMOVUPS      416(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 216(R11), Y0
+	VBROADCASTSS 216(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
@@ -413,21 +424,21 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y7
 	LONG         $0x5075e2c4
 	BYTE         $0xf8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y2
 	VPSRLD       $0x03, Y0, Y3
-	VMOVUPS      448(CX), Y1
-	VMOVUPS      480(CX), Y0
+	VMOVUPS      448(R11), Y1
+	VMOVUPS      480(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m1__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y3, Y0, Y1
-	VBROADCASTSS 220(R11), Y0
+	VBROADCASTSS 220(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y4
 	LONG $0x506de2c4
@@ -438,17 +449,17 @@ loop3:
 	BYTE         $0xf8
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y7, Y3
-	VCVTPH2PS    672(CX), Y1
-	VCVTPH2PS    688(CX), Y2
-	VBROADCASTSS 320(R11), Y0
+	VCVTPH2PS    672(R11), Y1
+	VCVTPH2PS    688(R11), Y2
+	VBROADCASTSS 320(CX), Y0
 	VMULPS       Y1, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y4, Y1
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y1, Y6, Y1
 	VADDPS       Y0, Y5, Y0
-	ADDQ         $+384, R11
-	ADDQ         $+704, CX
+	ADDQ         $+704, R11
+	ADDQ         $+384, CX
 	ADDQ         $+1, AX
 	CMPQ         AX, R12
 	JLT          loop3
@@ -467,8 +478,8 @@ else5:
 	VMOVUPS Y0, 32(DX)
 
 end6:
-	ADDQ $+1536, R15
-	ADDQ $+2816, R14
+	ADDQ $+2816, R15
+	ADDQ $+1536, R14
 	ADDQ $+4, R13
 	CMPQ R13, BX
 	JLT  loop1

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q5_0__m2__avx2(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, CMOV, F16C
+// Requires: AVX, AVX2, CMOV, F16C, MMX+
 TEXT ·gemm_q5_0__m2__avx2(SB), NOSPLIT, $48-24
 	MOVQ lo+8(FP), DX
 	MOVQ hi+16(FP), R8
@@ -31,9 +31,9 @@ TEXT ·gemm_q5_0__m2__avx2(SB), NOSPLIT, $48-24
 	MOVQ DI, SI
 	SHRQ $0x06, SI
 	SHRQ $0x06, DI
-	MOVQ (CX), AX
-	MOVQ AX, 40(SP)
 	MOVQ 8(CX), AX
+	MOVQ AX, 40(SP)
+	MOVQ (CX), AX
 	MOVQ AX, 24(SP)
 	MOVQ 208(CX), BX
 	MOVQ 120(CX), DX
@@ -43,14 +43,14 @@ TEXT ·gemm_q5_0__m2__avx2(SB), NOSPLIT, $48-24
 	MOVQ AX, 8(SP)
 
 tile:
-	MOVQ   DI, AX
-	IMULQ  R9, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
 	MOVQ   SI, AX
 	IMULQ  R10, AX
 	IMUL3Q $+704, AX, CX
+	MOVQ   40(SP), AX
+	LEAQ   (AX)(CX*1), R15
+	MOVQ   DI, AX
+	IMULQ  R9, AX
+	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
@@ -72,109 +72,120 @@ loop1:
 	JGE     end4
 
 loop3:
-	VBROADCASTSS 160(R11), Y0
+	PREFETCHT0   4096(R11)
+	PREFETCHT0   4160(R11)
+	PREFETCHT0   4224(R11)
+	PREFETCHT0   4288(R11)
+	PREFETCHT0   4352(R11)
+	PREFETCHT0   4416(R11)
+	PREFETCHT0   4480(R11)
+	PREFETCHT0   4544(R11)
+	PREFETCHT0   4608(R11)
+	PREFETCHT0   4672(R11)
+	PREFETCHT0   4736(R11)
+	VBROADCASTSS 160(CX), Y0
 	VPSLLD       $0x04, Y0, Y8
-	VBROADCASTSS 164(R11), Y0
+	VBROADCASTSS 164(CX), Y0
 	VPSLLD       $0x04, Y0, Y7
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+0(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y6
 	VPSLLD       $0x04, Y0, Y9
-	VMOVUPS      (CX), Y0
+	VMOVUPS      (R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      32(CX), Y0
+	VMOVUPS      32(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y6, Y1, Y6
 	VPOR         Y9, Y0, Y1
-	VBROADCASTSS (R11), Y0
+	VBROADCASTSS (CX), Y0
 	VPMADDUBSW   Y0, Y6, Y13
 	VPMADDUBSW   Y0, Y1, Y10
-	VBROADCASTSS 32(R11), Y0
+	VBROADCASTSS 32(CX), Y0
 	VPMADDUBSW   Y0, Y6, Y9
 	VPMADDUBSW   Y0, Y1, Y6
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+64(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y12
 	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      64(CX), Y0
+	VMOVUPS      64(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      96(CX), Y0
+	VMOVUPS      96(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y12, Y1, Y12
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 4(R11), Y1
+	VBROADCASTSS 4(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y10, Y10
-	VBROADCASTSS 36(R11), Y1
+	VBROADCASTSS 36(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y6, Y6
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+96(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y12
 	VPSLLD       $0x02, Y0, Y11
-	VMOVUPS      128(CX), Y0
+	VMOVUPS      128(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      160(CX), Y0
+	VMOVUPS      160(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y12, Y1, Y12
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 8(R11), Y1
+	VBROADCASTSS 8(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y10, Y10
-	VBROADCASTSS 40(R11), Y1
+	VBROADCASTSS 40(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y6, Y6
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+128(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y12
 	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      192(CX), Y0
+	VMOVUPS      192(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      224(CX), Y0
+	VMOVUPS      224(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y12, Y1, Y12
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 12(R11), Y1
+	VBROADCASTSS 12(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y10, Y10
-	VBROADCASTSS 44(R11), Y1
+	VBROADCASTSS 44(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y6, Y15
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+160(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y11
 	VPSRLD       $0x00, Y0, Y6
-	VMOVUPS      (CX), Y1
-	VMOVUPS      32(CX), Y0
+	VMOVUPS      (R11), Y1
+	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y11, Y1, Y12
 	VPOR         Y6, Y0, Y11
-	VBROADCASTSS 16(R11), Y6
+	VBROADCASTSS 16(CX), Y6
 	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y1
 	VPMADDWD     Y1, Y13, Y0
 	VPADDD       Y8, Y0, Y13
@@ -182,7 +193,7 @@ loop3:
 	VPADDD       Y8, Y0, Y10
 	VPMADDUBSW   Y6, Y12, Y14
 	VPMADDUBSW   Y6, Y11, Y1
-	VBROADCASTSS 48(R11), Y8
+	VBROADCASTSS 48(CX), Y8
 	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y6
 	VPMADDWD     Y6, Y9, Y0
 	VPADDD       Y7, Y0, Y9
@@ -190,74 +201,74 @@ loop3:
 	VPADDD       Y7, Y0, Y7
 	VPMADDUBSW   Y8, Y12, Y12
 	VPMADDUBSW   Y8, Y11, Y8
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y6
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y6, Y15
 	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      64(CX), Y6
-	VMOVUPS      96(CX), Y0
+	VMOVUPS      64(R11), Y6
+	VMOVUPS      96(R11), Y0
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y6, Y6
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y15, Y6, Y15
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 20(R11), Y6
+	VBROADCASTSS 20(CX), Y6
 	VPMADDUBSW   Y6, Y15, Y0
 	VPADDW       Y0, Y14, Y14
 	VPMADDUBSW   Y6, Y11, Y0
 	VPADDW       Y0, Y1, Y1
-	VBROADCASTSS 52(R11), Y6
+	VBROADCASTSS 52(CX), Y6
 	VPMADDUBSW   Y6, Y15, Y0
 	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y6, Y11, Y0
 	VPADDW       Y0, Y8, Y8
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y6
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y6, Y15
 	VPSRLD       $0x02, Y0, Y11
-	VMOVUPS      128(CX), Y6
-	VMOVUPS      160(CX), Y0
+	VMOVUPS      128(R11), Y6
+	VMOVUPS      160(R11), Y0
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y6, Y6
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y15, Y6, Y15
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 24(R11), Y6
+	VBROADCASTSS 24(CX), Y6
 	VPMADDUBSW   Y6, Y15, Y0
 	VPADDW       Y0, Y14, Y14
 	VPMADDUBSW   Y6, Y11, Y0
 	VPADDW       Y0, Y1, Y1
-	VBROADCASTSS 56(R11), Y6
+	VBROADCASTSS 56(CX), Y6
 	VPMADDUBSW   Y6, Y15, Y0
 	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y6, Y11, Y0
 	VPADDW       Y0, Y8, Y6
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y8
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y8, Y15
 	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      192(CX), Y8
-	VMOVUPS      224(CX), Y0
+	VMOVUPS      192(R11), Y8
+	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y8, Y8
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y8, Y8
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y15, Y8, Y15
 	VPOR         Y11, Y0, Y8
-	VBROADCASTSS 28(R11), Y11
+	VBROADCASTSS 28(CX), Y11
 	VPMADDUBSW   Y11, Y15, Y0
 	VPADDW       Y0, Y14, Y14
 	VPMADDUBSW   Y11, Y8, Y0
 	VPADDW       Y0, Y1, Y11
-	VBROADCASTSS 60(R11), Y1
+	VBROADCASTSS 60(CX), Y1
 	VPMADDUBSW   Y1, Y15, Y0
 	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y8, Y0
@@ -276,125 +287,125 @@ loop3:
 	VPADDD       Y7, Y0, Y0
 	VCVTDQ2PS    Y1, Y7
 	VCVTDQ2PS    Y0, Y6
-	VCVTPH2PS    640(CX), Y9
-	VCVTPH2PS    656(CX), Y8
-	VBROADCASTSS 128(R11), Y0
+	VCVTPH2PS    640(R11), Y9
+	VCVTPH2PS    656(R11), Y8
+	VBROADCASTSS 128(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y1, Y11, Y1
 	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 132(R11), Y0
+	VBROADCASTSS 132(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y8, Y0, Y0
 	VMULPS       Y1, Y7, Y1
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y2, Y6
-	VBROADCASTSS 352(R11), Y0
+	VBROADCASTSS 352(CX), Y0
 	VPSLLD       $0x04, Y0, Y8
-	VBROADCASTSS 356(R11), Y0
+	VBROADCASTSS 356(CX), Y0
 	VPSLLD       $0x04, Y0, Y7
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+0(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y2
 	VPSLLD       $0x04, Y0, Y9
-	VMOVUPS      256(CX), Y0
+	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      288(CX), Y0
+	VMOVUPS      288(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y2, Y1, Y2
 	VPOR         Y9, Y0, Y1
-	VBROADCASTSS 192(R11), Y0
+	VBROADCASTSS 192(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y13
 	VPMADDUBSW   Y0, Y1, Y10
-	VBROADCASTSS 224(R11), Y0
+	VBROADCASTSS 224(CX), Y0
 	VPMADDUBSW   Y0, Y2, Y9
 	VPMADDUBSW   Y0, Y1, Y2
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+64(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y12
 	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      320(CX), Y0
+	VMOVUPS      320(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      352(CX), Y0
+	VMOVUPS      352(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y12, Y1, Y12
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 196(R11), Y1
+	VBROADCASTSS 196(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y10, Y10
-	VBROADCASTSS 228(R11), Y1
+	VBROADCASTSS 228(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y2, Y2
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+96(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y12
 	VPSLLD       $0x02, Y0, Y11
-	VMOVUPS      384(CX), Y0
+	VMOVUPS      384(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      416(CX), Y0
+	VMOVUPS      416(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y12, Y1, Y12
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 200(R11), Y1
+	VBROADCASTSS 200(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y10, Y10
-	VBROADCASTSS 232(R11), Y1
+	VBROADCASTSS 232(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y2, Y2
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+128(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y12
 	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      448(CX), Y0
+	VMOVUPS      448(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y1
-	VMOVUPS      480(CX), Y0
+	VMOVUPS      480(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y12, Y1, Y12
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 204(R11), Y1
+	VBROADCASTSS 204(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y13, Y13
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y10, Y10
-	VBROADCASTSS 236(R11), Y1
+	VBROADCASTSS 236(CX), Y1
 	VPMADDUBSW   Y1, Y12, Y0
 	VPADDW       Y0, Y9, Y9
 	VPMADDUBSW   Y1, Y11, Y0
 	VPADDW       Y0, Y2, Y15
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+160(SB), Y0, Y1
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y11
 	VPSRLD       $0x00, Y0, Y2
-	VMOVUPS      256(CX), Y1
-	VMOVUPS      288(CX), Y0
+	VMOVUPS      256(R11), Y1
+	VMOVUPS      288(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y11, Y1, Y12
 	VPOR         Y2, Y0, Y11
-	VBROADCASTSS 208(R11), Y2
+	VBROADCASTSS 208(CX), Y2
 	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y1
 	VPMADDWD     Y1, Y13, Y0
 	VPADDD       Y8, Y0, Y13
@@ -402,7 +413,7 @@ loop3:
 	VPADDD       Y8, Y0, Y10
 	VPMADDUBSW   Y2, Y12, Y14
 	VPMADDUBSW   Y2, Y11, Y1
-	VBROADCASTSS 240(R11), Y8
+	VBROADCASTSS 240(CX), Y8
 	VMOVUPS      gemm_q5_0__m2__avx2_data<>+192(SB), Y2
 	VPMADDWD     Y2, Y9, Y0
 	VPADDD       Y7, Y0, Y9
@@ -410,74 +421,74 @@ loop3:
 	VPADDD       Y7, Y0, Y7
 	VPMADDUBSW   Y8, Y12, Y12
 	VPMADDUBSW   Y8, Y11, Y8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y2
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x01, Y2, Y15
 	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      320(CX), Y2
-	VMOVUPS      352(CX), Y0
+	VMOVUPS      320(R11), Y2
+	VMOVUPS      352(R11), Y0
 	VPSRLD       $0x04, Y2, Y2
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y15, Y2, Y15
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 212(R11), Y2
+	VBROADCASTSS 212(CX), Y2
 	VPMADDUBSW   Y2, Y15, Y0
 	VPADDW       Y0, Y14, Y14
 	VPMADDUBSW   Y2, Y11, Y0
 	VPADDW       Y0, Y1, Y1
-	VBROADCASTSS 244(R11), Y2
+	VBROADCASTSS 244(CX), Y2
 	VPMADDUBSW   Y2, Y15, Y0
 	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y2, Y11, Y0
 	VPADDW       Y0, Y8, Y8
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y2
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x02, Y2, Y15
 	VPSRLD       $0x02, Y0, Y11
-	VMOVUPS      384(CX), Y2
-	VMOVUPS      416(CX), Y0
+	VMOVUPS      384(R11), Y2
+	VMOVUPS      416(R11), Y0
 	VPSRLD       $0x04, Y2, Y2
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y2, Y2
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y15, Y2, Y15
 	VPOR         Y11, Y0, Y11
-	VBROADCASTSS 216(R11), Y2
+	VBROADCASTSS 216(CX), Y2
 	VPMADDUBSW   Y2, Y15, Y0
 	VPADDW       Y0, Y14, Y14
 	VPMADDUBSW   Y2, Y11, Y0
 	VPADDW       Y0, Y1, Y1
-	VBROADCASTSS 248(R11), Y2
+	VBROADCASTSS 248(CX), Y2
 	VPMADDUBSW   Y2, Y15, Y0
 	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y2, Y11, Y0
 	VPADDW       Y0, Y8, Y2
-	VMOVUPS      576(CX), Y0
+	VMOVUPS      576(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y8
-	VMOVUPS      608(CX), Y0
+	VMOVUPS      608(R11), Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+288(SB), Y0, Y0
 	VPSRLD       $0x03, Y8, Y15
 	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      448(CX), Y8
-	VMOVUPS      480(CX), Y0
+	VMOVUPS      448(R11), Y8
+	VMOVUPS      480(R11), Y0
 	VPSRLD       $0x04, Y8, Y8
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y8, Y8
 	VPAND        gemm_q5_0__m2__avx2_data<>+32(SB), Y0, Y0
 	VPOR         Y15, Y8, Y15
 	VPOR         Y11, Y0, Y8
-	VBROADCASTSS 220(R11), Y11
+	VBROADCASTSS 220(CX), Y11
 	VPMADDUBSW   Y11, Y15, Y0
 	VPADDW       Y0, Y14, Y14
 	VPMADDUBSW   Y11, Y8, Y0
 	VPADDW       Y0, Y1, Y11
-	VBROADCASTSS 252(R11), Y1
+	VBROADCASTSS 252(CX), Y1
 	VPMADDUBSW   Y1, Y15, Y0
 	VPADDW       Y0, Y12, Y12
 	VPMADDUBSW   Y1, Y8, Y0
@@ -496,24 +507,24 @@ loop3:
 	VPADDD       Y7, Y0, Y0
 	VCVTDQ2PS    Y1, Y9
 	VCVTDQ2PS    Y0, Y8
-	VCVTPH2PS    672(CX), Y7
-	VCVTPH2PS    688(CX), Y2
-	VBROADCASTSS 320(R11), Y0
+	VCVTPH2PS    672(R11), Y7
+	VCVTPH2PS    688(R11), Y2
+	VBROADCASTSS 320(CX), Y0
 	VMULPS       Y7, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y11, Y1
 	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 324(R11), Y0
+	VBROADCASTSS 324(CX), Y0
 	VMULPS       Y7, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y9, Y1
 	VMULPS       Y0, Y8, Y0
 	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y6, Y2
-	ADDQ         $+384, R11
-	ADDQ         $+704, CX
+	ADDQ         $+704, R11
+	ADDQ         $+384, CX
 	ADDQ         $+1, AX
 	CMPQ         AX, R12
 	JLT          loop3
@@ -538,8 +549,8 @@ else5:
 	VMOVUPS Y0, 96(BX)
 
 end6:
-	ADDQ $+1536, R15
-	ADDQ $+2816, R14
+	ADDQ $+2816, R15
+	ADDQ $+1536, R14
 	ADDQ $+4, R13
 	CMPQ R13, SI
 	JLT  loop1

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q5_0__m3__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q5_0__m3__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ lo+8(FP), DX
 	MOVQ hi+16(FP), R8
@@ -31,9 +31,9 @@ TEXT ·gemm_q5_0__m3__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ DI, SI
 	SHRQ $0x06, SI
 	SHRQ $0x06, DI
-	MOVQ (CX), AX
-	MOVQ AX, 40(SP)
 	MOVQ 8(CX), AX
+	MOVQ AX, 40(SP)
+	MOVQ (CX), AX
 	MOVQ AX, 24(SP)
 	MOVQ 208(CX), BX
 	MOVQ 120(CX), DX
@@ -43,14 +43,14 @@ TEXT ·gemm_q5_0__m3__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ AX, 8(SP)
 
 tile:
-	MOVQ   DI, AX
-	IMULQ  R9, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
 	MOVQ   SI, AX
 	IMULQ  R10, AX
 	IMUL3Q $+704, AX, CX
+	MOVQ   40(SP), AX
+	LEAQ   (AX)(CX*1), R15
+	MOVQ   DI, AX
+	IMULQ  R9, AX
+	IMUL3Q $+384, AX, CX
 	MOVQ   24(SP), AX
 	LEAQ   (AX)(CX*1), R14
 	XORQ   R13, R13
@@ -74,25 +74,36 @@ loop1:
 	JGE     end4
 
 loop3:
-	VBROADCASTSS 160(R11), Y0
+	PREFETCHT0   4096(R11)
+	PREFETCHT0   4160(R11)
+	PREFETCHT0   4224(R11)
+	PREFETCHT0   4288(R11)
+	PREFETCHT0   4352(R11)
+	PREFETCHT0   4416(R11)
+	PREFETCHT0   4480(R11)
+	PREFETCHT0   4544(R11)
+	PREFETCHT0   4608(R11)
+	PREFETCHT0   4672(R11)
+	PREFETCHT0   4736(R11)
+	VBROADCASTSS 160(CX), Y0
 	VPSLLD       $0x04, Y0, Y13
-	VBROADCASTSS 164(R11), Y0
+	VBROADCASTSS 164(CX), Y0
 	VPSLLD       $0x04, Y0, Y11
-	VBROADCASTSS 168(R11), Y0
+	VBROADCASTSS 168(CX), Y0
 	VPSLLD       $0x04, Y0, Y10
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y1, Y8
 	VPSLLD       $0x04, Y0, Y9
-	VMOVUPS      (CX), Y0
+	VMOVUPS      (R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      32(CX), Y0
+	VMOVUPS      32(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y8, Y1, Y8
 	VPOR         Y9, Y0, Y1
-	VBROADCASTSS (R11), Y0
+	VBROADCASTSS (CX), Y0
 	VMOVDQA      Y13, Y14
 
 	// VPDPBUSD Y0, Y8, Y14
@@ -102,7 +113,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 32(R11), Y0
+	VBROADCASTSS 32(CX), Y0
 	VMOVDQA      Y11, Y12
 
 	// VPDPBUSD Y0, Y8, Y12
@@ -112,7 +123,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 64(R11), Y0
+	VBROADCASTSS 64(CX), Y0
 	VMOVDQA      Y10, Y9
 
 	// VPDPBUSD Y0, Y8, Y9
@@ -122,19 +133,19 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y1, Y8
 	VPSLLD       $0x03, Y0, Y15
-	VMOVUPS      64(CX), Y0
+	VMOVUPS      64(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      96(CX), Y0
+	VMOVUPS      96(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y8, Y1, Y8
 	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 4(R11), Y0
+	VBROADCASTSS 4(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -143,7 +154,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 36(R11), Y0
+	VBROADCASTSS 36(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -152,7 +163,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 68(R11), Y0
+	VBROADCASTSS 68(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -161,19 +172,19 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y1, Y8
 	VPSLLD       $0x02, Y0, Y15
-	VMOVUPS      128(CX), Y0
+	VMOVUPS      128(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      160(CX), Y0
+	VMOVUPS      160(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y8, Y1, Y8
 	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 8(R11), Y0
+	VBROADCASTSS 8(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -182,7 +193,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 40(R11), Y0
+	VBROADCASTSS 40(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -191,7 +202,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 72(R11), Y0
+	VBROADCASTSS 72(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -200,19 +211,19 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y1, Y8
 	VPSLLD       $0x01, Y0, Y15
-	VMOVUPS      192(CX), Y0
+	VMOVUPS      192(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      224(CX), Y0
+	VMOVUPS      224(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y8, Y1, Y8
 	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 12(R11), Y0
+	VBROADCASTSS 12(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -221,7 +232,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 44(R11), Y0
+	VBROADCASTSS 44(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -230,7 +241,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 76(R11), Y0
+	VBROADCASTSS 76(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -239,21 +250,21 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y1, Y8
 	VPSRLD       $0x00, Y0, Y15
-	VMOVUPS      (CX), Y1
-	VMOVUPS      32(CX), Y0
+	VMOVUPS      (R11), Y1
+	VMOVUPS      32(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y8, Y1, Y8
 	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 16(R11), Y0
+	VBROADCASTSS 16(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -262,7 +273,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 48(R11), Y0
+	VBROADCASTSS 48(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -271,7 +282,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 80(R11), Y0
+	VBROADCASTSS 80(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -280,21 +291,21 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y1, Y8
 	VPSRLD       $0x01, Y0, Y15
-	VMOVUPS      64(CX), Y1
-	VMOVUPS      96(CX), Y0
+	VMOVUPS      64(R11), Y1
+	VMOVUPS      96(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y8, Y1, Y8
 	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 20(R11), Y0
+	VBROADCASTSS 20(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -303,7 +314,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 52(R11), Y0
+	VBROADCASTSS 52(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -312,7 +323,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 84(R11), Y0
+	VBROADCASTSS 84(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -321,21 +332,21 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y1, Y8
 	VPSRLD       $0x02, Y0, Y15
-	VMOVUPS      128(CX), Y1
-	VMOVUPS      160(CX), Y0
+	VMOVUPS      128(R11), Y1
+	VMOVUPS      160(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y8, Y1, Y8
 	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 24(R11), Y0
+	VBROADCASTSS 24(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -344,7 +355,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 56(R11), Y0
+	VBROADCASTSS 56(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -353,7 +364,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 88(R11), Y0
+	VBROADCASTSS 88(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -362,21 +373,21 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y10
 	LONG         $0x507562c4
 	BYTE         $0xd0
-	VMOVUPS      512(CX), Y0
+	VMOVUPS      512(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      544(CX), Y0
+	VMOVUPS      544(R11), Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y1, Y8
 	VPSRLD       $0x03, Y0, Y15
-	VMOVUPS      192(CX), Y1
-	VMOVUPS      224(CX), Y0
+	VMOVUPS      192(R11), Y1
+	VMOVUPS      224(R11), Y0
 	VPSRLD       $0x04, Y1, Y1
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y1, Y1
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y8, Y1, Y8
 	VPOR         Y15, Y0, Y1
-	VBROADCASTSS 28(R11), Y0
+	VBROADCASTSS 28(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y14
 	LONG $0x503d62c4
@@ -385,7 +396,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y13
 	LONG         $0x507562c4
 	BYTE         $0xe8
-	VBROADCASTSS 60(R11), Y0
+	VBROADCASTSS 60(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y12
 	LONG $0x503d62c4
@@ -394,7 +405,7 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y11
 	LONG         $0x507562c4
 	BYTE         $0xd8
-	VBROADCASTSS 92(R11), Y0
+	VBROADCASTSS 92(CX), Y0
 
 	// VPDPBUSD Y0, Y8, Y9
 	LONG $0x503d62c4
@@ -409,48 +420,48 @@ loop3:
 	VCVTDQ2PS    Y11, Y12
 	VCVTDQ2PS    Y9, Y9
 	VCVTDQ2PS    Y10, Y8
-	VCVTPH2PS    640(CX), Y11
-	VCVTPH2PS    656(CX), Y10
-	VBROADCASTSS 128(R11), Y0
+	VCVTPH2PS    640(R11), Y11
+	VCVTPH2PS    656(R11), Y10
+	VBROADCASTSS 128(CX), Y0
 	VMULPS       Y11, Y0, Y1
 	VMULPS       Y10, Y0, Y0
 	VMULPS       Y1, Y15, Y1
 	VMULPS       Y0, Y14, Y0
 	VADDPS       Y1, Y7, Y1
 	VADDPS       Y0, Y6, Y0
-	VBROADCASTSS 132(R11), Y6
+	VBROADCASTSS 132(CX), Y6
 	VMULPS       Y11, Y6, Y7
 	VMULPS       Y10, Y6, Y6
 	VMULPS       Y7, Y13, Y7
 	VMULPS       Y6, Y12, Y6
 	VADDPS       Y7, Y5, Y5
 	VADDPS       Y6, Y4, Y4
-	VBROADCASTSS 136(R11), Y6
+	VBROADCASTSS 136(CX), Y6
 	VMULPS       Y11, Y6, Y7
 	VMULPS       Y10, Y6, Y6
 	VMULPS       Y7, Y9, Y7
 	VMULPS       Y6, Y8, Y6
 	VADDPS       Y7, Y3, Y3
 	VADDPS       Y6, Y2, Y8
-	VBROADCASTSS 352(R11), Y2
+	VBROADCASTSS 352(CX), Y2
 	VPSLLD       $0x04, Y2, Y13
-	VBROADCASTSS 356(R11), Y2
+	VBROADCASTSS 356(CX), Y2
 	VPSLLD       $0x04, Y2, Y11
-	VBROADCASTSS 360(R11), Y2
+	VBROADCASTSS 360(CX), Y2
 	VPSLLD       $0x04, Y2, Y9
-	VMOVUPS      576(CX), Y2
+	VMOVUPS      576(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y2, Y6
-	VMOVUPS      608(CX), Y2
+	VMOVUPS      608(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+0(SB), Y2, Y2
 	VPSLLD       $0x04, Y6, Y7
 	VPSLLD       $0x04, Y2, Y10
-	VMOVUPS      256(CX), Y2
+	VMOVUPS      256(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y6
-	VMOVUPS      288(CX), Y2
+	VMOVUPS      288(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y7, Y6, Y7
 	VPOR         Y10, Y2, Y6
-	VBROADCASTSS 192(R11), Y2
+	VBROADCASTSS 192(CX), Y2
 	VMOVDQA      Y13, Y14
 
 	// VPDPBUSD Y2, Y7, Y14
@@ -460,7 +471,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 224(R11), Y2
+	VBROADCASTSS 224(CX), Y2
 	VMOVDQA      Y11, Y12
 
 	// VPDPBUSD Y2, Y7, Y12
@@ -470,7 +481,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 256(R11), Y2
+	VBROADCASTSS 256(CX), Y2
 	VMOVDQA      Y9, Y10
 
 	// VPDPBUSD Y2, Y7, Y10
@@ -480,19 +491,19 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      576(CX), Y2
+	VMOVUPS      576(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y2, Y6
-	VMOVUPS      608(CX), Y2
+	VMOVUPS      608(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+64(SB), Y2, Y2
 	VPSLLD       $0x03, Y6, Y7
 	VPSLLD       $0x03, Y2, Y15
-	VMOVUPS      320(CX), Y2
+	VMOVUPS      320(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y6
-	VMOVUPS      352(CX), Y2
+	VMOVUPS      352(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y7, Y6, Y7
 	VPOR         Y15, Y2, Y6
-	VBROADCASTSS 196(R11), Y2
+	VBROADCASTSS 196(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -501,7 +512,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 228(R11), Y2
+	VBROADCASTSS 228(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -510,7 +521,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 260(R11), Y2
+	VBROADCASTSS 260(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -519,19 +530,19 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      576(CX), Y2
+	VMOVUPS      576(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y2, Y6
-	VMOVUPS      608(CX), Y2
+	VMOVUPS      608(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+96(SB), Y2, Y2
 	VPSLLD       $0x02, Y6, Y7
 	VPSLLD       $0x02, Y2, Y15
-	VMOVUPS      384(CX), Y2
+	VMOVUPS      384(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y6
-	VMOVUPS      416(CX), Y2
+	VMOVUPS      416(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y7, Y6, Y7
 	VPOR         Y15, Y2, Y6
-	VBROADCASTSS 200(R11), Y2
+	VBROADCASTSS 200(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -540,7 +551,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 232(R11), Y2
+	VBROADCASTSS 232(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -549,7 +560,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 264(R11), Y2
+	VBROADCASTSS 264(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -558,19 +569,19 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      576(CX), Y2
+	VMOVUPS      576(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y2, Y6
-	VMOVUPS      608(CX), Y2
+	VMOVUPS      608(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+128(SB), Y2, Y2
 	VPSLLD       $0x01, Y6, Y7
 	VPSLLD       $0x01, Y2, Y15
-	VMOVUPS      448(CX), Y2
+	VMOVUPS      448(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y6
-	VMOVUPS      480(CX), Y2
+	VMOVUPS      480(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y7, Y6, Y7
 	VPOR         Y15, Y2, Y6
-	VBROADCASTSS 204(R11), Y2
+	VBROADCASTSS 204(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -579,7 +590,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 236(R11), Y2
+	VBROADCASTSS 236(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -588,7 +599,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 268(R11), Y2
+	VBROADCASTSS 268(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -597,21 +608,21 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      576(CX), Y2
+	VMOVUPS      576(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y2, Y6
-	VMOVUPS      608(CX), Y2
+	VMOVUPS      608(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+160(SB), Y2, Y2
 	VPSRLD       $0x00, Y6, Y7
 	VPSRLD       $0x00, Y2, Y15
-	VMOVUPS      256(CX), Y6
-	VMOVUPS      288(CX), Y2
+	VMOVUPS      256(R11), Y6
+	VMOVUPS      288(R11), Y2
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y6, Y6
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y7, Y6, Y7
 	VPOR         Y15, Y2, Y6
-	VBROADCASTSS 208(R11), Y2
+	VBROADCASTSS 208(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -620,7 +631,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 240(R11), Y2
+	VBROADCASTSS 240(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -629,7 +640,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 272(R11), Y2
+	VBROADCASTSS 272(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -638,21 +649,21 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      576(CX), Y2
+	VMOVUPS      576(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y2, Y6
-	VMOVUPS      608(CX), Y2
+	VMOVUPS      608(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+192(SB), Y2, Y2
 	VPSRLD       $0x01, Y6, Y7
 	VPSRLD       $0x01, Y2, Y15
-	VMOVUPS      320(CX), Y6
-	VMOVUPS      352(CX), Y2
+	VMOVUPS      320(R11), Y6
+	VMOVUPS      352(R11), Y2
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y6, Y6
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y7, Y6, Y7
 	VPOR         Y15, Y2, Y6
-	VBROADCASTSS 212(R11), Y2
+	VBROADCASTSS 212(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -661,7 +672,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 244(R11), Y2
+	VBROADCASTSS 244(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -670,7 +681,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 276(R11), Y2
+	VBROADCASTSS 276(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -679,21 +690,21 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      576(CX), Y2
+	VMOVUPS      576(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y2, Y6
-	VMOVUPS      608(CX), Y2
+	VMOVUPS      608(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+224(SB), Y2, Y2
 	VPSRLD       $0x02, Y6, Y7
 	VPSRLD       $0x02, Y2, Y15
-	VMOVUPS      384(CX), Y6
-	VMOVUPS      416(CX), Y2
+	VMOVUPS      384(R11), Y6
+	VMOVUPS      416(R11), Y2
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y6, Y6
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y7, Y6, Y7
 	VPOR         Y15, Y2, Y6
-	VBROADCASTSS 216(R11), Y2
+	VBROADCASTSS 216(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -702,7 +713,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 248(R11), Y2
+	VBROADCASTSS 248(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -711,7 +722,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 280(R11), Y2
+	VBROADCASTSS 280(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -720,21 +731,21 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y9
 	LONG         $0x504d62c4
 	BYTE         $0xca
-	VMOVUPS      576(CX), Y2
+	VMOVUPS      576(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y2, Y6
-	VMOVUPS      608(CX), Y2
+	VMOVUPS      608(R11), Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+256(SB), Y2, Y2
 	VPSRLD       $0x03, Y6, Y7
 	VPSRLD       $0x03, Y2, Y15
-	VMOVUPS      448(CX), Y6
-	VMOVUPS      480(CX), Y2
+	VMOVUPS      448(R11), Y6
+	VMOVUPS      480(R11), Y2
 	VPSRLD       $0x04, Y6, Y6
 	VPSRLD       $0x04, Y2, Y2
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y6, Y6
 	VPAND        gemm_q5_0__m3__avxvnni_data<>+32(SB), Y2, Y2
 	VPOR         Y7, Y6, Y7
 	VPOR         Y15, Y2, Y6
-	VBROADCASTSS 220(R11), Y2
+	VBROADCASTSS 220(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y14
 	LONG $0x504562c4
@@ -743,7 +754,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y13
 	LONG         $0x504d62c4
 	BYTE         $0xea
-	VBROADCASTSS 252(R11), Y2
+	VBROADCASTSS 252(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y12
 	LONG $0x504562c4
@@ -752,7 +763,7 @@ loop3:
 	// VPDPBUSD Y2, Y6, Y11
 	LONG         $0x504d62c4
 	BYTE         $0xda
-	VBROADCASTSS 284(R11), Y2
+	VBROADCASTSS 284(CX), Y2
 
 	// VPDPBUSD Y2, Y7, Y10
 	LONG $0x504562c4
@@ -767,31 +778,31 @@ loop3:
 	VCVTDQ2PS    Y11, Y12
 	VCVTDQ2PS    Y10, Y11
 	VCVTDQ2PS    Y9, Y10
-	VCVTPH2PS    672(CX), Y9
-	VCVTPH2PS    688(CX), Y2
-	VBROADCASTSS 320(R11), Y6
+	VCVTPH2PS    672(R11), Y9
+	VCVTPH2PS    688(R11), Y2
+	VBROADCASTSS 320(CX), Y6
 	VMULPS       Y9, Y6, Y7
 	VMULPS       Y2, Y6, Y6
 	VMULPS       Y7, Y15, Y7
 	VMULPS       Y6, Y14, Y6
 	VADDPS       Y7, Y1, Y7
 	VADDPS       Y6, Y0, Y6
-	VBROADCASTSS 324(R11), Y0
+	VBROADCASTSS 324(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y13, Y1
 	VMULPS       Y0, Y12, Y0
 	VADDPS       Y1, Y5, Y5
 	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 328(R11), Y0
+	VBROADCASTSS 328(CX), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VMULPS       Y1, Y11, Y1
 	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y3, Y3
 	VADDPS       Y0, Y8, Y2
-	ADDQ         $+384, R11
-	ADDQ         $+704, CX
+	ADDQ         $+704, R11
+	ADDQ         $+384, CX
 	ADDQ         $+1, AX
 	CMPQ         AX, R12
 	JLT          loop3
@@ -822,8 +833,8 @@ else5:
 	VMOVUPS Y0, 160(BX)
 
 end6:
-	ADDQ $+1536, R15
-	ADDQ $+2816, R14
+	ADDQ $+2816, R15
+	ADDQ $+1536, R14
 	ADDQ $+4, R13
 	CMPQ R13, SI
 	JLT  loop1

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q5_1__m2__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q5_1__m2__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ lo+8(FP), DX
 	MOVQ hi+16(FP), R8
@@ -72,6 +72,12 @@ loop1:
 	JGE     end4
 
 loop3:
+	PREFETCHT0   4096(R11)
+	PREFETCHT0   4160(R11)
+	PREFETCHT0   4224(R11)
+	PREFETCHT0   4288(R11)
+	PREFETCHT0   4352(R11)
+	PREFETCHT0   4416(R11)
 	VMOVUPS      256(R11), Y0
 	VPAND        gemm_q5_1__m2__avxvnni_data<>+0(SB), Y0, Y1
 	VMOVUPS      288(R11), Y0

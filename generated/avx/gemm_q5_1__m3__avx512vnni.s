@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q5_1__m3__avx512vnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX512F, AVX512VNNI, CMOV
+// Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
 TEXT ·gemm_q5_1__m3__avx512vnni(SB), NOSPLIT, $48-24
 	MOVQ         lo+8(FP), DX
 	MOVQ         hi+16(FP), R8
@@ -80,6 +80,12 @@ loop1:
 	JGE     end4
 
 loop3:
+	PREFETCHT0    4096(R11)
+	PREFETCHT0    4160(R11)
+	PREFETCHT0    4224(R11)
+	PREFETCHT0    4288(R11)
+	PREFETCHT0    4352(R11)
+	PREFETCHT0    4416(R11)
 	VPANDD        256(R11), Z13, Z0
 	VPSLLD        $0x04, Z0, Z4
 	VPANDD        (R11), Z12, Z0

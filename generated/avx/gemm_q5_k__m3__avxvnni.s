@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func gemm_q5_k__m3__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q5_k__m3__avxvnni(SB), NOSPLIT, $144-24
 	MOVQ lo+8(FP), CX
 	MOVQ hi+16(FP), AX
@@ -28,8 +28,8 @@ TEXT ·gemm_q5_k__m3__avxvnni(SB), NOSPLIT, $144-24
 	MOVQ AX, 72(SP)
 	MOVQ DX, 64(SP)
 	MOVQ 112(BX), AX
-	LEAQ 255(AX), CX
-	SHRQ $0x08, CX
+	LEAQ 255(AX), DX
+	SHRQ $0x08, DX
 	LEAQ 63(AX), AX
 	MOVQ AX, 88(SP)
 	MOVQ 88(SP), AX
@@ -42,240 +42,285 @@ TEXT ·gemm_q5_k__m3__avxvnni(SB), NOSPLIT, $144-24
 	MOVQ 208(BX), AX
 	MOVQ AX, 120(SP)
 	MOVQ 120(BX), AX
-	MOVQ AX, (SP)
+	MOVQ AX, 8(SP)
 	MOVQ 128(BX), AX
 	MOVQ AX, 56(SP)
 	MOVQ 16(BX), AX
 	MOVQ AX, 112(SP)
 
 tile:
-	MOVQ   CX, AX
+	MOVQ   DX, AX
 	IMULQ  64(SP), AX
-	IMUL3Q $+2880, AX, DX
+	IMUL3Q $+2880, AX, CX
 	MOVQ   136(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   8(SP), AX
+	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 40(SP)
+	MOVQ   40(SP), AX
+	MOVQ   AX, 32(SP)
+	MOVQ   40(SP), AX
+	MOVQ   AX, 24(SP)
 	MOVQ   88(SP), AX
 	IMULQ  72(SP), AX
-	IMUL3Q $+384, AX, DX
+	IMUL3Q $+384, AX, CX
 	MOVQ   128(SP), AX
-	LEAQ   (AX)(DX*1), AX
+	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 48(SP)
-	MOVQ   8(SP), AX
-	MOVQ   AX, 32(SP)
 	MOVQ   120(SP), SI
 	MOVQ   64(SP), AX
-	IMUL3Q $-16, AX, DX
+	IMUL3Q $-16, AX, CX
 	MOVQ   104(SP), AX
-	LEAQ   (AX)(DX*1), AX
+	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 16(SP)
 	MOVQ   64(SP), AX
-	IMUL3Q $+64, AX, DX
+	IMUL3Q $+64, AX, CX
 	MOVQ   112(SP), AX
-	LEAQ   (AX)(DX*1), DX
-	MOVQ   (SP), AX
+	LEAQ   (AX)(CX*1), CX
+	MOVQ   8(SP), AX
 	IMULQ  72(SP), AX
 	IMUL3Q $+16, AX, AX
-	LEAQ   (DX)(AX*1), BX
-	XORQ   AX, AX
-	MOVQ   AX, 24(SP)
+	LEAQ   (CX)(AX*1), AX
+	MOVQ   AX, (SP)
+	XORQ   BX, BX
 
 slice:
-	MOVQ 8(SP), R15
-	MOVQ 40(SP), R14
-	MOVQ 48(SP), R13
-	MOVQ 32(SP), R12
+	MOVQ 40(SP), R15
+	MOVQ 32(SP), R14
+	MOVQ 24(SP), R13
+	MOVQ 48(SP), R12
 	XORQ R11, R11
-	CMPQ R11, CX
+	CMPQ R11, DX
 	JGE  end2
 
 loop1:
 	LEAQ    1(R11), R10
-	CMPQ    CX, R10
-	CMOVQLT CX, R10
+	CMPQ    DX, R10
+	CMOVQLT DX, R10
 	VPXOR   Y3, Y3, Y3
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y1, Y1, Y1
 	MOVQ    R15, R9
 	MOVQ    R14, R8
 	MOVQ    R13, DI
-	MOVQ    R12, DX
+	MOVQ    R12, CX
 	MOVQ    R11, AX
 	CMPQ    AX, R10
 	JGE     end4
 
 loop3:
-	VCVTPH2PS    2816(R9), Y9
-	VCVTPH2PS    2848(R9), Y5
-	VMOVUPS      2048(R8), Y0
+	PREFETCHT0   4096(R9)
+	PREFETCHT0   4160(R9)
+	PREFETCHT0   4224(R9)
+	PREFETCHT0   4288(R9)
+	PREFETCHT0   4352(R9)
+	PREFETCHT0   4416(R9)
+	PREFETCHT0   4480(R9)
+	PREFETCHT0   4544(R9)
+	PREFETCHT0   4608(R9)
+	PREFETCHT0   4672(R9)
+	PREFETCHT0   4736(R9)
+	PREFETCHT0   4800(R9)
+	PREFETCHT0   4864(R9)
+	PREFETCHT0   4928(R9)
+	PREFETCHT0   4992(R9)
+	PREFETCHT0   5056(R9)
+	PREFETCHT0   5120(R9)
+	PREFETCHT0   5184(R9)
+	PREFETCHT0   5248(R9)
+	PREFETCHT0   5312(R9)
+	PREFETCHT0   5376(R9)
+	PREFETCHT0   5440(R9)
+	PREFETCHT0   5504(R9)
+	PREFETCHT0   5568(R9)
+	PREFETCHT0   5632(R9)
+	PREFETCHT0   5696(R9)
+	PREFETCHT0   5760(R9)
+	PREFETCHT0   5824(R9)
+	PREFETCHT0   5888(R9)
+	PREFETCHT0   5952(R9)
+	PREFETCHT0   6016(R9)
+	PREFETCHT0   6080(R9)
+	PREFETCHT0   6144(R9)
+	PREFETCHT0   6208(R9)
+	PREFETCHT0   6272(R9)
+	PREFETCHT0   6336(R9)
+	PREFETCHT0   6400(R9)
+	PREFETCHT0   6464(R9)
+	PREFETCHT0   6528(R9)
+	PREFETCHT0   6592(R9)
+	PREFETCHT0   6656(R9)
+	PREFETCHT0   6720(R9)
+	PREFETCHT0   6784(R9)
+	PREFETCHT0   6848(R9)
+	PREFETCHT0   6912(R9)
+	VCVTPH2PS    2816(R8), Y9
+	VCVTPH2PS    2848(R8), Y5
+	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      (R8), Y0
+	VMOVUPS      (DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
-	VBROADCASTSS (DI), Y0
+	VBROADCASTSS (CX), Y0
 	VPXOR        Y8, Y8, Y8
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
-	VBROADCASTSS 32(DI), Y0
+	VBROADCASTSS 32(CX), Y0
 	VPXOR        Y7, Y7, Y7
 
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
-	VBROADCASTSS 64(DI), Y0
+	VBROADCASTSS 64(CX), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y4, Y6
 	LONG         $0x505de2c4
 	BYTE         $0xf0
-	VMOVUPS      2112(R8), Y0
+	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      64(R8), Y0
+	VMOVUPS      64(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 4(DI), Y0
+	VBROADCASTSS 4(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
-	VBROADCASTSS 36(DI), Y0
+	VBROADCASTSS 36(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
-	VBROADCASTSS 68(DI), Y0
+	VBROADCASTSS 68(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y6
 	LONG         $0x505de2c4
 	BYTE         $0xf0
-	VMOVUPS      2176(R8), Y0
+	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      128(R8), Y0
+	VMOVUPS      128(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 8(DI), Y0
+	VBROADCASTSS 8(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
-	VBROADCASTSS 40(DI), Y0
+	VBROADCASTSS 40(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
-	VBROADCASTSS 72(DI), Y0
+	VBROADCASTSS 72(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y6
 	LONG         $0x505de2c4
 	BYTE         $0xf0
-	VMOVUPS      2240(R8), Y0
+	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      192(R8), Y0
+	VMOVUPS      192(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 12(DI), Y0
+	VBROADCASTSS 12(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
-	VBROADCASTSS 44(DI), Y0
+	VBROADCASTSS 44(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
-	VBROADCASTSS 76(DI), Y0
+	VBROADCASTSS 76(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y6
 	LONG         $0x505de2c4
 	BYTE         $0xf0
-	VMOVUPS      2304(R8), Y0
+	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      256(R8), Y0
+	VMOVUPS      256(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 16(DI), Y0
+	VBROADCASTSS 16(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
-	VBROADCASTSS 48(DI), Y0
+	VBROADCASTSS 48(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
-	VBROADCASTSS 80(DI), Y0
+	VBROADCASTSS 80(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y6
 	LONG         $0x505de2c4
 	BYTE         $0xf0
-	VMOVUPS      2368(R8), Y0
+	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      320(R8), Y0
+	VMOVUPS      320(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 20(DI), Y0
+	VBROADCASTSS 20(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
-	VBROADCASTSS 52(DI), Y0
+	VBROADCASTSS 52(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
-	VBROADCASTSS 84(DI), Y0
+	VBROADCASTSS 84(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y6
 	LONG         $0x505de2c4
 	BYTE         $0xf0
-	VMOVUPS      2432(R8), Y0
+	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      384(R8), Y0
+	VMOVUPS      384(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 24(DI), Y0
+	VBROADCASTSS 24(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
-	VBROADCASTSS 56(DI), Y0
+	VBROADCASTSS 56(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
-	VBROADCASTSS 88(DI), Y0
+	VBROADCASTSS 88(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y6
 	LONG         $0x505de2c4
 	BYTE         $0xf0
-	VMOVUPS      2496(R8), Y0
+	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      448(R8), Y0
+	VMOVUPS      448(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 28(DI), Y0
+	VBROADCASTSS 28(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y8
 	LONG         $0x505d62c4
 	BYTE         $0xc0
-	VBROADCASTSS 60(DI), Y0
+	VBROADCASTSS 60(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y7
 	LONG         $0x505de2c4
 	BYTE         $0xf8
-	VBROADCASTSS 92(DI), Y0
+	VBROADCASTSS 92(CX), Y0
 
 	// VPDPBUSD Y0, Y4, Y6
 	LONG         $0x505de2c4
@@ -283,208 +328,208 @@ loop3:
 	VCVTDQ2PS    Y8, Y4
 	VCVTDQ2PS    Y7, Y8
 	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2560(DX), Y0
+	VPMOVZXBD    2560(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y9, Y7
-	VBROADCASTSS 128(DI), Y0
+	VBROADCASTSS 128(CX), Y0
 	VMULPS       Y7, Y0, Y0
 	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y3, Y4
-	VBROADCASTSS 132(DI), Y0
+	VBROADCASTSS 132(CX), Y0
 	VMULPS       Y7, Y0, Y0
 	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y2, Y3
-	VBROADCASTSS 136(DI), Y0
+	VBROADCASTSS 136(CX), Y0
 	VMULPS       Y7, Y0, Y0
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y1, Y2
-	VPMOVZXBD    2688(DX), Y0
+	VPMOVZXBD    2688(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 144(DI), Y0
+	VBROADCASTSS 144(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 148(DI), Y0
+	VBROADCASTSS 148(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 152(DI), Y0
+	VBROADCASTSS 152(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(R8), Y0
+	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      (R8), Y0
+	VMOVUPS      (DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 192(DI), Y0
+	VBROADCASTSS 192(CX), Y0
 	VPXOR        Y4, Y4, Y4
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 224(DI), Y0
+	VBROADCASTSS 224(CX), Y0
 	VPXOR        Y3, Y3, Y3
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 256(DI), Y0
+	VBROADCASTSS 256(CX), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2112(R8), Y0
+	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      64(R8), Y0
+	VMOVUPS      64(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 196(DI), Y0
+	VBROADCASTSS 196(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 228(DI), Y0
+	VBROADCASTSS 228(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 260(DI), Y0
+	VBROADCASTSS 260(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2176(R8), Y0
+	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      128(R8), Y0
+	VMOVUPS      128(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 200(DI), Y0
+	VBROADCASTSS 200(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 232(DI), Y0
+	VBROADCASTSS 232(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 264(DI), Y0
+	VBROADCASTSS 264(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2240(R8), Y0
+	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      192(R8), Y0
+	VMOVUPS      192(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 204(DI), Y0
+	VBROADCASTSS 204(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 236(DI), Y0
+	VBROADCASTSS 236(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 268(DI), Y0
+	VBROADCASTSS 268(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2304(R8), Y0
+	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      256(R8), Y0
+	VMOVUPS      256(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 208(DI), Y0
+	VBROADCASTSS 208(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 240(DI), Y0
+	VBROADCASTSS 240(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 272(DI), Y0
+	VBROADCASTSS 272(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2368(R8), Y0
+	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      320(R8), Y0
+	VMOVUPS      320(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 212(DI), Y0
+	VBROADCASTSS 212(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 244(DI), Y0
+	VBROADCASTSS 244(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 276(DI), Y0
+	VBROADCASTSS 276(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2432(R8), Y0
+	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      384(R8), Y0
+	VMOVUPS      384(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 216(DI), Y0
+	VBROADCASTSS 216(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 248(DI), Y0
+	VBROADCASTSS 248(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 280(DI), Y0
+	VBROADCASTSS 280(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2496(R8), Y0
+	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      448(R8), Y0
+	VMOVUPS      448(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 220(DI), Y0
+	VBROADCASTSS 220(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 252(DI), Y0
+	VBROADCASTSS 252(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 284(DI), Y0
+	VBROADCASTSS 284(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
@@ -492,200 +537,200 @@ loop3:
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2576(DX), Y0
+	VPMOVZXBD    2576(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 320(DI), Y0
+	VBROADCASTSS 320(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 324(DI), Y0
+	VBROADCASTSS 324(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 328(DI), Y0
+	VBROADCASTSS 328(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2704(DX), Y0
+	VPMOVZXBD    2704(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 336(DI), Y0
+	VBROADCASTSS 336(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 340(DI), Y0
+	VBROADCASTSS 340(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 344(DI), Y0
+	VBROADCASTSS 344(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(R8), Y0
+	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      512(R8), Y0
+	VMOVUPS      512(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 384(DI), Y0
+	VBROADCASTSS 384(CX), Y0
 	VPXOR        Y4, Y4, Y4
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 416(DI), Y0
+	VBROADCASTSS 416(CX), Y0
 	VPXOR        Y3, Y3, Y3
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 448(DI), Y0
+	VBROADCASTSS 448(CX), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2112(R8), Y0
+	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      576(R8), Y0
+	VMOVUPS      576(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 388(DI), Y0
+	VBROADCASTSS 388(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 420(DI), Y0
+	VBROADCASTSS 420(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 452(DI), Y0
+	VBROADCASTSS 452(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2176(R8), Y0
+	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      640(R8), Y0
+	VMOVUPS      640(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 392(DI), Y0
+	VBROADCASTSS 392(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 424(DI), Y0
+	VBROADCASTSS 424(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 456(DI), Y0
+	VBROADCASTSS 456(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2240(R8), Y0
+	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      704(R8), Y0
+	VMOVUPS      704(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 396(DI), Y0
+	VBROADCASTSS 396(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 428(DI), Y0
+	VBROADCASTSS 428(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 460(DI), Y0
+	VBROADCASTSS 460(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2304(R8), Y0
+	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      768(R8), Y0
+	VMOVUPS      768(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 400(DI), Y0
+	VBROADCASTSS 400(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 432(DI), Y0
+	VBROADCASTSS 432(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 464(DI), Y0
+	VBROADCASTSS 464(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2368(R8), Y0
+	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      832(R8), Y0
+	VMOVUPS      832(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 404(DI), Y0
+	VBROADCASTSS 404(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 436(DI), Y0
+	VBROADCASTSS 436(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 468(DI), Y0
+	VBROADCASTSS 468(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2432(R8), Y0
+	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      896(R8), Y0
+	VMOVUPS      896(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 408(DI), Y0
+	VBROADCASTSS 408(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 440(DI), Y0
+	VBROADCASTSS 440(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 472(DI), Y0
+	VBROADCASTSS 472(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2496(R8), Y0
+	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      960(R8), Y0
+	VMOVUPS      960(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 412(DI), Y0
+	VBROADCASTSS 412(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 444(DI), Y0
+	VBROADCASTSS 444(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 476(DI), Y0
+	VBROADCASTSS 476(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
@@ -693,208 +738,208 @@ loop3:
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2592(DX), Y0
+	VPMOVZXBD    2592(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 512(DI), Y0
+	VBROADCASTSS 512(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 516(DI), Y0
+	VBROADCASTSS 516(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 520(DI), Y0
+	VBROADCASTSS 520(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2720(DX), Y0
+	VPMOVZXBD    2720(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 528(DI), Y0
+	VBROADCASTSS 528(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 532(DI), Y0
+	VBROADCASTSS 532(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 536(DI), Y0
+	VBROADCASTSS 536(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(R8), Y0
+	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      512(R8), Y0
+	VMOVUPS      512(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 576(DI), Y0
+	VBROADCASTSS 576(CX), Y0
 	VPXOR        Y4, Y4, Y4
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 608(DI), Y0
+	VBROADCASTSS 608(CX), Y0
 	VPXOR        Y3, Y3, Y3
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 640(DI), Y0
+	VBROADCASTSS 640(CX), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2112(R8), Y0
+	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      576(R8), Y0
+	VMOVUPS      576(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 580(DI), Y0
+	VBROADCASTSS 580(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 612(DI), Y0
+	VBROADCASTSS 612(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 644(DI), Y0
+	VBROADCASTSS 644(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2176(R8), Y0
+	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      640(R8), Y0
+	VMOVUPS      640(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 584(DI), Y0
+	VBROADCASTSS 584(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 616(DI), Y0
+	VBROADCASTSS 616(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 648(DI), Y0
+	VBROADCASTSS 648(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2240(R8), Y0
+	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      704(R8), Y0
+	VMOVUPS      704(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 588(DI), Y0
+	VBROADCASTSS 588(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 620(DI), Y0
+	VBROADCASTSS 620(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 652(DI), Y0
+	VBROADCASTSS 652(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2304(R8), Y0
+	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      768(R8), Y0
+	VMOVUPS      768(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 592(DI), Y0
+	VBROADCASTSS 592(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 624(DI), Y0
+	VBROADCASTSS 624(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 656(DI), Y0
+	VBROADCASTSS 656(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2368(R8), Y0
+	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      832(R8), Y0
+	VMOVUPS      832(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 596(DI), Y0
+	VBROADCASTSS 596(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 628(DI), Y0
+	VBROADCASTSS 628(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 660(DI), Y0
+	VBROADCASTSS 660(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2432(R8), Y0
+	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      896(R8), Y0
+	VMOVUPS      896(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 600(DI), Y0
+	VBROADCASTSS 600(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 632(DI), Y0
+	VBROADCASTSS 632(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 664(DI), Y0
+	VBROADCASTSS 664(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2496(R8), Y0
+	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      960(R8), Y0
+	VMOVUPS      960(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 604(DI), Y0
+	VBROADCASTSS 604(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 636(DI), Y0
+	VBROADCASTSS 636(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 668(DI), Y0
+	VBROADCASTSS 668(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
@@ -902,200 +947,200 @@ loop3:
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2608(DX), Y0
+	VPMOVZXBD    2608(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 704(DI), Y0
+	VBROADCASTSS 704(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 708(DI), Y0
+	VBROADCASTSS 708(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 712(DI), Y0
+	VBROADCASTSS 712(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2736(DX), Y0
+	VPMOVZXBD    2736(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 720(DI), Y0
+	VBROADCASTSS 720(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 724(DI), Y0
+	VBROADCASTSS 724(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 728(DI), Y0
+	VBROADCASTSS 728(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(R8), Y0
+	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1024(R8), Y0
+	VMOVUPS      1024(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 768(DI), Y0
+	VBROADCASTSS 768(CX), Y0
 	VPXOR        Y4, Y4, Y4
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 800(DI), Y0
+	VBROADCASTSS 800(CX), Y0
 	VPXOR        Y3, Y3, Y3
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 832(DI), Y0
+	VBROADCASTSS 832(CX), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2112(R8), Y0
+	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1088(R8), Y0
+	VMOVUPS      1088(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 772(DI), Y0
+	VBROADCASTSS 772(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 804(DI), Y0
+	VBROADCASTSS 804(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 836(DI), Y0
+	VBROADCASTSS 836(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2176(R8), Y0
+	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1152(R8), Y0
+	VMOVUPS      1152(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 776(DI), Y0
+	VBROADCASTSS 776(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 808(DI), Y0
+	VBROADCASTSS 808(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 840(DI), Y0
+	VBROADCASTSS 840(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2240(R8), Y0
+	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1216(R8), Y0
+	VMOVUPS      1216(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 780(DI), Y0
+	VBROADCASTSS 780(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 812(DI), Y0
+	VBROADCASTSS 812(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 844(DI), Y0
+	VBROADCASTSS 844(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2304(R8), Y0
+	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1280(R8), Y0
+	VMOVUPS      1280(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 784(DI), Y0
+	VBROADCASTSS 784(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 816(DI), Y0
+	VBROADCASTSS 816(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 848(DI), Y0
+	VBROADCASTSS 848(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2368(R8), Y0
+	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1344(R8), Y0
+	VMOVUPS      1344(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 788(DI), Y0
+	VBROADCASTSS 788(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 820(DI), Y0
+	VBROADCASTSS 820(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 852(DI), Y0
+	VBROADCASTSS 852(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2432(R8), Y0
+	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1408(R8), Y0
+	VMOVUPS      1408(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 792(DI), Y0
+	VBROADCASTSS 792(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 824(DI), Y0
+	VBROADCASTSS 824(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 856(DI), Y0
+	VBROADCASTSS 856(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2496(R8), Y0
+	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1472(R8), Y0
+	VMOVUPS      1472(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 796(DI), Y0
+	VBROADCASTSS 796(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 828(DI), Y0
+	VBROADCASTSS 828(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 860(DI), Y0
+	VBROADCASTSS 860(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
@@ -1103,208 +1148,208 @@ loop3:
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2624(DX), Y0
+	VPMOVZXBD    2624(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 896(DI), Y0
+	VBROADCASTSS 896(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 900(DI), Y0
+	VBROADCASTSS 900(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 904(DI), Y0
+	VBROADCASTSS 904(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2752(DX), Y0
+	VPMOVZXBD    2752(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 912(DI), Y0
+	VBROADCASTSS 912(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 916(DI), Y0
+	VBROADCASTSS 916(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 920(DI), Y0
+	VBROADCASTSS 920(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(R8), Y0
+	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1024(R8), Y0
+	VMOVUPS      1024(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 960(DI), Y0
+	VBROADCASTSS 960(CX), Y0
 	VPXOR        Y4, Y4, Y4
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 992(DI), Y0
+	VBROADCASTSS 992(CX), Y0
 	VPXOR        Y3, Y3, Y3
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1024(DI), Y0
+	VBROADCASTSS 1024(CX), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2112(R8), Y0
+	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1088(R8), Y0
+	VMOVUPS      1088(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 964(DI), Y0
+	VBROADCASTSS 964(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 996(DI), Y0
+	VBROADCASTSS 996(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1028(DI), Y0
+	VBROADCASTSS 1028(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2176(R8), Y0
+	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1152(R8), Y0
+	VMOVUPS      1152(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 968(DI), Y0
+	VBROADCASTSS 968(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1000(DI), Y0
+	VBROADCASTSS 1000(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1032(DI), Y0
+	VBROADCASTSS 1032(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2240(R8), Y0
+	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1216(R8), Y0
+	VMOVUPS      1216(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 972(DI), Y0
+	VBROADCASTSS 972(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1004(DI), Y0
+	VBROADCASTSS 1004(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1036(DI), Y0
+	VBROADCASTSS 1036(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2304(R8), Y0
+	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1280(R8), Y0
+	VMOVUPS      1280(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 976(DI), Y0
+	VBROADCASTSS 976(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1008(DI), Y0
+	VBROADCASTSS 1008(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1040(DI), Y0
+	VBROADCASTSS 1040(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2368(R8), Y0
+	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1344(R8), Y0
+	VMOVUPS      1344(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 980(DI), Y0
+	VBROADCASTSS 980(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1012(DI), Y0
+	VBROADCASTSS 1012(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1044(DI), Y0
+	VBROADCASTSS 1044(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2432(R8), Y0
+	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1408(R8), Y0
+	VMOVUPS      1408(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 984(DI), Y0
+	VBROADCASTSS 984(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1016(DI), Y0
+	VBROADCASTSS 1016(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1048(DI), Y0
+	VBROADCASTSS 1048(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2496(R8), Y0
+	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1472(R8), Y0
+	VMOVUPS      1472(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 988(DI), Y0
+	VBROADCASTSS 988(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1020(DI), Y0
+	VBROADCASTSS 1020(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1052(DI), Y0
+	VBROADCASTSS 1052(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
@@ -1312,200 +1357,200 @@ loop3:
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2640(DX), Y0
+	VPMOVZXBD    2640(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 1088(DI), Y0
+	VBROADCASTSS 1088(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 1092(DI), Y0
+	VBROADCASTSS 1092(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 1096(DI), Y0
+	VBROADCASTSS 1096(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2768(DX), Y0
+	VPMOVZXBD    2768(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 1104(DI), Y0
+	VBROADCASTSS 1104(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 1108(DI), Y0
+	VBROADCASTSS 1108(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 1112(DI), Y0
+	VBROADCASTSS 1112(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(R8), Y0
+	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1536(R8), Y0
+	VMOVUPS      1536(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1152(DI), Y0
+	VBROADCASTSS 1152(CX), Y0
 	VPXOR        Y4, Y4, Y4
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1184(DI), Y0
+	VBROADCASTSS 1184(CX), Y0
 	VPXOR        Y3, Y3, Y3
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1216(DI), Y0
+	VBROADCASTSS 1216(CX), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2112(R8), Y0
+	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1600(R8), Y0
+	VMOVUPS      1600(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1156(DI), Y0
+	VBROADCASTSS 1156(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1188(DI), Y0
+	VBROADCASTSS 1188(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1220(DI), Y0
+	VBROADCASTSS 1220(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2176(R8), Y0
+	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1664(R8), Y0
+	VMOVUPS      1664(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1160(DI), Y0
+	VBROADCASTSS 1160(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1192(DI), Y0
+	VBROADCASTSS 1192(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1224(DI), Y0
+	VBROADCASTSS 1224(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2240(R8), Y0
+	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1728(R8), Y0
+	VMOVUPS      1728(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1164(DI), Y0
+	VBROADCASTSS 1164(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1196(DI), Y0
+	VBROADCASTSS 1196(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1228(DI), Y0
+	VBROADCASTSS 1228(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2304(R8), Y0
+	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1792(R8), Y0
+	VMOVUPS      1792(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1168(DI), Y0
+	VBROADCASTSS 1168(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1200(DI), Y0
+	VBROADCASTSS 1200(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1232(DI), Y0
+	VBROADCASTSS 1232(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2368(R8), Y0
+	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1856(R8), Y0
+	VMOVUPS      1856(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1172(DI), Y0
+	VBROADCASTSS 1172(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1204(DI), Y0
+	VBROADCASTSS 1204(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1236(DI), Y0
+	VBROADCASTSS 1236(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2432(R8), Y0
+	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1920(R8), Y0
+	VMOVUPS      1920(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1176(DI), Y0
+	VBROADCASTSS 1176(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1208(DI), Y0
+	VBROADCASTSS 1208(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1240(DI), Y0
+	VBROADCASTSS 1240(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2496(R8), Y0
+	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1984(R8), Y0
+	VMOVUPS      1984(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1180(DI), Y0
+	VBROADCASTSS 1180(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y4
 	LONG         $0x5075e2c4
 	BYTE         $0xe0
-	VBROADCASTSS 1212(DI), Y0
+	VBROADCASTSS 1212(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1244(DI), Y0
+	VBROADCASTSS 1244(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
@@ -1513,208 +1558,208 @@ loop3:
 	VCVTDQ2PS    Y4, Y4
 	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2656(DX), Y0
+	VPMOVZXBD    2656(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 1280(DI), Y0
+	VBROADCASTSS 1280(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y4, Y0
 	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 1284(DI), Y0
+	VBROADCASTSS 1284(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 1288(DI), Y0
+	VBROADCASTSS 1288(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2784(DX), Y0
+	VPMOVZXBD    2784(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 1296(DI), Y0
+	VBROADCASTSS 1296(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 1300(DI), Y0
+	VBROADCASTSS 1300(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 1304(DI), Y0
+	VBROADCASTSS 1304(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y2, Y4
-	VMOVUPS      2048(R8), Y0
+	VMOVUPS      2048(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1536(R8), Y0
+	VMOVUPS      1536(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1344(DI), Y0
+	VBROADCASTSS 1344(CX), Y0
 	VPXOR        Y3, Y3, Y3
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1376(DI), Y0
+	VBROADCASTSS 1376(CX), Y0
 	VPXOR        Y2, Y2, Y2
 
 	// VPDPBUSD Y0, Y1, Y2
 	LONG         $0x5075e2c4
 	BYTE         $0xd0
-	VBROADCASTSS 1408(DI), Y0
+	VBROADCASTSS 1408(CX), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2112(R8), Y0
+	VMOVUPS      2112(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1600(R8), Y0
+	VMOVUPS      1600(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1348(DI), Y0
+	VBROADCASTSS 1348(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1380(DI), Y0
+	VBROADCASTSS 1380(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y2
 	LONG         $0x5075e2c4
 	BYTE         $0xd0
-	VBROADCASTSS 1412(DI), Y0
+	VBROADCASTSS 1412(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2176(R8), Y0
+	VMOVUPS      2176(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1664(R8), Y0
+	VMOVUPS      1664(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1352(DI), Y0
+	VBROADCASTSS 1352(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1384(DI), Y0
+	VBROADCASTSS 1384(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y2
 	LONG         $0x5075e2c4
 	BYTE         $0xd0
-	VBROADCASTSS 1416(DI), Y0
+	VBROADCASTSS 1416(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2240(R8), Y0
+	VMOVUPS      2240(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1728(R8), Y0
+	VMOVUPS      1728(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1356(DI), Y0
+	VBROADCASTSS 1356(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1388(DI), Y0
+	VBROADCASTSS 1388(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y2
 	LONG         $0x5075e2c4
 	BYTE         $0xd0
-	VBROADCASTSS 1420(DI), Y0
+	VBROADCASTSS 1420(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2304(R8), Y0
+	VMOVUPS      2304(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1792(R8), Y0
+	VMOVUPS      1792(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1360(DI), Y0
+	VBROADCASTSS 1360(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1392(DI), Y0
+	VBROADCASTSS 1392(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y2
 	LONG         $0x5075e2c4
 	BYTE         $0xd0
-	VBROADCASTSS 1424(DI), Y0
+	VBROADCASTSS 1424(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2368(R8), Y0
+	VMOVUPS      2368(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1856(R8), Y0
+	VMOVUPS      1856(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1364(DI), Y0
+	VBROADCASTSS 1364(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1396(DI), Y0
+	VBROADCASTSS 1396(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y2
 	LONG         $0x5075e2c4
 	BYTE         $0xd0
-	VBROADCASTSS 1428(DI), Y0
+	VBROADCASTSS 1428(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2432(R8), Y0
+	VMOVUPS      2432(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1920(R8), Y0
+	VMOVUPS      1920(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1368(DI), Y0
+	VBROADCASTSS 1368(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1400(DI), Y0
+	VBROADCASTSS 1400(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y2
 	LONG         $0x5075e2c4
 	BYTE         $0xd0
-	VBROADCASTSS 1432(DI), Y0
+	VBROADCASTSS 1432(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
 	BYTE         $0xf0
-	VMOVUPS      2496(R8), Y0
+	VMOVUPS      2496(DI), Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1984(R8), Y0
+	VMOVUPS      1984(DI), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1372(DI), Y0
+	VBROADCASTSS 1372(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VBROADCASTSS 1404(DI), Y0
+	VBROADCASTSS 1404(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y2
 	LONG         $0x5075e2c4
 	BYTE         $0xd0
-	VBROADCASTSS 1436(DI), Y0
+	VBROADCASTSS 1436(CX), Y0
 
 	// VPDPBUSD Y0, Y1, Y6
 	LONG         $0x5075e2c4
@@ -1722,37 +1767,37 @@ loop3:
 	VCVTDQ2PS    Y3, Y3
 	VCVTDQ2PS    Y2, Y2
 	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2672(DX), Y0
+	VPMOVZXBD    2672(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 1472(DI), Y0
+	VBROADCASTSS 1472(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y3, Y0
 	VADDPS       Y0, Y8, Y3
-	VBROADCASTSS 1476(DI), Y0
+	VBROADCASTSS 1476(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y2, Y0
 	VADDPS       Y0, Y7, Y2
-	VBROADCASTSS 1480(DI), Y0
+	VBROADCASTSS 1480(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VMULPS       Y0, Y6, Y0
 	VADDPS       Y0, Y4, Y4
-	VPMOVZXBD    2800(DX), Y0
+	VPMOVZXBD    2800(R9)(BX*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 1488(DI), Y0
+	VBROADCASTSS 1488(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y3, Y3
-	VBROADCASTSS 1492(DI), Y0
+	VBROADCASTSS 1492(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y2, Y2
-	VBROADCASTSS 1496(DI), Y0
+	VBROADCASTSS 1496(CX), Y0
 	VMULPS       Y1, Y0, Y0
 	VSUBPS       Y0, Y4, Y1
 	ADDQ         $+2880, R9
 	ADDQ         $+2880, R8
-	ADDQ         $+1536, DI
-	ADDQ         $+2880, DX
+	ADDQ         $+2880, DI
+	ADDQ         $+1536, CX
 	ADDQ         $+1, AX
 	CMPQ         AX, R10
 	JLT          loop3
@@ -1776,62 +1821,68 @@ else5:
 end6:
 	ADDQ $+2880, R15
 	ADDQ $+2880, R14
-	ADDQ $+1536, R13
-	ADDQ $+2880, R12
+	ADDQ $+2880, R13
+	ADDQ $+1536, R12
 	ADDQ $+1, R11
-	CMPQ R11, CX
+	CMPQ R11, DX
 	JLT  loop1
 
 end2:
 	VMOVUPS      gemm_q5_k__m3__avxvnni_data<>+288(SB), Y1
-	MOVQ         16(SP), DX
+	MOVQ         16(SP), CX
 	MOVQ         $+2147483647, AX
-	CMPQ         DX, AX
-	CMOVQGT      AX, DX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
 	MOVQ         $-2147483647, AX
-	CMPQ         DX, AX
-	CMOVQLT      AX, DX
-	VMOVD        DX, X0
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VMOVD        CX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
 	CMPQ         56(SP), $+0
 	JNE          else7
 	VMOVUPS      (SI), Y0
-	VPMASKMOVD   Y0, Y1, (BX)
+	MOVQ         (SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)
 	VMOVUPS      64(SI), Y0
+	MOVQ         8(SP), CX
 	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (BX)(AX*4)
+	VPMASKMOVD   Y0, Y1, (AX)(CX*4)
 	VMOVUPS      128(SI), Y0
+	MOVQ         8(SP), CX
 	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (BX)(AX*8)
+	VPMASKMOVD   Y0, Y1, (AX)(CX*8)
 	JMP          end8
 
 else7:
-	VPMASKMOVD (BX), Y1, Y0
+	MOVQ       (SP), AX
+	VPMASKMOVD (AX), Y1, Y0
 	VADDPS     (SI), Y0, Y0
-	VPMASKMOVD Y0, Y1, (BX)
 	MOVQ       (SP), AX
-	VPMASKMOVD (BX)(AX*4), Y1, Y0
+	VPMASKMOVD Y0, Y1, (AX)
+	MOVQ       8(SP), CX
+	MOVQ       (SP), AX
+	VPMASKMOVD (AX)(CX*4), Y1, Y0
 	VADDPS     64(SI), Y0, Y0
+	MOVQ       8(SP), CX
 	MOVQ       (SP), AX
-	VPMASKMOVD Y0, Y1, (BX)(AX*4)
+	VPMASKMOVD Y0, Y1, (AX)(CX*4)
+	MOVQ       8(SP), CX
 	MOVQ       (SP), AX
-	VPMASKMOVD (BX)(AX*8), Y1, Y0
+	VPMASKMOVD (AX)(CX*8), Y1, Y0
 	VADDPS     128(SI), Y0, Y0
+	MOVQ       8(SP), CX
 	MOVQ       (SP), AX
-	VPMASKMOVD Y0, Y1, (BX)(AX*8)
+	VPMASKMOVD Y0, Y1, (AX)(CX*8)
 
 end8:
-	ADDQ $+16, 8(SP)
-	ADDQ $+32, 40(SP)
-	ADDQ $+8, 32(SP)
+	ADDQ $+16, 32(SP)
+	ADDQ $+32, 24(SP)
 	ADDQ $+32, SI
 	ADDQ $-8, 16(SP)
-	ADDQ $+32, BX
-	MOVQ 24(SP), AX
-	INCQ AX
-	MOVQ AX, 24(SP)
-	CMPQ 24(SP), $+2
+	ADDQ $+32, (SP)
+	INCQ BX
+	CMPQ BX, $+2
 	JLT  slice
 	MOVQ 80(SP), AX
 	DECQ AX

@@ -38,83 +38,83 @@ func gemm_q4_0__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v32 := v23; v32 < v31; v32 += 1 {
 				v35 := (v18 + v32) * 576
-				v40 := v21 + (v32 * 2)
-				v42 := v40 * 48
-				v48 := *(*int32)(unsafe.Add(pact, v42*4+160)) << 3
-				v50 := v35 >> 2
-				v59 := *(*uint32)(unsafe.Add(pact, v42*4))
-				v77 := *(*uint32)(unsafe.Add(pact, v42*4+4))
-				v95 := *(*uint32)(unsafe.Add(pact, v42*4+8))
-				v113 := *(*uint32)(unsafe.Add(pact, v42*4+12))
-				v129 := *(*uint32)(unsafe.Add(pact, v42*4+16))
-				v149 := *(*uint32)(unsafe.Add(pact, v42*4+20))
-				v169 := *(*uint32)(unsafe.Add(pact, v42*4+24))
-				v189 := *(*uint32)(unsafe.Add(pact, v42*4+28))
-				v193 := v35 >> 1
-				v204 := *(*float32)(unsafe.Add(pact, v42*4+128))
-				v220 := (v40 + 1) * 48
-				v226 := *(*int32)(unsafe.Add(pact, v220*4+160)) << 3
-				v241 := *(*uint32)(unsafe.Add(pact, v220*4))
-				v259 := *(*uint32)(unsafe.Add(pact, v220*4+4))
-				v277 := *(*uint32)(unsafe.Add(pact, v220*4+8))
-				v295 := *(*uint32)(unsafe.Add(pact, v220*4+12))
-				v315 := *(*uint32)(unsafe.Add(pact, v220*4+16))
-				v335 := *(*uint32)(unsafe.Add(pact, v220*4+20))
-				v355 := *(*uint32)(unsafe.Add(pact, v220*4+24))
-				v375 := *(*uint32)(unsafe.Add(pact, v220*4+28))
-				v390 := *(*float32)(unsafe.Add(pact, v220*4+128))
+				v67 := v21 + (v32 * 2)
+				v69 := v67 * 48
+				v75 := *(*int32)(unsafe.Add(pact, v69*4+160)) << 3
+				v77 := v35 >> 2
+				v86 := *(*uint32)(unsafe.Add(pact, v69*4))
+				v104 := *(*uint32)(unsafe.Add(pact, v69*4+4))
+				v122 := *(*uint32)(unsafe.Add(pact, v69*4+8))
+				v140 := *(*uint32)(unsafe.Add(pact, v69*4+12))
+				v156 := *(*uint32)(unsafe.Add(pact, v69*4+16))
+				v176 := *(*uint32)(unsafe.Add(pact, v69*4+20))
+				v196 := *(*uint32)(unsafe.Add(pact, v69*4+24))
+				v216 := *(*uint32)(unsafe.Add(pact, v69*4+28))
+				v220 := v35 >> 1
+				v231 := *(*float32)(unsafe.Add(pact, v69*4+128))
+				v247 := (v67 + 1) * 48
+				v253 := *(*int32)(unsafe.Add(pact, v247*4+160)) << 3
+				v268 := *(*uint32)(unsafe.Add(pact, v247*4))
+				v286 := *(*uint32)(unsafe.Add(pact, v247*4+4))
+				v304 := *(*uint32)(unsafe.Add(pact, v247*4+8))
+				v322 := *(*uint32)(unsafe.Add(pact, v247*4+12))
+				v342 := *(*uint32)(unsafe.Add(pact, v247*4+16))
+				v362 := *(*uint32)(unsafe.Add(pact, v247*4+20))
+				v382 := *(*uint32)(unsafe.Add(pact, v247*4+24))
+				v402 := *(*uint32)(unsafe.Add(pact, v247*4+28))
+				v417 := *(*float32)(unsafe.Add(pact, v247*4+128))
 				for l := range 16 {
-					v208 := rsum[0][l]
-					v52 := v50 + l
-					v78 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+64))) & 0xF0F0F0F), v77, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4)))&0xF0F0F0F), v59, v48))
-					v114 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+192))) & 0xF0F0F0F), v113, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+128)))&0xF0F0F0F), v95, v78))
-					v170 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+128))) >> 4) & 0xF0F0F0F), v169, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+64)))>>4)&0xF0F0F0F), v149, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4)))>>4)&0xF0F0F0F), v129, v114)))
-					v198 := v193 + l
-					v209 := v208 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+192)))>>4)&0xF0F0F0F), v189, v170))*float32(v204*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v198*2+512)))))
-					v260 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+320))) & 0xF0F0F0F), v259, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+256)))&0xF0F0F0F), v241, v226))
-					v296 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+448))) & 0xF0F0F0F), v295, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v52*4+384)))&0xF0F0F0F), v277, v260))
-					v356 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+384))) >> 4) & 0xF0F0F0F), v355, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+320)))>>4)&0xF0F0F0F), v335, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+256)))>>4)&0xF0F0F0F), v315, v296)))
-					v395 := v209 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v52*4+448)))>>4)&0xF0F0F0F), v375, v356))*float32(v390*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v198*2+544)))))
-					rsum[0][l] = v395
+					v235 := rsum[0][l]
+					v79 := v77 + l
+					v105 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+64))) & 0xF0F0F0F), v104, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4)))&0xF0F0F0F), v86, v75))
+					v141 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+192))) & 0xF0F0F0F), v140, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+128)))&0xF0F0F0F), v122, v105))
+					v197 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+128))) >> 4) & 0xF0F0F0F), v196, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+64)))>>4)&0xF0F0F0F), v176, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4)))>>4)&0xF0F0F0F), v156, v141)))
+					v225 := v220 + l
+					v236 := v235 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+192)))>>4)&0xF0F0F0F), v216, v197))*float32(v231*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v225*2+512)))))
+					v287 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+320))) & 0xF0F0F0F), v286, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+256)))&0xF0F0F0F), v268, v253))
+					v323 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+448))) & 0xF0F0F0F), v322, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+384)))&0xF0F0F0F), v304, v287))
+					v383 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+384))) >> 4) & 0xF0F0F0F), v382, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+320)))>>4)&0xF0F0F0F), v362, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+256)))>>4)&0xF0F0F0F), v342, v323)))
+					v422 := v236 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+448)))>>4)&0xF0F0F0F), v402, v383))*float32(v417*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v225*2+544)))))
+					rsum[0][l] = v422
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v402 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v402
+					v429 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v429
 				}
 			} else {
 				for l := range 16 {
-					v407 := *(*float32)(unsafe.Add(stotal, l*4))
-					v409 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v407 + v409
+					v434 := *(*float32)(unsafe.Add(stotal, l*4))
+					v436 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v434 + v436
 				}
 			}
 		}
-		v412 := t1 * 4
-		v414 := t0 * 16
+		v439 := t1 * 4
+		v441 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v424 := (v412 * nldo) + v414
+			v451 := (v439 * nldo) + v441
 			for l := range 16 {
-				v429 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v414 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v424+l)*4)) = v429
+				v456 := *(*float32)(unsafe.Add(stotal, l*4))
+				if (v441 + l) < nn {
+					*(*float32)(unsafe.Add(pout, (v451+l)*4)) = v456
 				}
 			}
 		} else {
-			v432 := (v412 * nldo) + v414
+			v459 := (v439 * nldo) + v441
 			for l := range 16 {
-				v437 := *(*float32)(unsafe.Add(stotal, l*4))
-				v419 := (v414 + l) < nn
-				var v438 float32
-				v434 := v432 + l
-				if v419 {
-					v438 = *(*float32)(unsafe.Add(pout, v434*4))
+				v464 := *(*float32)(unsafe.Add(stotal, l*4))
+				v446 := (v441 + l) < nn
+				var v465 float32
+				v461 := v459 + l
+				if v446 {
+					v465 = *(*float32)(unsafe.Add(pout, v461*4))
 				}
-				if v419 {
-					*(*float32)(unsafe.Add(pout, v434*4)) = v437 + v438
+				if v446 {
+					*(*float32)(unsafe.Add(pout, v461*4)) = v464 + v465
 				}
 			}
 		}

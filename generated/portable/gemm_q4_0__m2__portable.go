@@ -39,142 +39,142 @@ func gemm_q4_0__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v23; v33 < v32; v33 += 1 {
 				v36 := (v18 + v33) * 576
-				v41 := v21 + (v33 * 2)
-				v43 := v41 * 48
-				v49 := *(*int32)(unsafe.Add(pact, v43*4+160)) << 3
-				v55 := *(*int32)(unsafe.Add(pact, v43*4+164)) << 3
-				v57 := v36 >> 2
-				v66 := *(*uint32)(unsafe.Add(pact, v43*4))
-				v71 := *(*uint32)(unsafe.Add(pact, v43*4+32))
-				v89 := *(*uint32)(unsafe.Add(pact, v43*4+4))
-				v94 := *(*uint32)(unsafe.Add(pact, v43*4+36))
-				v112 := *(*uint32)(unsafe.Add(pact, v43*4+8))
-				v117 := *(*uint32)(unsafe.Add(pact, v43*4+40))
-				v135 := *(*uint32)(unsafe.Add(pact, v43*4+12))
-				v140 := *(*uint32)(unsafe.Add(pact, v43*4+44))
-				v156 := *(*uint32)(unsafe.Add(pact, v43*4+16))
-				v161 := *(*uint32)(unsafe.Add(pact, v43*4+48))
-				v181 := *(*uint32)(unsafe.Add(pact, v43*4+20))
-				v186 := *(*uint32)(unsafe.Add(pact, v43*4+52))
-				v206 := *(*uint32)(unsafe.Add(pact, v43*4+24))
-				v211 := *(*uint32)(unsafe.Add(pact, v43*4+56))
-				v231 := *(*uint32)(unsafe.Add(pact, v43*4+28))
-				v236 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v241 := v36 >> 1
-				v252 := *(*float32)(unsafe.Add(pact, v43*4+128))
-				v262 := *(*float32)(unsafe.Add(pact, v43*4+132))
-				v278 := (v41 + 1) * 48
-				v284 := *(*int32)(unsafe.Add(pact, v278*4+160)) << 3
-				v290 := *(*int32)(unsafe.Add(pact, v278*4+164)) << 3
-				v305 := *(*uint32)(unsafe.Add(pact, v278*4))
-				v310 := *(*uint32)(unsafe.Add(pact, v278*4+32))
-				v328 := *(*uint32)(unsafe.Add(pact, v278*4+4))
-				v333 := *(*uint32)(unsafe.Add(pact, v278*4+36))
-				v351 := *(*uint32)(unsafe.Add(pact, v278*4+8))
-				v356 := *(*uint32)(unsafe.Add(pact, v278*4+40))
-				v374 := *(*uint32)(unsafe.Add(pact, v278*4+12))
-				v379 := *(*uint32)(unsafe.Add(pact, v278*4+44))
-				v399 := *(*uint32)(unsafe.Add(pact, v278*4+16))
-				v404 := *(*uint32)(unsafe.Add(pact, v278*4+48))
-				v424 := *(*uint32)(unsafe.Add(pact, v278*4+20))
-				v429 := *(*uint32)(unsafe.Add(pact, v278*4+52))
-				v449 := *(*uint32)(unsafe.Add(pact, v278*4+24))
-				v454 := *(*uint32)(unsafe.Add(pact, v278*4+56))
-				v474 := *(*uint32)(unsafe.Add(pact, v278*4+28))
-				v479 := *(*uint32)(unsafe.Add(pact, v278*4+60))
-				v495 := *(*float32)(unsafe.Add(pact, v278*4+128))
-				v505 := *(*float32)(unsafe.Add(pact, v278*4+132))
+				v68 := v21 + (v33 * 2)
+				v70 := v68 * 48
+				v76 := *(*int32)(unsafe.Add(pact, v70*4+160)) << 3
+				v82 := *(*int32)(unsafe.Add(pact, v70*4+164)) << 3
+				v84 := v36 >> 2
+				v93 := *(*uint32)(unsafe.Add(pact, v70*4))
+				v98 := *(*uint32)(unsafe.Add(pact, v70*4+32))
+				v116 := *(*uint32)(unsafe.Add(pact, v70*4+4))
+				v121 := *(*uint32)(unsafe.Add(pact, v70*4+36))
+				v139 := *(*uint32)(unsafe.Add(pact, v70*4+8))
+				v144 := *(*uint32)(unsafe.Add(pact, v70*4+40))
+				v162 := *(*uint32)(unsafe.Add(pact, v70*4+12))
+				v167 := *(*uint32)(unsafe.Add(pact, v70*4+44))
+				v183 := *(*uint32)(unsafe.Add(pact, v70*4+16))
+				v188 := *(*uint32)(unsafe.Add(pact, v70*4+48))
+				v208 := *(*uint32)(unsafe.Add(pact, v70*4+20))
+				v213 := *(*uint32)(unsafe.Add(pact, v70*4+52))
+				v233 := *(*uint32)(unsafe.Add(pact, v70*4+24))
+				v238 := *(*uint32)(unsafe.Add(pact, v70*4+56))
+				v258 := *(*uint32)(unsafe.Add(pact, v70*4+28))
+				v263 := *(*uint32)(unsafe.Add(pact, v70*4+60))
+				v268 := v36 >> 1
+				v279 := *(*float32)(unsafe.Add(pact, v70*4+128))
+				v289 := *(*float32)(unsafe.Add(pact, v70*4+132))
+				v305 := (v68 + 1) * 48
+				v311 := *(*int32)(unsafe.Add(pact, v305*4+160)) << 3
+				v317 := *(*int32)(unsafe.Add(pact, v305*4+164)) << 3
+				v332 := *(*uint32)(unsafe.Add(pact, v305*4))
+				v337 := *(*uint32)(unsafe.Add(pact, v305*4+32))
+				v355 := *(*uint32)(unsafe.Add(pact, v305*4+4))
+				v360 := *(*uint32)(unsafe.Add(pact, v305*4+36))
+				v378 := *(*uint32)(unsafe.Add(pact, v305*4+8))
+				v383 := *(*uint32)(unsafe.Add(pact, v305*4+40))
+				v401 := *(*uint32)(unsafe.Add(pact, v305*4+12))
+				v406 := *(*uint32)(unsafe.Add(pact, v305*4+44))
+				v426 := *(*uint32)(unsafe.Add(pact, v305*4+16))
+				v431 := *(*uint32)(unsafe.Add(pact, v305*4+48))
+				v451 := *(*uint32)(unsafe.Add(pact, v305*4+20))
+				v456 := *(*uint32)(unsafe.Add(pact, v305*4+52))
+				v476 := *(*uint32)(unsafe.Add(pact, v305*4+24))
+				v481 := *(*uint32)(unsafe.Add(pact, v305*4+56))
+				v501 := *(*uint32)(unsafe.Add(pact, v305*4+28))
+				v506 := *(*uint32)(unsafe.Add(pact, v305*4+60))
+				v522 := *(*float32)(unsafe.Add(pact, v305*4+128))
+				v532 := *(*float32)(unsafe.Add(pact, v305*4+132))
 				for l := range 16 {
-					v256 := rsum[0][l]
-					v59 := v57 + l
-					v227 := (((*(*uint32)(unsafe.Add(pw, v59*4+192))) >> 4) & 0xF0F0F0F)
-					v202 := (((*(*uint32)(unsafe.Add(pw, v59*4+128))) >> 4) & 0xF0F0F0F)
-					v177 := (((*(*uint32)(unsafe.Add(pw, v59*4+64))) >> 4) & 0xF0F0F0F)
-					v152 := (((*(*uint32)(unsafe.Add(pw, v59*4))) >> 4) & 0xF0F0F0F)
-					v131 := ((*(*uint32)(unsafe.Add(pw, v59*4+192))) & 0xF0F0F0F)
-					v108 := ((*(*uint32)(unsafe.Add(pw, v59*4+128))) & 0xF0F0F0F)
-					v85 := ((*(*uint32)(unsafe.Add(pw, v59*4+64))) & 0xF0F0F0F)
-					v64 := ((*(*uint32)(unsafe.Add(pw, v59*4))) & 0xF0F0F0F)
-					v238 := float32(lane.Dot4US(v227, v231, lane.Dot4US(v202, v206, lane.Dot4US(v177, v181, lane.Dot4US(v152, v156, lane.Dot4US(v131, v135, lane.Dot4US(v108, v112, lane.Dot4US(v85, v89, lane.Dot4US(v64, v66, v49)))))))))
-					v246 := v241 + l
-					v248 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v246*2+512)))
-					v257 := v256 + float32(v238*float32(v252*v248))
-					rsum[0][l] = v257
-					v266 := rsum[1][l]
-					v470 := (((*(*uint32)(unsafe.Add(pw, v59*4+448))) >> 4) & 0xF0F0F0F)
-					v445 := (((*(*uint32)(unsafe.Add(pw, v59*4+384))) >> 4) & 0xF0F0F0F)
-					v420 := (((*(*uint32)(unsafe.Add(pw, v59*4+320))) >> 4) & 0xF0F0F0F)
-					v395 := (((*(*uint32)(unsafe.Add(pw, v59*4+256))) >> 4) & 0xF0F0F0F)
-					v370 := ((*(*uint32)(unsafe.Add(pw, v59*4+448))) & 0xF0F0F0F)
-					v347 := ((*(*uint32)(unsafe.Add(pw, v59*4+384))) & 0xF0F0F0F)
-					v324 := ((*(*uint32)(unsafe.Add(pw, v59*4+320))) & 0xF0F0F0F)
-					v303 := ((*(*uint32)(unsafe.Add(pw, v59*4+256))) & 0xF0F0F0F)
-					v481 := float32(lane.Dot4US(v470, v474, lane.Dot4US(v445, v449, lane.Dot4US(v420, v424, lane.Dot4US(v395, v399, lane.Dot4US(v370, v374, lane.Dot4US(v347, v351, lane.Dot4US(v324, v328, lane.Dot4US(v303, v305, v284)))))))))
-					v491 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v246*2+544)))
-					rsum[0][l] = v257 + float32(v481*float32(v495*v491))
-					v239 := float32(lane.Dot4US(v227, v236, lane.Dot4US(v202, v211, lane.Dot4US(v177, v186, lane.Dot4US(v152, v161, lane.Dot4US(v131, v140, lane.Dot4US(v108, v117, lane.Dot4US(v85, v94, lane.Dot4US(v64, v71, v55)))))))))
-					v482 := float32(lane.Dot4US(v470, v479, lane.Dot4US(v445, v454, lane.Dot4US(v420, v429, lane.Dot4US(v395, v404, lane.Dot4US(v370, v379, lane.Dot4US(v347, v356, lane.Dot4US(v324, v333, lane.Dot4US(v303, v310, v290)))))))))
-					rsum[1][l] = (v266 + float32(v239*float32(v262*v248))) + float32(v482*float32(v505*v491))
+					v283 := rsum[0][l]
+					v86 := v84 + l
+					v254 := (((*(*uint32)(unsafe.Add(pw, v86*4+192))) >> 4) & 0xF0F0F0F)
+					v229 := (((*(*uint32)(unsafe.Add(pw, v86*4+128))) >> 4) & 0xF0F0F0F)
+					v204 := (((*(*uint32)(unsafe.Add(pw, v86*4+64))) >> 4) & 0xF0F0F0F)
+					v179 := (((*(*uint32)(unsafe.Add(pw, v86*4))) >> 4) & 0xF0F0F0F)
+					v158 := ((*(*uint32)(unsafe.Add(pw, v86*4+192))) & 0xF0F0F0F)
+					v135 := ((*(*uint32)(unsafe.Add(pw, v86*4+128))) & 0xF0F0F0F)
+					v112 := ((*(*uint32)(unsafe.Add(pw, v86*4+64))) & 0xF0F0F0F)
+					v91 := ((*(*uint32)(unsafe.Add(pw, v86*4))) & 0xF0F0F0F)
+					v265 := float32(lane.Dot4US(v254, v258, lane.Dot4US(v229, v233, lane.Dot4US(v204, v208, lane.Dot4US(v179, v183, lane.Dot4US(v158, v162, lane.Dot4US(v135, v139, lane.Dot4US(v112, v116, lane.Dot4US(v91, v93, v76)))))))))
+					v273 := v268 + l
+					v275 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v273*2+512)))
+					v284 := v283 + float32(v265*float32(v279*v275))
+					rsum[0][l] = v284
+					v293 := rsum[1][l]
+					v497 := (((*(*uint32)(unsafe.Add(pw, v86*4+448))) >> 4) & 0xF0F0F0F)
+					v472 := (((*(*uint32)(unsafe.Add(pw, v86*4+384))) >> 4) & 0xF0F0F0F)
+					v447 := (((*(*uint32)(unsafe.Add(pw, v86*4+320))) >> 4) & 0xF0F0F0F)
+					v422 := (((*(*uint32)(unsafe.Add(pw, v86*4+256))) >> 4) & 0xF0F0F0F)
+					v397 := ((*(*uint32)(unsafe.Add(pw, v86*4+448))) & 0xF0F0F0F)
+					v374 := ((*(*uint32)(unsafe.Add(pw, v86*4+384))) & 0xF0F0F0F)
+					v351 := ((*(*uint32)(unsafe.Add(pw, v86*4+320))) & 0xF0F0F0F)
+					v330 := ((*(*uint32)(unsafe.Add(pw, v86*4+256))) & 0xF0F0F0F)
+					v508 := float32(lane.Dot4US(v497, v501, lane.Dot4US(v472, v476, lane.Dot4US(v447, v451, lane.Dot4US(v422, v426, lane.Dot4US(v397, v401, lane.Dot4US(v374, v378, lane.Dot4US(v351, v355, lane.Dot4US(v330, v332, v311)))))))))
+					v518 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v273*2+544)))
+					rsum[0][l] = v284 + float32(v508*float32(v522*v518))
+					v266 := float32(lane.Dot4US(v254, v263, lane.Dot4US(v229, v238, lane.Dot4US(v204, v213, lane.Dot4US(v179, v188, lane.Dot4US(v158, v167, lane.Dot4US(v135, v144, lane.Dot4US(v112, v121, lane.Dot4US(v91, v98, v82)))))))))
+					v509 := float32(lane.Dot4US(v497, v506, lane.Dot4US(v472, v481, lane.Dot4US(v447, v456, lane.Dot4US(v422, v431, lane.Dot4US(v397, v406, lane.Dot4US(v374, v383, lane.Dot4US(v351, v360, lane.Dot4US(v330, v337, v317)))))))))
+					rsum[1][l] = (v293 + float32(v266*float32(v289*v275))) + float32(v509*float32(v532*v518))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v517 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v517
-					v523 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v523
+					v544 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v544
+					v550 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v550
 				}
 			} else {
 				for l := range 16 {
-					v528 := *(*float32)(unsafe.Add(stotal, l*4))
-					v530 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v528 + v530
-					v540 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v542 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v540 + v542
+					v555 := *(*float32)(unsafe.Add(stotal, l*4))
+					v557 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v555 + v557
+					v567 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v569 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v567 + v569
 				}
 			}
 		}
-		v545 := t1 * 4
-		v547 := t0 * 16
+		v572 := t1 * 4
+		v574 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v557 := (v545 * nldo) + v547
-			v567 := ((v545 + 1) * nldo) + v547
+			v584 := (v572 * nldo) + v574
+			v594 := ((v572 + 1) * nldo) + v574
 			for l := range 16 {
-				v562 := *(*float32)(unsafe.Add(stotal, l*4))
-				v552 := (v547 + l) < nn
-				if v552 {
-					*(*float32)(unsafe.Add(pout, (v557+l)*4)) = v562
+				v589 := *(*float32)(unsafe.Add(stotal, l*4))
+				v579 := (v574 + l) < nn
+				if v579 {
+					*(*float32)(unsafe.Add(pout, (v584+l)*4)) = v589
 				}
-				v574 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v552 {
-					*(*float32)(unsafe.Add(pout, (v567+l)*4)) = v574
+				v601 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v579 {
+					*(*float32)(unsafe.Add(pout, (v594+l)*4)) = v601
 				}
 			}
 		} else {
-			v577 := (v545 * nldo) + v547
-			v589 := ((v545 + 1) * nldo) + v547
+			v604 := (v572 * nldo) + v574
+			v616 := ((v572 + 1) * nldo) + v574
 			for l := range 16 {
-				v582 := *(*float32)(unsafe.Add(stotal, l*4))
-				v552 := (v547 + l) < nn
-				var v583 float32
-				v579 := v577 + l
-				if v552 {
-					v583 = *(*float32)(unsafe.Add(pout, v579*4))
+				v609 := *(*float32)(unsafe.Add(stotal, l*4))
+				v579 := (v574 + l) < nn
+				var v610 float32
+				v606 := v604 + l
+				if v579 {
+					v610 = *(*float32)(unsafe.Add(pout, v606*4))
 				}
-				if v552 {
-					*(*float32)(unsafe.Add(pout, v579*4)) = v582 + v583
+				if v579 {
+					*(*float32)(unsafe.Add(pout, v606*4)) = v609 + v610
 				}
-				v596 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v597 float32
-				v591 := v589 + l
-				if v552 {
-					v597 = *(*float32)(unsafe.Add(pout, v591*4))
+				v623 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v624 float32
+				v618 := v616 + l
+				if v579 {
+					v624 = *(*float32)(unsafe.Add(pout, v618*4))
 				}
-				if v552 {
-					*(*float32)(unsafe.Add(pout, v591*4)) = v596 + v597
+				if v579 {
+					*(*float32)(unsafe.Add(pout, v618*4)) = v623 + v624
 				}
 			}
 		}

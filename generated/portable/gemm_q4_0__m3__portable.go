@@ -40,188 +40,188 @@ func gemm_q4_0__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v23; v34 < v33; v34 += 1 {
 				v37 := (v18 + v34) * 576
-				v42 := v21 + (v34 * 2)
-				v44 := v42 * 48
-				v50 := *(*int32)(unsafe.Add(pact, v44*4+160)) << 3
-				v56 := *(*int32)(unsafe.Add(pact, v44*4+164)) << 3
-				v62 := *(*int32)(unsafe.Add(pact, v44*4+168)) << 3
-				v64 := v37 >> 2
-				v73 := *(*uint32)(unsafe.Add(pact, v44*4))
-				v78 := *(*uint32)(unsafe.Add(pact, v44*4+32))
-				v83 := *(*uint32)(unsafe.Add(pact, v44*4+64))
-				v101 := *(*uint32)(unsafe.Add(pact, v44*4+4))
-				v106 := *(*uint32)(unsafe.Add(pact, v44*4+36))
-				v111 := *(*uint32)(unsafe.Add(pact, v44*4+68))
-				v129 := *(*uint32)(unsafe.Add(pact, v44*4+8))
-				v134 := *(*uint32)(unsafe.Add(pact, v44*4+40))
-				v139 := *(*uint32)(unsafe.Add(pact, v44*4+72))
-				v157 := *(*uint32)(unsafe.Add(pact, v44*4+12))
-				v162 := *(*uint32)(unsafe.Add(pact, v44*4+44))
-				v167 := *(*uint32)(unsafe.Add(pact, v44*4+76))
-				v183 := *(*uint32)(unsafe.Add(pact, v44*4+16))
-				v188 := *(*uint32)(unsafe.Add(pact, v44*4+48))
-				v193 := *(*uint32)(unsafe.Add(pact, v44*4+80))
-				v213 := *(*uint32)(unsafe.Add(pact, v44*4+20))
-				v218 := *(*uint32)(unsafe.Add(pact, v44*4+52))
-				v223 := *(*uint32)(unsafe.Add(pact, v44*4+84))
-				v243 := *(*uint32)(unsafe.Add(pact, v44*4+24))
-				v248 := *(*uint32)(unsafe.Add(pact, v44*4+56))
-				v253 := *(*uint32)(unsafe.Add(pact, v44*4+88))
-				v273 := *(*uint32)(unsafe.Add(pact, v44*4+28))
-				v278 := *(*uint32)(unsafe.Add(pact, v44*4+60))
-				v283 := *(*uint32)(unsafe.Add(pact, v44*4+92))
-				v289 := v37 >> 1
-				v300 := *(*float32)(unsafe.Add(pact, v44*4+128))
-				v310 := *(*float32)(unsafe.Add(pact, v44*4+132))
-				v320 := *(*float32)(unsafe.Add(pact, v44*4+136))
-				v336 := (v42 + 1) * 48
-				v342 := *(*int32)(unsafe.Add(pact, v336*4+160)) << 3
-				v348 := *(*int32)(unsafe.Add(pact, v336*4+164)) << 3
-				v354 := *(*int32)(unsafe.Add(pact, v336*4+168)) << 3
-				v369 := *(*uint32)(unsafe.Add(pact, v336*4))
-				v374 := *(*uint32)(unsafe.Add(pact, v336*4+32))
-				v379 := *(*uint32)(unsafe.Add(pact, v336*4+64))
-				v397 := *(*uint32)(unsafe.Add(pact, v336*4+4))
-				v402 := *(*uint32)(unsafe.Add(pact, v336*4+36))
-				v407 := *(*uint32)(unsafe.Add(pact, v336*4+68))
-				v425 := *(*uint32)(unsafe.Add(pact, v336*4+8))
-				v430 := *(*uint32)(unsafe.Add(pact, v336*4+40))
-				v435 := *(*uint32)(unsafe.Add(pact, v336*4+72))
-				v453 := *(*uint32)(unsafe.Add(pact, v336*4+12))
-				v458 := *(*uint32)(unsafe.Add(pact, v336*4+44))
-				v463 := *(*uint32)(unsafe.Add(pact, v336*4+76))
-				v483 := *(*uint32)(unsafe.Add(pact, v336*4+16))
-				v488 := *(*uint32)(unsafe.Add(pact, v336*4+48))
-				v493 := *(*uint32)(unsafe.Add(pact, v336*4+80))
-				v513 := *(*uint32)(unsafe.Add(pact, v336*4+20))
-				v518 := *(*uint32)(unsafe.Add(pact, v336*4+52))
-				v523 := *(*uint32)(unsafe.Add(pact, v336*4+84))
-				v543 := *(*uint32)(unsafe.Add(pact, v336*4+24))
-				v548 := *(*uint32)(unsafe.Add(pact, v336*4+56))
-				v553 := *(*uint32)(unsafe.Add(pact, v336*4+88))
-				v573 := *(*uint32)(unsafe.Add(pact, v336*4+28))
-				v578 := *(*uint32)(unsafe.Add(pact, v336*4+60))
-				v583 := *(*uint32)(unsafe.Add(pact, v336*4+92))
-				v600 := *(*float32)(unsafe.Add(pact, v336*4+128))
-				v610 := *(*float32)(unsafe.Add(pact, v336*4+132))
-				v620 := *(*float32)(unsafe.Add(pact, v336*4+136))
+				v69 := v21 + (v34 * 2)
+				v71 := v69 * 48
+				v77 := *(*int32)(unsafe.Add(pact, v71*4+160)) << 3
+				v83 := *(*int32)(unsafe.Add(pact, v71*4+164)) << 3
+				v89 := *(*int32)(unsafe.Add(pact, v71*4+168)) << 3
+				v91 := v37 >> 2
+				v100 := *(*uint32)(unsafe.Add(pact, v71*4))
+				v105 := *(*uint32)(unsafe.Add(pact, v71*4+32))
+				v110 := *(*uint32)(unsafe.Add(pact, v71*4+64))
+				v128 := *(*uint32)(unsafe.Add(pact, v71*4+4))
+				v133 := *(*uint32)(unsafe.Add(pact, v71*4+36))
+				v138 := *(*uint32)(unsafe.Add(pact, v71*4+68))
+				v156 := *(*uint32)(unsafe.Add(pact, v71*4+8))
+				v161 := *(*uint32)(unsafe.Add(pact, v71*4+40))
+				v166 := *(*uint32)(unsafe.Add(pact, v71*4+72))
+				v184 := *(*uint32)(unsafe.Add(pact, v71*4+12))
+				v189 := *(*uint32)(unsafe.Add(pact, v71*4+44))
+				v194 := *(*uint32)(unsafe.Add(pact, v71*4+76))
+				v210 := *(*uint32)(unsafe.Add(pact, v71*4+16))
+				v215 := *(*uint32)(unsafe.Add(pact, v71*4+48))
+				v220 := *(*uint32)(unsafe.Add(pact, v71*4+80))
+				v240 := *(*uint32)(unsafe.Add(pact, v71*4+20))
+				v245 := *(*uint32)(unsafe.Add(pact, v71*4+52))
+				v250 := *(*uint32)(unsafe.Add(pact, v71*4+84))
+				v270 := *(*uint32)(unsafe.Add(pact, v71*4+24))
+				v275 := *(*uint32)(unsafe.Add(pact, v71*4+56))
+				v280 := *(*uint32)(unsafe.Add(pact, v71*4+88))
+				v300 := *(*uint32)(unsafe.Add(pact, v71*4+28))
+				v305 := *(*uint32)(unsafe.Add(pact, v71*4+60))
+				v310 := *(*uint32)(unsafe.Add(pact, v71*4+92))
+				v316 := v37 >> 1
+				v327 := *(*float32)(unsafe.Add(pact, v71*4+128))
+				v337 := *(*float32)(unsafe.Add(pact, v71*4+132))
+				v347 := *(*float32)(unsafe.Add(pact, v71*4+136))
+				v363 := (v69 + 1) * 48
+				v369 := *(*int32)(unsafe.Add(pact, v363*4+160)) << 3
+				v375 := *(*int32)(unsafe.Add(pact, v363*4+164)) << 3
+				v381 := *(*int32)(unsafe.Add(pact, v363*4+168)) << 3
+				v396 := *(*uint32)(unsafe.Add(pact, v363*4))
+				v401 := *(*uint32)(unsafe.Add(pact, v363*4+32))
+				v406 := *(*uint32)(unsafe.Add(pact, v363*4+64))
+				v424 := *(*uint32)(unsafe.Add(pact, v363*4+4))
+				v429 := *(*uint32)(unsafe.Add(pact, v363*4+36))
+				v434 := *(*uint32)(unsafe.Add(pact, v363*4+68))
+				v452 := *(*uint32)(unsafe.Add(pact, v363*4+8))
+				v457 := *(*uint32)(unsafe.Add(pact, v363*4+40))
+				v462 := *(*uint32)(unsafe.Add(pact, v363*4+72))
+				v480 := *(*uint32)(unsafe.Add(pact, v363*4+12))
+				v485 := *(*uint32)(unsafe.Add(pact, v363*4+44))
+				v490 := *(*uint32)(unsafe.Add(pact, v363*4+76))
+				v510 := *(*uint32)(unsafe.Add(pact, v363*4+16))
+				v515 := *(*uint32)(unsafe.Add(pact, v363*4+48))
+				v520 := *(*uint32)(unsafe.Add(pact, v363*4+80))
+				v540 := *(*uint32)(unsafe.Add(pact, v363*4+20))
+				v545 := *(*uint32)(unsafe.Add(pact, v363*4+52))
+				v550 := *(*uint32)(unsafe.Add(pact, v363*4+84))
+				v570 := *(*uint32)(unsafe.Add(pact, v363*4+24))
+				v575 := *(*uint32)(unsafe.Add(pact, v363*4+56))
+				v580 := *(*uint32)(unsafe.Add(pact, v363*4+88))
+				v600 := *(*uint32)(unsafe.Add(pact, v363*4+28))
+				v605 := *(*uint32)(unsafe.Add(pact, v363*4+60))
+				v610 := *(*uint32)(unsafe.Add(pact, v363*4+92))
+				v627 := *(*float32)(unsafe.Add(pact, v363*4+128))
+				v637 := *(*float32)(unsafe.Add(pact, v363*4+132))
+				v647 := *(*float32)(unsafe.Add(pact, v363*4+136))
 				for l := range 16 {
-					v304 := rsum[0][l]
-					v66 := v64 + l
-					v269 := (((*(*uint32)(unsafe.Add(pw, v66*4+192))) >> 4) & 0xF0F0F0F)
-					v239 := (((*(*uint32)(unsafe.Add(pw, v66*4+128))) >> 4) & 0xF0F0F0F)
-					v209 := (((*(*uint32)(unsafe.Add(pw, v66*4+64))) >> 4) & 0xF0F0F0F)
-					v179 := (((*(*uint32)(unsafe.Add(pw, v66*4))) >> 4) & 0xF0F0F0F)
-					v153 := ((*(*uint32)(unsafe.Add(pw, v66*4+192))) & 0xF0F0F0F)
-					v125 := ((*(*uint32)(unsafe.Add(pw, v66*4+128))) & 0xF0F0F0F)
-					v97 := ((*(*uint32)(unsafe.Add(pw, v66*4+64))) & 0xF0F0F0F)
-					v71 := ((*(*uint32)(unsafe.Add(pw, v66*4))) & 0xF0F0F0F)
-					v285 := float32(lane.Dot4US(v269, v273, lane.Dot4US(v239, v243, lane.Dot4US(v209, v213, lane.Dot4US(v179, v183, lane.Dot4US(v153, v157, lane.Dot4US(v125, v129, lane.Dot4US(v97, v101, lane.Dot4US(v71, v73, v50)))))))))
-					v294 := v289 + l
-					v296 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v294*2+512)))
-					v305 := v304 + float32(v285*float32(v300*v296))
-					rsum[0][l] = v305
-					v314 := rsum[1][l]
-					v286 := float32(lane.Dot4US(v269, v278, lane.Dot4US(v239, v248, lane.Dot4US(v209, v218, lane.Dot4US(v179, v188, lane.Dot4US(v153, v162, lane.Dot4US(v125, v134, lane.Dot4US(v97, v106, lane.Dot4US(v71, v78, v56)))))))))
-					v315 := v314 + float32(v286*float32(v310*v296))
-					rsum[1][l] = v315
-					v324 := rsum[2][l]
-					v569 := (((*(*uint32)(unsafe.Add(pw, v66*4+448))) >> 4) & 0xF0F0F0F)
-					v539 := (((*(*uint32)(unsafe.Add(pw, v66*4+384))) >> 4) & 0xF0F0F0F)
-					v509 := (((*(*uint32)(unsafe.Add(pw, v66*4+320))) >> 4) & 0xF0F0F0F)
-					v479 := (((*(*uint32)(unsafe.Add(pw, v66*4+256))) >> 4) & 0xF0F0F0F)
-					v449 := ((*(*uint32)(unsafe.Add(pw, v66*4+448))) & 0xF0F0F0F)
-					v421 := ((*(*uint32)(unsafe.Add(pw, v66*4+384))) & 0xF0F0F0F)
-					v393 := ((*(*uint32)(unsafe.Add(pw, v66*4+320))) & 0xF0F0F0F)
-					v367 := ((*(*uint32)(unsafe.Add(pw, v66*4+256))) & 0xF0F0F0F)
-					v585 := float32(lane.Dot4US(v569, v573, lane.Dot4US(v539, v543, lane.Dot4US(v509, v513, lane.Dot4US(v479, v483, lane.Dot4US(v449, v453, lane.Dot4US(v421, v425, lane.Dot4US(v393, v397, lane.Dot4US(v367, v369, v342)))))))))
-					v596 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v294*2+544)))
-					rsum[0][l] = v305 + float32(v585*float32(v600*v596))
-					v586 := float32(lane.Dot4US(v569, v578, lane.Dot4US(v539, v548, lane.Dot4US(v509, v518, lane.Dot4US(v479, v488, lane.Dot4US(v449, v458, lane.Dot4US(v421, v430, lane.Dot4US(v393, v402, lane.Dot4US(v367, v374, v348)))))))))
-					rsum[1][l] = v315 + float32(v586*float32(v610*v596))
-					v287 := float32(lane.Dot4US(v269, v283, lane.Dot4US(v239, v253, lane.Dot4US(v209, v223, lane.Dot4US(v179, v193, lane.Dot4US(v153, v167, lane.Dot4US(v125, v139, lane.Dot4US(v97, v111, lane.Dot4US(v71, v83, v62)))))))))
-					v587 := float32(lane.Dot4US(v569, v583, lane.Dot4US(v539, v553, lane.Dot4US(v509, v523, lane.Dot4US(v479, v493, lane.Dot4US(v449, v463, lane.Dot4US(v421, v435, lane.Dot4US(v393, v407, lane.Dot4US(v367, v379, v354)))))))))
-					rsum[2][l] = (v324 + float32(v287*float32(v320*v296))) + float32(v587*float32(v620*v596))
+					v331 := rsum[0][l]
+					v93 := v91 + l
+					v296 := (((*(*uint32)(unsafe.Add(pw, v93*4+192))) >> 4) & 0xF0F0F0F)
+					v266 := (((*(*uint32)(unsafe.Add(pw, v93*4+128))) >> 4) & 0xF0F0F0F)
+					v236 := (((*(*uint32)(unsafe.Add(pw, v93*4+64))) >> 4) & 0xF0F0F0F)
+					v206 := (((*(*uint32)(unsafe.Add(pw, v93*4))) >> 4) & 0xF0F0F0F)
+					v180 := ((*(*uint32)(unsafe.Add(pw, v93*4+192))) & 0xF0F0F0F)
+					v152 := ((*(*uint32)(unsafe.Add(pw, v93*4+128))) & 0xF0F0F0F)
+					v124 := ((*(*uint32)(unsafe.Add(pw, v93*4+64))) & 0xF0F0F0F)
+					v98 := ((*(*uint32)(unsafe.Add(pw, v93*4))) & 0xF0F0F0F)
+					v312 := float32(lane.Dot4US(v296, v300, lane.Dot4US(v266, v270, lane.Dot4US(v236, v240, lane.Dot4US(v206, v210, lane.Dot4US(v180, v184, lane.Dot4US(v152, v156, lane.Dot4US(v124, v128, lane.Dot4US(v98, v100, v77)))))))))
+					v321 := v316 + l
+					v323 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v321*2+512)))
+					v332 := v331 + float32(v312*float32(v327*v323))
+					rsum[0][l] = v332
+					v341 := rsum[1][l]
+					v313 := float32(lane.Dot4US(v296, v305, lane.Dot4US(v266, v275, lane.Dot4US(v236, v245, lane.Dot4US(v206, v215, lane.Dot4US(v180, v189, lane.Dot4US(v152, v161, lane.Dot4US(v124, v133, lane.Dot4US(v98, v105, v83)))))))))
+					v342 := v341 + float32(v313*float32(v337*v323))
+					rsum[1][l] = v342
+					v351 := rsum[2][l]
+					v596 := (((*(*uint32)(unsafe.Add(pw, v93*4+448))) >> 4) & 0xF0F0F0F)
+					v566 := (((*(*uint32)(unsafe.Add(pw, v93*4+384))) >> 4) & 0xF0F0F0F)
+					v536 := (((*(*uint32)(unsafe.Add(pw, v93*4+320))) >> 4) & 0xF0F0F0F)
+					v506 := (((*(*uint32)(unsafe.Add(pw, v93*4+256))) >> 4) & 0xF0F0F0F)
+					v476 := ((*(*uint32)(unsafe.Add(pw, v93*4+448))) & 0xF0F0F0F)
+					v448 := ((*(*uint32)(unsafe.Add(pw, v93*4+384))) & 0xF0F0F0F)
+					v420 := ((*(*uint32)(unsafe.Add(pw, v93*4+320))) & 0xF0F0F0F)
+					v394 := ((*(*uint32)(unsafe.Add(pw, v93*4+256))) & 0xF0F0F0F)
+					v612 := float32(lane.Dot4US(v596, v600, lane.Dot4US(v566, v570, lane.Dot4US(v536, v540, lane.Dot4US(v506, v510, lane.Dot4US(v476, v480, lane.Dot4US(v448, v452, lane.Dot4US(v420, v424, lane.Dot4US(v394, v396, v369)))))))))
+					v623 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v321*2+544)))
+					rsum[0][l] = v332 + float32(v612*float32(v627*v623))
+					v613 := float32(lane.Dot4US(v596, v605, lane.Dot4US(v566, v575, lane.Dot4US(v536, v545, lane.Dot4US(v506, v515, lane.Dot4US(v476, v485, lane.Dot4US(v448, v457, lane.Dot4US(v420, v429, lane.Dot4US(v394, v401, v375)))))))))
+					rsum[1][l] = v342 + float32(v613*float32(v637*v623))
+					v314 := float32(lane.Dot4US(v296, v310, lane.Dot4US(v266, v280, lane.Dot4US(v236, v250, lane.Dot4US(v206, v220, lane.Dot4US(v180, v194, lane.Dot4US(v152, v166, lane.Dot4US(v124, v138, lane.Dot4US(v98, v110, v89)))))))))
+					v614 := float32(lane.Dot4US(v596, v610, lane.Dot4US(v566, v580, lane.Dot4US(v536, v550, lane.Dot4US(v506, v520, lane.Dot4US(v476, v490, lane.Dot4US(v448, v462, lane.Dot4US(v420, v434, lane.Dot4US(v394, v406, v381)))))))))
+					rsum[2][l] = (v351 + float32(v314*float32(v347*v323))) + float32(v614*float32(v647*v623))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v632 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v632
-					v638 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v638
-					v644 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v644
+					v659 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v659
+					v665 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v665
+					v671 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v671
 				}
 			} else {
 				for l := range 16 {
-					v649 := *(*float32)(unsafe.Add(stotal, l*4))
-					v651 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v649 + v651
-					v661 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v663 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v661 + v663
-					v673 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v675 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v673 + v675
+					v676 := *(*float32)(unsafe.Add(stotal, l*4))
+					v678 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v676 + v678
+					v688 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v690 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v688 + v690
+					v700 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v702 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v700 + v702
 				}
 			}
 		}
-		v678 := t1 * 4
-		v680 := t0 * 16
+		v705 := t1 * 4
+		v707 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v690 := (v678 * nldo) + v680
-			v700 := ((v678 + 1) * nldo) + v680
-			v712 := ((v678 + 2) * nldo) + v680
+			v717 := (v705 * nldo) + v707
+			v727 := ((v705 + 1) * nldo) + v707
+			v739 := ((v705 + 2) * nldo) + v707
 			for l := range 16 {
-				v695 := *(*float32)(unsafe.Add(stotal, l*4))
-				v685 := (v680 + l) < nn
-				if v685 {
-					*(*float32)(unsafe.Add(pout, (v690+l)*4)) = v695
+				v722 := *(*float32)(unsafe.Add(stotal, l*4))
+				v712 := (v707 + l) < nn
+				if v712 {
+					*(*float32)(unsafe.Add(pout, (v717+l)*4)) = v722
 				}
-				v707 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v685 {
-					*(*float32)(unsafe.Add(pout, (v700+l)*4)) = v707
+				v734 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v712 {
+					*(*float32)(unsafe.Add(pout, (v727+l)*4)) = v734
 				}
-				v719 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v685 {
-					*(*float32)(unsafe.Add(pout, (v712+l)*4)) = v719
+				v746 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v712 {
+					*(*float32)(unsafe.Add(pout, (v739+l)*4)) = v746
 				}
 			}
 		} else {
-			v722 := (v678 * nldo) + v680
-			v734 := ((v678 + 1) * nldo) + v680
-			v748 := ((v678 + 2) * nldo) + v680
+			v749 := (v705 * nldo) + v707
+			v761 := ((v705 + 1) * nldo) + v707
+			v775 := ((v705 + 2) * nldo) + v707
 			for l := range 16 {
-				v727 := *(*float32)(unsafe.Add(stotal, l*4))
-				v685 := (v680 + l) < nn
-				var v728 float32
-				v724 := v722 + l
-				if v685 {
-					v728 = *(*float32)(unsafe.Add(pout, v724*4))
+				v754 := *(*float32)(unsafe.Add(stotal, l*4))
+				v712 := (v707 + l) < nn
+				var v755 float32
+				v751 := v749 + l
+				if v712 {
+					v755 = *(*float32)(unsafe.Add(pout, v751*4))
 				}
-				if v685 {
-					*(*float32)(unsafe.Add(pout, v724*4)) = v727 + v728
+				if v712 {
+					*(*float32)(unsafe.Add(pout, v751*4)) = v754 + v755
 				}
-				v741 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v742 float32
-				v736 := v734 + l
-				if v685 {
-					v742 = *(*float32)(unsafe.Add(pout, v736*4))
+				v768 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v769 float32
+				v763 := v761 + l
+				if v712 {
+					v769 = *(*float32)(unsafe.Add(pout, v763*4))
 				}
-				if v685 {
-					*(*float32)(unsafe.Add(pout, v736*4)) = v741 + v742
+				if v712 {
+					*(*float32)(unsafe.Add(pout, v763*4)) = v768 + v769
 				}
-				v755 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v756 float32
-				v750 := v748 + l
-				if v685 {
-					v756 = *(*float32)(unsafe.Add(pout, v750*4))
+				v782 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v783 float32
+				v777 := v775 + l
+				if v712 {
+					v783 = *(*float32)(unsafe.Add(pout, v777*4))
 				}
-				if v685 {
-					*(*float32)(unsafe.Add(pout, v750*4)) = v755 + v756
+				if v712 {
+					*(*float32)(unsafe.Add(pout, v777*4)) = v782 + v783
 				}
 			}
 		}

@@ -37,67 +37,67 @@ func gemm_q4_1__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v32 := v23; v32 < v31; v32 += 1 {
 				v35 := (v18 + v32) * 320
-				v41 := (v21 + v32) * 48
-				v48 := v35 >> 2
-				v57 := *(*uint32)(unsafe.Add(pact, v41*4))
-				v75 := *(*uint32)(unsafe.Add(pact, v41*4+4))
-				v93 := *(*uint32)(unsafe.Add(pact, v41*4+8))
-				v111 := *(*uint32)(unsafe.Add(pact, v41*4+12))
-				v127 := *(*uint32)(unsafe.Add(pact, v41*4+16))
-				v147 := *(*uint32)(unsafe.Add(pact, v41*4+20))
-				v167 := *(*uint32)(unsafe.Add(pact, v41*4+24))
-				v187 := *(*uint32)(unsafe.Add(pact, v41*4+28))
-				v191 := v35 >> 1
-				v202 := *(*float32)(unsafe.Add(pact, v41*4+128))
-				v221 := *(*float32)(unsafe.Add(pact, v41*4+144))
+				v56 := (v21 + v32) * 48
+				v63 := v35 >> 2
+				v72 := *(*uint32)(unsafe.Add(pact, v56*4))
+				v90 := *(*uint32)(unsafe.Add(pact, v56*4+4))
+				v108 := *(*uint32)(unsafe.Add(pact, v56*4+8))
+				v126 := *(*uint32)(unsafe.Add(pact, v56*4+12))
+				v142 := *(*uint32)(unsafe.Add(pact, v56*4+16))
+				v162 := *(*uint32)(unsafe.Add(pact, v56*4+20))
+				v182 := *(*uint32)(unsafe.Add(pact, v56*4+24))
+				v202 := *(*uint32)(unsafe.Add(pact, v56*4+28))
+				v206 := v35 >> 1
+				v217 := *(*float32)(unsafe.Add(pact, v56*4+128))
+				v236 := *(*float32)(unsafe.Add(pact, v56*4+144))
 				for l := range 16 {
-					v206 := rsum[0][l]
-					v50 := v48 + l
-					v76 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v50*4+64))) & 0xF0F0F0F), v75, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v50*4)))&0xF0F0F0F), v57, int32(0)))
-					v112 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v50*4+192))) & 0xF0F0F0F), v111, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v50*4+128)))&0xF0F0F0F), v93, v76))
-					v168 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4+128))) >> 4) & 0xF0F0F0F), v167, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4+64)))>>4)&0xF0F0F0F), v147, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4)))>>4)&0xF0F0F0F), v127, v112)))
-					v196 := v191 + l
-					v207 := v206 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v50*4+192)))>>4)&0xF0F0F0F), v187, v168))*float32(v202*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v196*2+256)))))
-					rsum[0][l] = v207 + float32(v221*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v196*2+288))))
+					v221 := rsum[0][l]
+					v65 := v63 + l
+					v91 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v65*4+64))) & 0xF0F0F0F), v90, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v65*4)))&0xF0F0F0F), v72, int32(0)))
+					v127 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v65*4+192))) & 0xF0F0F0F), v126, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v65*4+128)))&0xF0F0F0F), v108, v91))
+					v183 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v65*4+128))) >> 4) & 0xF0F0F0F), v182, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v65*4+64)))>>4)&0xF0F0F0F), v162, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v65*4)))>>4)&0xF0F0F0F), v142, v127)))
+					v211 := v206 + l
+					v222 := v221 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v65*4+192)))>>4)&0xF0F0F0F), v202, v183))*float32(v217*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v211*2+256)))))
+					rsum[0][l] = v222 + float32(v236*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v211*2+288))))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v232 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v232
+					v247 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v247
 				}
 			} else {
 				for l := range 16 {
-					v237 := *(*float32)(unsafe.Add(stotal, l*4))
-					v239 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v237 + v239
+					v252 := *(*float32)(unsafe.Add(stotal, l*4))
+					v254 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v252 + v254
 				}
 			}
 		}
-		v242 := t1 * 4
-		v244 := t0 * 16
+		v257 := t1 * 4
+		v259 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v254 := (v242 * nldo) + v244
+			v269 := (v257 * nldo) + v259
 			for l := range 16 {
-				v259 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v244 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v254+l)*4)) = v259
+				v274 := *(*float32)(unsafe.Add(stotal, l*4))
+				if (v259 + l) < nn {
+					*(*float32)(unsafe.Add(pout, (v269+l)*4)) = v274
 				}
 			}
 		} else {
-			v262 := (v242 * nldo) + v244
+			v277 := (v257 * nldo) + v259
 			for l := range 16 {
-				v267 := *(*float32)(unsafe.Add(stotal, l*4))
-				v249 := (v244 + l) < nn
-				var v268 float32
-				v264 := v262 + l
-				if v249 {
-					v268 = *(*float32)(unsafe.Add(pout, v264*4))
+				v282 := *(*float32)(unsafe.Add(stotal, l*4))
+				v264 := (v259 + l) < nn
+				var v283 float32
+				v279 := v277 + l
+				if v264 {
+					v283 = *(*float32)(unsafe.Add(pout, v279*4))
 				}
-				if v249 {
-					*(*float32)(unsafe.Add(pout, v264*4)) = v267 + v268
+				if v264 {
+					*(*float32)(unsafe.Add(pout, v279*4)) = v282 + v283
 				}
 			}
 		}

@@ -38,110 +38,110 @@ func gemm_q4_1__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v23; v33 < v32; v33 += 1 {
 				v36 := (v18 + v33) * 320
-				v42 := (v21 + v33) * 48
-				v54 := v36 >> 2
-				v63 := *(*uint32)(unsafe.Add(pact, v42*4))
-				v68 := *(*uint32)(unsafe.Add(pact, v42*4+32))
-				v86 := *(*uint32)(unsafe.Add(pact, v42*4+4))
-				v91 := *(*uint32)(unsafe.Add(pact, v42*4+36))
-				v109 := *(*uint32)(unsafe.Add(pact, v42*4+8))
-				v114 := *(*uint32)(unsafe.Add(pact, v42*4+40))
-				v132 := *(*uint32)(unsafe.Add(pact, v42*4+12))
-				v137 := *(*uint32)(unsafe.Add(pact, v42*4+44))
-				v153 := *(*uint32)(unsafe.Add(pact, v42*4+16))
-				v158 := *(*uint32)(unsafe.Add(pact, v42*4+48))
-				v178 := *(*uint32)(unsafe.Add(pact, v42*4+20))
-				v183 := *(*uint32)(unsafe.Add(pact, v42*4+52))
-				v203 := *(*uint32)(unsafe.Add(pact, v42*4+24))
-				v208 := *(*uint32)(unsafe.Add(pact, v42*4+56))
-				v228 := *(*uint32)(unsafe.Add(pact, v42*4+28))
-				v233 := *(*uint32)(unsafe.Add(pact, v42*4+60))
-				v238 := v36 >> 1
-				v249 := *(*float32)(unsafe.Add(pact, v42*4+128))
-				v259 := *(*float32)(unsafe.Add(pact, v42*4+132))
-				v278 := *(*float32)(unsafe.Add(pact, v42*4+144))
-				v287 := *(*float32)(unsafe.Add(pact, v42*4+148))
+				v57 := (v21 + v33) * 48
+				v69 := v36 >> 2
+				v78 := *(*uint32)(unsafe.Add(pact, v57*4))
+				v83 := *(*uint32)(unsafe.Add(pact, v57*4+32))
+				v101 := *(*uint32)(unsafe.Add(pact, v57*4+4))
+				v106 := *(*uint32)(unsafe.Add(pact, v57*4+36))
+				v124 := *(*uint32)(unsafe.Add(pact, v57*4+8))
+				v129 := *(*uint32)(unsafe.Add(pact, v57*4+40))
+				v147 := *(*uint32)(unsafe.Add(pact, v57*4+12))
+				v152 := *(*uint32)(unsafe.Add(pact, v57*4+44))
+				v168 := *(*uint32)(unsafe.Add(pact, v57*4+16))
+				v173 := *(*uint32)(unsafe.Add(pact, v57*4+48))
+				v193 := *(*uint32)(unsafe.Add(pact, v57*4+20))
+				v198 := *(*uint32)(unsafe.Add(pact, v57*4+52))
+				v218 := *(*uint32)(unsafe.Add(pact, v57*4+24))
+				v223 := *(*uint32)(unsafe.Add(pact, v57*4+56))
+				v243 := *(*uint32)(unsafe.Add(pact, v57*4+28))
+				v248 := *(*uint32)(unsafe.Add(pact, v57*4+60))
+				v253 := v36 >> 1
+				v264 := *(*float32)(unsafe.Add(pact, v57*4+128))
+				v274 := *(*float32)(unsafe.Add(pact, v57*4+132))
+				v293 := *(*float32)(unsafe.Add(pact, v57*4+144))
+				v302 := *(*float32)(unsafe.Add(pact, v57*4+148))
 				for l := range 16 {
-					v253 := rsum[0][l]
-					v56 := v54 + l
-					v224 := (((*(*uint32)(unsafe.Add(pw, v56*4+192))) >> 4) & 0xF0F0F0F)
-					v199 := (((*(*uint32)(unsafe.Add(pw, v56*4+128))) >> 4) & 0xF0F0F0F)
-					v174 := (((*(*uint32)(unsafe.Add(pw, v56*4+64))) >> 4) & 0xF0F0F0F)
-					v149 := (((*(*uint32)(unsafe.Add(pw, v56*4))) >> 4) & 0xF0F0F0F)
-					v128 := ((*(*uint32)(unsafe.Add(pw, v56*4+192))) & 0xF0F0F0F)
-					v105 := ((*(*uint32)(unsafe.Add(pw, v56*4+128))) & 0xF0F0F0F)
-					v82 := ((*(*uint32)(unsafe.Add(pw, v56*4+64))) & 0xF0F0F0F)
-					v61 := ((*(*uint32)(unsafe.Add(pw, v56*4))) & 0xF0F0F0F)
-					v235 := float32(lane.Dot4US(v224, v228, lane.Dot4US(v199, v203, lane.Dot4US(v174, v178, lane.Dot4US(v149, v153, lane.Dot4US(v128, v132, lane.Dot4US(v105, v109, lane.Dot4US(v82, v86, lane.Dot4US(v61, v63, int32(0))))))))))
-					v243 := v238 + l
-					v245 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v243*2+256)))
-					v254 := v253 + float32(v235*float32(v249*v245))
-					rsum[0][l] = v254
-					v263 := rsum[1][l]
-					v274 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v243*2+288)))
-					rsum[0][l] = v254 + float32(v278*v274)
-					v236 := float32(lane.Dot4US(v224, v233, lane.Dot4US(v199, v208, lane.Dot4US(v174, v183, lane.Dot4US(v149, v158, lane.Dot4US(v128, v137, lane.Dot4US(v105, v114, lane.Dot4US(v82, v91, lane.Dot4US(v61, v68, int32(0))))))))))
-					rsum[1][l] = (v263 + float32(v236*float32(v259*v245))) + float32(v287*v274)
+					v268 := rsum[0][l]
+					v71 := v69 + l
+					v239 := (((*(*uint32)(unsafe.Add(pw, v71*4+192))) >> 4) & 0xF0F0F0F)
+					v214 := (((*(*uint32)(unsafe.Add(pw, v71*4+128))) >> 4) & 0xF0F0F0F)
+					v189 := (((*(*uint32)(unsafe.Add(pw, v71*4+64))) >> 4) & 0xF0F0F0F)
+					v164 := (((*(*uint32)(unsafe.Add(pw, v71*4))) >> 4) & 0xF0F0F0F)
+					v143 := ((*(*uint32)(unsafe.Add(pw, v71*4+192))) & 0xF0F0F0F)
+					v120 := ((*(*uint32)(unsafe.Add(pw, v71*4+128))) & 0xF0F0F0F)
+					v97 := ((*(*uint32)(unsafe.Add(pw, v71*4+64))) & 0xF0F0F0F)
+					v76 := ((*(*uint32)(unsafe.Add(pw, v71*4))) & 0xF0F0F0F)
+					v250 := float32(lane.Dot4US(v239, v243, lane.Dot4US(v214, v218, lane.Dot4US(v189, v193, lane.Dot4US(v164, v168, lane.Dot4US(v143, v147, lane.Dot4US(v120, v124, lane.Dot4US(v97, v101, lane.Dot4US(v76, v78, int32(0))))))))))
+					v258 := v253 + l
+					v260 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v258*2+256)))
+					v269 := v268 + float32(v250*float32(v264*v260))
+					rsum[0][l] = v269
+					v278 := rsum[1][l]
+					v289 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v258*2+288)))
+					rsum[0][l] = v269 + float32(v293*v289)
+					v251 := float32(lane.Dot4US(v239, v248, lane.Dot4US(v214, v223, lane.Dot4US(v189, v198, lane.Dot4US(v164, v173, lane.Dot4US(v143, v152, lane.Dot4US(v120, v129, lane.Dot4US(v97, v106, lane.Dot4US(v76, v83, int32(0))))))))))
+					rsum[1][l] = (v278 + float32(v251*float32(v274*v260))) + float32(v302*v289)
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v298 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v298
-					v304 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v304
+					v313 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v313
+					v319 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v319
 				}
 			} else {
 				for l := range 16 {
-					v309 := *(*float32)(unsafe.Add(stotal, l*4))
-					v311 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v309 + v311
-					v321 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v323 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v321 + v323
+					v324 := *(*float32)(unsafe.Add(stotal, l*4))
+					v326 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v324 + v326
+					v336 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v338 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v336 + v338
 				}
 			}
 		}
-		v326 := t1 * 4
-		v328 := t0 * 16
+		v341 := t1 * 4
+		v343 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v338 := (v326 * nldo) + v328
-			v348 := ((v326 + 1) * nldo) + v328
+			v353 := (v341 * nldo) + v343
+			v363 := ((v341 + 1) * nldo) + v343
 			for l := range 16 {
-				v343 := *(*float32)(unsafe.Add(stotal, l*4))
-				v333 := (v328 + l) < nn
-				if v333 {
-					*(*float32)(unsafe.Add(pout, (v338+l)*4)) = v343
+				v358 := *(*float32)(unsafe.Add(stotal, l*4))
+				v348 := (v343 + l) < nn
+				if v348 {
+					*(*float32)(unsafe.Add(pout, (v353+l)*4)) = v358
 				}
-				v355 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v333 {
-					*(*float32)(unsafe.Add(pout, (v348+l)*4)) = v355
+				v370 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v348 {
+					*(*float32)(unsafe.Add(pout, (v363+l)*4)) = v370
 				}
 			}
 		} else {
-			v358 := (v326 * nldo) + v328
-			v370 := ((v326 + 1) * nldo) + v328
+			v373 := (v341 * nldo) + v343
+			v385 := ((v341 + 1) * nldo) + v343
 			for l := range 16 {
-				v363 := *(*float32)(unsafe.Add(stotal, l*4))
-				v333 := (v328 + l) < nn
-				var v364 float32
-				v360 := v358 + l
-				if v333 {
-					v364 = *(*float32)(unsafe.Add(pout, v360*4))
+				v378 := *(*float32)(unsafe.Add(stotal, l*4))
+				v348 := (v343 + l) < nn
+				var v379 float32
+				v375 := v373 + l
+				if v348 {
+					v379 = *(*float32)(unsafe.Add(pout, v375*4))
 				}
-				if v333 {
-					*(*float32)(unsafe.Add(pout, v360*4)) = v363 + v364
+				if v348 {
+					*(*float32)(unsafe.Add(pout, v375*4)) = v378 + v379
 				}
-				v377 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v378 float32
-				v372 := v370 + l
-				if v333 {
-					v378 = *(*float32)(unsafe.Add(pout, v372*4))
+				v392 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v393 float32
+				v387 := v385 + l
+				if v348 {
+					v393 = *(*float32)(unsafe.Add(pout, v387*4))
 				}
-				if v333 {
-					*(*float32)(unsafe.Add(pout, v372*4)) = v377 + v378
+				if v348 {
+					*(*float32)(unsafe.Add(pout, v387*4)) = v392 + v393
 				}
 			}
 		}

@@ -39,145 +39,145 @@ func gemm_q4_1__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v23; v34 < v33; v34 += 1 {
 				v37 := (v18 + v34) * 320
-				v43 := (v21 + v34) * 48
-				v60 := v37 >> 2
-				v69 := *(*uint32)(unsafe.Add(pact, v43*4))
-				v74 := *(*uint32)(unsafe.Add(pact, v43*4+32))
-				v79 := *(*uint32)(unsafe.Add(pact, v43*4+64))
-				v97 := *(*uint32)(unsafe.Add(pact, v43*4+4))
-				v102 := *(*uint32)(unsafe.Add(pact, v43*4+36))
-				v107 := *(*uint32)(unsafe.Add(pact, v43*4+68))
-				v125 := *(*uint32)(unsafe.Add(pact, v43*4+8))
-				v130 := *(*uint32)(unsafe.Add(pact, v43*4+40))
-				v135 := *(*uint32)(unsafe.Add(pact, v43*4+72))
-				v153 := *(*uint32)(unsafe.Add(pact, v43*4+12))
-				v158 := *(*uint32)(unsafe.Add(pact, v43*4+44))
-				v163 := *(*uint32)(unsafe.Add(pact, v43*4+76))
-				v179 := *(*uint32)(unsafe.Add(pact, v43*4+16))
-				v184 := *(*uint32)(unsafe.Add(pact, v43*4+48))
-				v189 := *(*uint32)(unsafe.Add(pact, v43*4+80))
-				v209 := *(*uint32)(unsafe.Add(pact, v43*4+20))
-				v214 := *(*uint32)(unsafe.Add(pact, v43*4+52))
-				v219 := *(*uint32)(unsafe.Add(pact, v43*4+84))
-				v239 := *(*uint32)(unsafe.Add(pact, v43*4+24))
-				v244 := *(*uint32)(unsafe.Add(pact, v43*4+56))
-				v249 := *(*uint32)(unsafe.Add(pact, v43*4+88))
-				v269 := *(*uint32)(unsafe.Add(pact, v43*4+28))
-				v274 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v279 := *(*uint32)(unsafe.Add(pact, v43*4+92))
-				v285 := v37 >> 1
-				v296 := *(*float32)(unsafe.Add(pact, v43*4+128))
-				v306 := *(*float32)(unsafe.Add(pact, v43*4+132))
-				v316 := *(*float32)(unsafe.Add(pact, v43*4+136))
-				v335 := *(*float32)(unsafe.Add(pact, v43*4+144))
-				v344 := *(*float32)(unsafe.Add(pact, v43*4+148))
-				v353 := *(*float32)(unsafe.Add(pact, v43*4+152))
+				v58 := (v21 + v34) * 48
+				v75 := v37 >> 2
+				v84 := *(*uint32)(unsafe.Add(pact, v58*4))
+				v89 := *(*uint32)(unsafe.Add(pact, v58*4+32))
+				v94 := *(*uint32)(unsafe.Add(pact, v58*4+64))
+				v112 := *(*uint32)(unsafe.Add(pact, v58*4+4))
+				v117 := *(*uint32)(unsafe.Add(pact, v58*4+36))
+				v122 := *(*uint32)(unsafe.Add(pact, v58*4+68))
+				v140 := *(*uint32)(unsafe.Add(pact, v58*4+8))
+				v145 := *(*uint32)(unsafe.Add(pact, v58*4+40))
+				v150 := *(*uint32)(unsafe.Add(pact, v58*4+72))
+				v168 := *(*uint32)(unsafe.Add(pact, v58*4+12))
+				v173 := *(*uint32)(unsafe.Add(pact, v58*4+44))
+				v178 := *(*uint32)(unsafe.Add(pact, v58*4+76))
+				v194 := *(*uint32)(unsafe.Add(pact, v58*4+16))
+				v199 := *(*uint32)(unsafe.Add(pact, v58*4+48))
+				v204 := *(*uint32)(unsafe.Add(pact, v58*4+80))
+				v224 := *(*uint32)(unsafe.Add(pact, v58*4+20))
+				v229 := *(*uint32)(unsafe.Add(pact, v58*4+52))
+				v234 := *(*uint32)(unsafe.Add(pact, v58*4+84))
+				v254 := *(*uint32)(unsafe.Add(pact, v58*4+24))
+				v259 := *(*uint32)(unsafe.Add(pact, v58*4+56))
+				v264 := *(*uint32)(unsafe.Add(pact, v58*4+88))
+				v284 := *(*uint32)(unsafe.Add(pact, v58*4+28))
+				v289 := *(*uint32)(unsafe.Add(pact, v58*4+60))
+				v294 := *(*uint32)(unsafe.Add(pact, v58*4+92))
+				v300 := v37 >> 1
+				v311 := *(*float32)(unsafe.Add(pact, v58*4+128))
+				v321 := *(*float32)(unsafe.Add(pact, v58*4+132))
+				v331 := *(*float32)(unsafe.Add(pact, v58*4+136))
+				v350 := *(*float32)(unsafe.Add(pact, v58*4+144))
+				v359 := *(*float32)(unsafe.Add(pact, v58*4+148))
+				v368 := *(*float32)(unsafe.Add(pact, v58*4+152))
 				for l := range 16 {
-					v300 := rsum[0][l]
-					v62 := v60 + l
-					v265 := (((*(*uint32)(unsafe.Add(pw, v62*4+192))) >> 4) & 0xF0F0F0F)
-					v235 := (((*(*uint32)(unsafe.Add(pw, v62*4+128))) >> 4) & 0xF0F0F0F)
-					v205 := (((*(*uint32)(unsafe.Add(pw, v62*4+64))) >> 4) & 0xF0F0F0F)
-					v175 := (((*(*uint32)(unsafe.Add(pw, v62*4))) >> 4) & 0xF0F0F0F)
-					v149 := ((*(*uint32)(unsafe.Add(pw, v62*4+192))) & 0xF0F0F0F)
-					v121 := ((*(*uint32)(unsafe.Add(pw, v62*4+128))) & 0xF0F0F0F)
-					v93 := ((*(*uint32)(unsafe.Add(pw, v62*4+64))) & 0xF0F0F0F)
-					v67 := ((*(*uint32)(unsafe.Add(pw, v62*4))) & 0xF0F0F0F)
-					v281 := float32(lane.Dot4US(v265, v269, lane.Dot4US(v235, v239, lane.Dot4US(v205, v209, lane.Dot4US(v175, v179, lane.Dot4US(v149, v153, lane.Dot4US(v121, v125, lane.Dot4US(v93, v97, lane.Dot4US(v67, v69, int32(0))))))))))
-					v290 := v285 + l
-					v292 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v290*2+256)))
-					v301 := v300 + float32(v281*float32(v296*v292))
-					rsum[0][l] = v301
-					v310 := rsum[1][l]
-					v282 := float32(lane.Dot4US(v265, v274, lane.Dot4US(v235, v244, lane.Dot4US(v205, v214, lane.Dot4US(v175, v184, lane.Dot4US(v149, v158, lane.Dot4US(v121, v130, lane.Dot4US(v93, v102, lane.Dot4US(v67, v74, int32(0))))))))))
-					v311 := v310 + float32(v282*float32(v306*v292))
-					rsum[1][l] = v311
-					v320 := rsum[2][l]
-					v331 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v290*2+288)))
-					rsum[0][l] = v301 + float32(v335*v331)
-					rsum[1][l] = v311 + float32(v344*v331)
-					v283 := float32(lane.Dot4US(v265, v279, lane.Dot4US(v235, v249, lane.Dot4US(v205, v219, lane.Dot4US(v175, v189, lane.Dot4US(v149, v163, lane.Dot4US(v121, v135, lane.Dot4US(v93, v107, lane.Dot4US(v67, v79, int32(0))))))))))
-					rsum[2][l] = (v320 + float32(v283*float32(v316*v292))) + float32(v353*v331)
+					v315 := rsum[0][l]
+					v77 := v75 + l
+					v280 := (((*(*uint32)(unsafe.Add(pw, v77*4+192))) >> 4) & 0xF0F0F0F)
+					v250 := (((*(*uint32)(unsafe.Add(pw, v77*4+128))) >> 4) & 0xF0F0F0F)
+					v220 := (((*(*uint32)(unsafe.Add(pw, v77*4+64))) >> 4) & 0xF0F0F0F)
+					v190 := (((*(*uint32)(unsafe.Add(pw, v77*4))) >> 4) & 0xF0F0F0F)
+					v164 := ((*(*uint32)(unsafe.Add(pw, v77*4+192))) & 0xF0F0F0F)
+					v136 := ((*(*uint32)(unsafe.Add(pw, v77*4+128))) & 0xF0F0F0F)
+					v108 := ((*(*uint32)(unsafe.Add(pw, v77*4+64))) & 0xF0F0F0F)
+					v82 := ((*(*uint32)(unsafe.Add(pw, v77*4))) & 0xF0F0F0F)
+					v296 := float32(lane.Dot4US(v280, v284, lane.Dot4US(v250, v254, lane.Dot4US(v220, v224, lane.Dot4US(v190, v194, lane.Dot4US(v164, v168, lane.Dot4US(v136, v140, lane.Dot4US(v108, v112, lane.Dot4US(v82, v84, int32(0))))))))))
+					v305 := v300 + l
+					v307 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v305*2+256)))
+					v316 := v315 + float32(v296*float32(v311*v307))
+					rsum[0][l] = v316
+					v325 := rsum[1][l]
+					v297 := float32(lane.Dot4US(v280, v289, lane.Dot4US(v250, v259, lane.Dot4US(v220, v229, lane.Dot4US(v190, v199, lane.Dot4US(v164, v173, lane.Dot4US(v136, v145, lane.Dot4US(v108, v117, lane.Dot4US(v82, v89, int32(0))))))))))
+					v326 := v325 + float32(v297*float32(v321*v307))
+					rsum[1][l] = v326
+					v335 := rsum[2][l]
+					v346 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v305*2+288)))
+					rsum[0][l] = v316 + float32(v350*v346)
+					rsum[1][l] = v326 + float32(v359*v346)
+					v298 := float32(lane.Dot4US(v280, v294, lane.Dot4US(v250, v264, lane.Dot4US(v220, v234, lane.Dot4US(v190, v204, lane.Dot4US(v164, v178, lane.Dot4US(v136, v150, lane.Dot4US(v108, v122, lane.Dot4US(v82, v94, int32(0))))))))))
+					rsum[2][l] = (v335 + float32(v298*float32(v331*v307))) + float32(v368*v346)
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v364 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v364
-					v370 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v370
-					v376 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v376
+					v379 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v379
+					v385 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v385
+					v391 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v391
 				}
 			} else {
 				for l := range 16 {
-					v381 := *(*float32)(unsafe.Add(stotal, l*4))
-					v383 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v381 + v383
-					v393 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v395 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v393 + v395
-					v405 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v407 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v405 + v407
+					v396 := *(*float32)(unsafe.Add(stotal, l*4))
+					v398 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v396 + v398
+					v408 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v410 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v408 + v410
+					v420 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v422 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v420 + v422
 				}
 			}
 		}
-		v410 := t1 * 4
-		v412 := t0 * 16
+		v425 := t1 * 4
+		v427 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v422 := (v410 * nldo) + v412
-			v432 := ((v410 + 1) * nldo) + v412
-			v444 := ((v410 + 2) * nldo) + v412
+			v437 := (v425 * nldo) + v427
+			v447 := ((v425 + 1) * nldo) + v427
+			v459 := ((v425 + 2) * nldo) + v427
 			for l := range 16 {
-				v427 := *(*float32)(unsafe.Add(stotal, l*4))
-				v417 := (v412 + l) < nn
-				if v417 {
-					*(*float32)(unsafe.Add(pout, (v422+l)*4)) = v427
+				v442 := *(*float32)(unsafe.Add(stotal, l*4))
+				v432 := (v427 + l) < nn
+				if v432 {
+					*(*float32)(unsafe.Add(pout, (v437+l)*4)) = v442
 				}
-				v439 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v417 {
-					*(*float32)(unsafe.Add(pout, (v432+l)*4)) = v439
+				v454 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v432 {
+					*(*float32)(unsafe.Add(pout, (v447+l)*4)) = v454
 				}
-				v451 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v417 {
-					*(*float32)(unsafe.Add(pout, (v444+l)*4)) = v451
+				v466 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v432 {
+					*(*float32)(unsafe.Add(pout, (v459+l)*4)) = v466
 				}
 			}
 		} else {
-			v454 := (v410 * nldo) + v412
-			v466 := ((v410 + 1) * nldo) + v412
-			v480 := ((v410 + 2) * nldo) + v412
+			v469 := (v425 * nldo) + v427
+			v481 := ((v425 + 1) * nldo) + v427
+			v495 := ((v425 + 2) * nldo) + v427
 			for l := range 16 {
-				v459 := *(*float32)(unsafe.Add(stotal, l*4))
-				v417 := (v412 + l) < nn
-				var v460 float32
-				v456 := v454 + l
-				if v417 {
-					v460 = *(*float32)(unsafe.Add(pout, v456*4))
+				v474 := *(*float32)(unsafe.Add(stotal, l*4))
+				v432 := (v427 + l) < nn
+				var v475 float32
+				v471 := v469 + l
+				if v432 {
+					v475 = *(*float32)(unsafe.Add(pout, v471*4))
 				}
-				if v417 {
-					*(*float32)(unsafe.Add(pout, v456*4)) = v459 + v460
+				if v432 {
+					*(*float32)(unsafe.Add(pout, v471*4)) = v474 + v475
 				}
-				v473 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v474 float32
-				v468 := v466 + l
-				if v417 {
-					v474 = *(*float32)(unsafe.Add(pout, v468*4))
+				v488 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v489 float32
+				v483 := v481 + l
+				if v432 {
+					v489 = *(*float32)(unsafe.Add(pout, v483*4))
 				}
-				if v417 {
-					*(*float32)(unsafe.Add(pout, v468*4)) = v473 + v474
+				if v432 {
+					*(*float32)(unsafe.Add(pout, v483*4)) = v488 + v489
 				}
-				v487 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v488 float32
-				v482 := v480 + l
-				if v417 {
-					v488 = *(*float32)(unsafe.Add(pout, v482*4))
+				v502 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v503 float32
+				v497 := v495 + l
+				if v432 {
+					v503 = *(*float32)(unsafe.Add(pout, v497*4))
 				}
-				if v417 {
-					*(*float32)(unsafe.Add(pout, v482*4)) = v487 + v488
+				if v432 {
+					*(*float32)(unsafe.Add(pout, v497*4)) = v502 + v503
 				}
 			}
 		}

@@ -38,88 +38,88 @@ func gemm_q5_0__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v32 := v23; v32 < v31; v32 += 1 {
 				v35 := (v18 + v32) * 704
-				v40 := v21 + (v32 * 2)
-				v42 := v40 * 48
-				v48 := *(*int32)(unsafe.Add(pact, v42*4+160)) << 4
-				v50 := v35 >> 2
-				v75 := *(*uint32)(unsafe.Add(pact, v42*4))
-				v109 := *(*uint32)(unsafe.Add(pact, v42*4+4))
-				v143 := *(*uint32)(unsafe.Add(pact, v42*4+8))
-				v177 := *(*uint32)(unsafe.Add(pact, v42*4+12))
-				v209 := *(*uint32)(unsafe.Add(pact, v42*4+16))
-				v245 := *(*uint32)(unsafe.Add(pact, v42*4+20))
-				v281 := *(*uint32)(unsafe.Add(pact, v42*4+24))
-				v317 := *(*uint32)(unsafe.Add(pact, v42*4+28))
-				v321 := v35 >> 1
-				v332 := *(*float32)(unsafe.Add(pact, v42*4+128))
-				v348 := (v40 + 1) * 48
-				v354 := *(*int32)(unsafe.Add(pact, v348*4+160)) << 4
-				v385 := *(*uint32)(unsafe.Add(pact, v348*4))
-				v419 := *(*uint32)(unsafe.Add(pact, v348*4+4))
-				v453 := *(*uint32)(unsafe.Add(pact, v348*4+8))
-				v487 := *(*uint32)(unsafe.Add(pact, v348*4+12))
-				v523 := *(*uint32)(unsafe.Add(pact, v348*4+16))
-				v559 := *(*uint32)(unsafe.Add(pact, v348*4+20))
-				v595 := *(*uint32)(unsafe.Add(pact, v348*4+24))
-				v631 := *(*uint32)(unsafe.Add(pact, v348*4+28))
-				v646 := *(*float32)(unsafe.Add(pact, v348*4+128))
+				v73 := v21 + (v32 * 2)
+				v75 := v73 * 48
+				v81 := *(*int32)(unsafe.Add(pact, v75*4+160)) << 4
+				v83 := v35 >> 2
+				v108 := *(*uint32)(unsafe.Add(pact, v75*4))
+				v142 := *(*uint32)(unsafe.Add(pact, v75*4+4))
+				v176 := *(*uint32)(unsafe.Add(pact, v75*4+8))
+				v210 := *(*uint32)(unsafe.Add(pact, v75*4+12))
+				v242 := *(*uint32)(unsafe.Add(pact, v75*4+16))
+				v278 := *(*uint32)(unsafe.Add(pact, v75*4+20))
+				v314 := *(*uint32)(unsafe.Add(pact, v75*4+24))
+				v350 := *(*uint32)(unsafe.Add(pact, v75*4+28))
+				v354 := v35 >> 1
+				v365 := *(*float32)(unsafe.Add(pact, v75*4+128))
+				v381 := (v73 + 1) * 48
+				v387 := *(*int32)(unsafe.Add(pact, v381*4+160)) << 4
+				v418 := *(*uint32)(unsafe.Add(pact, v381*4))
+				v452 := *(*uint32)(unsafe.Add(pact, v381*4+4))
+				v486 := *(*uint32)(unsafe.Add(pact, v381*4+8))
+				v520 := *(*uint32)(unsafe.Add(pact, v381*4+12))
+				v556 := *(*uint32)(unsafe.Add(pact, v381*4+16))
+				v592 := *(*uint32)(unsafe.Add(pact, v381*4+20))
+				v628 := *(*uint32)(unsafe.Add(pact, v381*4+24))
+				v664 := *(*uint32)(unsafe.Add(pact, v381*4+28))
+				v679 := *(*float32)(unsafe.Add(pact, v381*4+128))
 				for l := range 16 {
-					v336 := rsum[0][l]
-					v55 := v50 + l
-					v76 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x1010101) << 4)), v75, v48)
-					v110 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x2020202) << 3)), v109, v76)
-					v144 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x4040404) << 2)), v143, v110)
-					v178 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x8080808) << 1)), v177, v144)
-					v246 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x20202020) >> 1)), v245, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v55*4+512))&0x10101010)>>0)), v209, v178))
-					v318 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+512)) & 0x80808080) >> 3)), v317, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v55*4+512))&0x40404040)>>2)), v281, v246))
-					v326 := v321 + l
-					v386 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x1010101) << 4)), v385, v354)
-					v420 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x2020202) << 3)), v419, v386)
-					v454 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x4040404) << 2)), v453, v420)
-					v488 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v55*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x8080808) << 1)), v487, v454)
-					v560 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x20202020) >> 1)), v559, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+256)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v55*4+576))&0x10101010)>>0)), v523, v488))
-					v632 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v55*4+576)) & 0x80808080) >> 3)), v631, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v55*4+384)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v55*4+576))&0x40404040)>>2)), v595, v560))
-					v651 := (v336 + float32(float32(v318)*float32(v332*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v326*2+640)))))) + float32(float32(v632)*float32(v646*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v326*2+672)))))
-					rsum[0][l] = v651
+					v369 := rsum[0][l]
+					v88 := v83 + l
+					v109 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x1010101) << 4)), v108, v81)
+					v143 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x2020202) << 3)), v142, v109)
+					v177 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x4040404) << 2)), v176, v143)
+					v211 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x8080808) << 1)), v210, v177)
+					v279 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x20202020) >> 1)), v278, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v88*4+512))&0x10101010)>>0)), v242, v211))
+					v351 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x80808080) >> 3)), v350, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v88*4+512))&0x40404040)>>2)), v314, v279))
+					v359 := v354 + l
+					v419 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x1010101) << 4)), v418, v387)
+					v453 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x2020202) << 3)), v452, v419)
+					v487 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x4040404) << 2)), v486, v453)
+					v521 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x8080808) << 1)), v520, v487)
+					v593 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x20202020) >> 1)), v592, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+256)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v88*4+576))&0x10101010)>>0)), v556, v521))
+					v665 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x80808080) >> 3)), v664, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+384)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v88*4+576))&0x40404040)>>2)), v628, v593))
+					v684 := (v369 + float32(float32(v351)*float32(v365*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+640)))))) + float32(float32(v665)*float32(v679*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+672)))))
+					rsum[0][l] = v684
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v658 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v658
+					v691 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v691
 				}
 			} else {
 				for l := range 16 {
-					v663 := *(*float32)(unsafe.Add(stotal, l*4))
-					v665 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v663 + v665
+					v696 := *(*float32)(unsafe.Add(stotal, l*4))
+					v698 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v696 + v698
 				}
 			}
 		}
-		v668 := t1 * 4
-		v670 := t0 * 16
+		v701 := t1 * 4
+		v703 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v680 := (v668 * nldo) + v670
+			v713 := (v701 * nldo) + v703
 			for l := range 16 {
-				v685 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v670 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v680+l)*4)) = v685
+				v718 := *(*float32)(unsafe.Add(stotal, l*4))
+				if (v703 + l) < nn {
+					*(*float32)(unsafe.Add(pout, (v713+l)*4)) = v718
 				}
 			}
 		} else {
-			v688 := (v668 * nldo) + v670
+			v721 := (v701 * nldo) + v703
 			for l := range 16 {
-				v693 := *(*float32)(unsafe.Add(stotal, l*4))
-				v675 := (v670 + l) < nn
-				var v694 float32
-				v690 := v688 + l
-				if v675 {
-					v694 = *(*float32)(unsafe.Add(pout, v690*4))
+				v726 := *(*float32)(unsafe.Add(stotal, l*4))
+				v708 := (v703 + l) < nn
+				var v727 float32
+				v723 := v721 + l
+				if v708 {
+					v727 = *(*float32)(unsafe.Add(pout, v723*4))
 				}
-				if v675 {
-					*(*float32)(unsafe.Add(pout, v690*4)) = v693 + v694
+				if v708 {
+					*(*float32)(unsafe.Add(pout, v723*4)) = v726 + v727
 				}
 			}
 		}

@@ -39,142 +39,142 @@ func gemm_q5_0__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v23; v33 < v32; v33 += 1 {
 				v36 := (v18 + v33) * 704
-				v41 := v21 + (v33 * 2)
-				v43 := v41 * 48
-				v49 := *(*int32)(unsafe.Add(pact, v43*4+160)) << 4
-				v55 := *(*int32)(unsafe.Add(pact, v43*4+164)) << 4
-				v57 := v36 >> 2
-				v82 := *(*uint32)(unsafe.Add(pact, v43*4))
-				v87 := *(*uint32)(unsafe.Add(pact, v43*4+32))
-				v121 := *(*uint32)(unsafe.Add(pact, v43*4+4))
-				v126 := *(*uint32)(unsafe.Add(pact, v43*4+36))
-				v160 := *(*uint32)(unsafe.Add(pact, v43*4+8))
-				v165 := *(*uint32)(unsafe.Add(pact, v43*4+40))
-				v199 := *(*uint32)(unsafe.Add(pact, v43*4+12))
-				v204 := *(*uint32)(unsafe.Add(pact, v43*4+44))
-				v236 := *(*uint32)(unsafe.Add(pact, v43*4+16))
-				v241 := *(*uint32)(unsafe.Add(pact, v43*4+48))
-				v277 := *(*uint32)(unsafe.Add(pact, v43*4+20))
-				v282 := *(*uint32)(unsafe.Add(pact, v43*4+52))
-				v318 := *(*uint32)(unsafe.Add(pact, v43*4+24))
-				v323 := *(*uint32)(unsafe.Add(pact, v43*4+56))
-				v359 := *(*uint32)(unsafe.Add(pact, v43*4+28))
-				v364 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v369 := v36 >> 1
-				v380 := *(*float32)(unsafe.Add(pact, v43*4+128))
-				v390 := *(*float32)(unsafe.Add(pact, v43*4+132))
-				v406 := (v41 + 1) * 48
-				v412 := *(*int32)(unsafe.Add(pact, v406*4+160)) << 4
-				v418 := *(*int32)(unsafe.Add(pact, v406*4+164)) << 4
-				v449 := *(*uint32)(unsafe.Add(pact, v406*4))
-				v454 := *(*uint32)(unsafe.Add(pact, v406*4+32))
-				v488 := *(*uint32)(unsafe.Add(pact, v406*4+4))
-				v493 := *(*uint32)(unsafe.Add(pact, v406*4+36))
-				v527 := *(*uint32)(unsafe.Add(pact, v406*4+8))
-				v532 := *(*uint32)(unsafe.Add(pact, v406*4+40))
-				v566 := *(*uint32)(unsafe.Add(pact, v406*4+12))
-				v571 := *(*uint32)(unsafe.Add(pact, v406*4+44))
-				v607 := *(*uint32)(unsafe.Add(pact, v406*4+16))
-				v612 := *(*uint32)(unsafe.Add(pact, v406*4+48))
-				v648 := *(*uint32)(unsafe.Add(pact, v406*4+20))
-				v653 := *(*uint32)(unsafe.Add(pact, v406*4+52))
-				v689 := *(*uint32)(unsafe.Add(pact, v406*4+24))
-				v694 := *(*uint32)(unsafe.Add(pact, v406*4+56))
-				v730 := *(*uint32)(unsafe.Add(pact, v406*4+28))
-				v735 := *(*uint32)(unsafe.Add(pact, v406*4+60))
-				v751 := *(*float32)(unsafe.Add(pact, v406*4+128))
-				v761 := *(*float32)(unsafe.Add(pact, v406*4+132))
+				v74 := v21 + (v33 * 2)
+				v76 := v74 * 48
+				v82 := *(*int32)(unsafe.Add(pact, v76*4+160)) << 4
+				v88 := *(*int32)(unsafe.Add(pact, v76*4+164)) << 4
+				v90 := v36 >> 2
+				v115 := *(*uint32)(unsafe.Add(pact, v76*4))
+				v120 := *(*uint32)(unsafe.Add(pact, v76*4+32))
+				v154 := *(*uint32)(unsafe.Add(pact, v76*4+4))
+				v159 := *(*uint32)(unsafe.Add(pact, v76*4+36))
+				v193 := *(*uint32)(unsafe.Add(pact, v76*4+8))
+				v198 := *(*uint32)(unsafe.Add(pact, v76*4+40))
+				v232 := *(*uint32)(unsafe.Add(pact, v76*4+12))
+				v237 := *(*uint32)(unsafe.Add(pact, v76*4+44))
+				v269 := *(*uint32)(unsafe.Add(pact, v76*4+16))
+				v274 := *(*uint32)(unsafe.Add(pact, v76*4+48))
+				v310 := *(*uint32)(unsafe.Add(pact, v76*4+20))
+				v315 := *(*uint32)(unsafe.Add(pact, v76*4+52))
+				v351 := *(*uint32)(unsafe.Add(pact, v76*4+24))
+				v356 := *(*uint32)(unsafe.Add(pact, v76*4+56))
+				v392 := *(*uint32)(unsafe.Add(pact, v76*4+28))
+				v397 := *(*uint32)(unsafe.Add(pact, v76*4+60))
+				v402 := v36 >> 1
+				v413 := *(*float32)(unsafe.Add(pact, v76*4+128))
+				v423 := *(*float32)(unsafe.Add(pact, v76*4+132))
+				v439 := (v74 + 1) * 48
+				v445 := *(*int32)(unsafe.Add(pact, v439*4+160)) << 4
+				v451 := *(*int32)(unsafe.Add(pact, v439*4+164)) << 4
+				v482 := *(*uint32)(unsafe.Add(pact, v439*4))
+				v487 := *(*uint32)(unsafe.Add(pact, v439*4+32))
+				v521 := *(*uint32)(unsafe.Add(pact, v439*4+4))
+				v526 := *(*uint32)(unsafe.Add(pact, v439*4+36))
+				v560 := *(*uint32)(unsafe.Add(pact, v439*4+8))
+				v565 := *(*uint32)(unsafe.Add(pact, v439*4+40))
+				v599 := *(*uint32)(unsafe.Add(pact, v439*4+12))
+				v604 := *(*uint32)(unsafe.Add(pact, v439*4+44))
+				v640 := *(*uint32)(unsafe.Add(pact, v439*4+16))
+				v645 := *(*uint32)(unsafe.Add(pact, v439*4+48))
+				v681 := *(*uint32)(unsafe.Add(pact, v439*4+20))
+				v686 := *(*uint32)(unsafe.Add(pact, v439*4+52))
+				v722 := *(*uint32)(unsafe.Add(pact, v439*4+24))
+				v727 := *(*uint32)(unsafe.Add(pact, v439*4+56))
+				v763 := *(*uint32)(unsafe.Add(pact, v439*4+28))
+				v768 := *(*uint32)(unsafe.Add(pact, v439*4+60))
+				v784 := *(*float32)(unsafe.Add(pact, v439*4+128))
+				v794 := *(*float32)(unsafe.Add(pact, v439*4+132))
 				for l := range 16 {
-					v384 := rsum[0][l]
-					v62 := v57 + l
-					v355 := ((((*(*uint32)(unsafe.Add(pw, v62*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x80808080) >> 3))
-					v314 := ((((*(*uint32)(unsafe.Add(pw, v62*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x40404040) >> 2))
-					v273 := ((((*(*uint32)(unsafe.Add(pw, v62*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x20202020) >> 1))
-					v232 := ((((*(*uint32)(unsafe.Add(pw, v62*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x10101010) >> 0))
-					v195 := (((*(*uint32)(unsafe.Add(pw, v62*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x8080808) << 1))
-					v156 := (((*(*uint32)(unsafe.Add(pw, v62*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x4040404) << 2))
-					v117 := (((*(*uint32)(unsafe.Add(pw, v62*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x2020202) << 3))
-					v80 := (((*(*uint32)(unsafe.Add(pw, v62*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+512)) & 0x1010101) << 4))
-					v366 := float32(lane.Dot4US(v355, v359, lane.Dot4US(v314, v318, lane.Dot4US(v273, v277, lane.Dot4US(v232, v236, lane.Dot4US(v195, v199, lane.Dot4US(v156, v160, lane.Dot4US(v117, v121, lane.Dot4US(v80, v82, v49)))))))))
-					v374 := v369 + l
-					v376 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v374*2+640)))
-					v385 := v384 + float32(v366*float32(v380*v376))
-					rsum[0][l] = v385
-					v394 := rsum[1][l]
-					v726 := ((((*(*uint32)(unsafe.Add(pw, v62*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x80808080) >> 3))
-					v685 := ((((*(*uint32)(unsafe.Add(pw, v62*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x40404040) >> 2))
-					v644 := ((((*(*uint32)(unsafe.Add(pw, v62*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x20202020) >> 1))
-					v603 := ((((*(*uint32)(unsafe.Add(pw, v62*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x10101010) >> 0))
-					v562 := (((*(*uint32)(unsafe.Add(pw, v62*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x8080808) << 1))
-					v523 := (((*(*uint32)(unsafe.Add(pw, v62*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x4040404) << 2))
-					v484 := (((*(*uint32)(unsafe.Add(pw, v62*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x2020202) << 3))
-					v447 := (((*(*uint32)(unsafe.Add(pw, v62*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v62*4+576)) & 0x1010101) << 4))
-					v737 := float32(lane.Dot4US(v726, v730, lane.Dot4US(v685, v689, lane.Dot4US(v644, v648, lane.Dot4US(v603, v607, lane.Dot4US(v562, v566, lane.Dot4US(v523, v527, lane.Dot4US(v484, v488, lane.Dot4US(v447, v449, v412)))))))))
-					v747 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v374*2+672)))
-					rsum[0][l] = v385 + float32(v737*float32(v751*v747))
-					v367 := float32(lane.Dot4US(v355, v364, lane.Dot4US(v314, v323, lane.Dot4US(v273, v282, lane.Dot4US(v232, v241, lane.Dot4US(v195, v204, lane.Dot4US(v156, v165, lane.Dot4US(v117, v126, lane.Dot4US(v80, v87, v55)))))))))
-					v738 := float32(lane.Dot4US(v726, v735, lane.Dot4US(v685, v694, lane.Dot4US(v644, v653, lane.Dot4US(v603, v612, lane.Dot4US(v562, v571, lane.Dot4US(v523, v532, lane.Dot4US(v484, v493, lane.Dot4US(v447, v454, v418)))))))))
-					rsum[1][l] = (v394 + float32(v367*float32(v390*v376))) + float32(v738*float32(v761*v747))
+					v417 := rsum[0][l]
+					v95 := v90 + l
+					v388 := ((((*(*uint32)(unsafe.Add(pw, v95*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x80808080) >> 3))
+					v347 := ((((*(*uint32)(unsafe.Add(pw, v95*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x40404040) >> 2))
+					v306 := ((((*(*uint32)(unsafe.Add(pw, v95*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x20202020) >> 1))
+					v265 := ((((*(*uint32)(unsafe.Add(pw, v95*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x10101010) >> 0))
+					v228 := (((*(*uint32)(unsafe.Add(pw, v95*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x8080808) << 1))
+					v189 := (((*(*uint32)(unsafe.Add(pw, v95*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x4040404) << 2))
+					v150 := (((*(*uint32)(unsafe.Add(pw, v95*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x2020202) << 3))
+					v113 := (((*(*uint32)(unsafe.Add(pw, v95*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x1010101) << 4))
+					v399 := float32(lane.Dot4US(v388, v392, lane.Dot4US(v347, v351, lane.Dot4US(v306, v310, lane.Dot4US(v265, v269, lane.Dot4US(v228, v232, lane.Dot4US(v189, v193, lane.Dot4US(v150, v154, lane.Dot4US(v113, v115, v82)))))))))
+					v407 := v402 + l
+					v409 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v407*2+640)))
+					v418 := v417 + float32(v399*float32(v413*v409))
+					rsum[0][l] = v418
+					v427 := rsum[1][l]
+					v759 := ((((*(*uint32)(unsafe.Add(pw, v95*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x80808080) >> 3))
+					v718 := ((((*(*uint32)(unsafe.Add(pw, v95*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x40404040) >> 2))
+					v677 := ((((*(*uint32)(unsafe.Add(pw, v95*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x20202020) >> 1))
+					v636 := ((((*(*uint32)(unsafe.Add(pw, v95*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x10101010) >> 0))
+					v595 := (((*(*uint32)(unsafe.Add(pw, v95*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x8080808) << 1))
+					v556 := (((*(*uint32)(unsafe.Add(pw, v95*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x4040404) << 2))
+					v517 := (((*(*uint32)(unsafe.Add(pw, v95*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x2020202) << 3))
+					v480 := (((*(*uint32)(unsafe.Add(pw, v95*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x1010101) << 4))
+					v770 := float32(lane.Dot4US(v759, v763, lane.Dot4US(v718, v722, lane.Dot4US(v677, v681, lane.Dot4US(v636, v640, lane.Dot4US(v595, v599, lane.Dot4US(v556, v560, lane.Dot4US(v517, v521, lane.Dot4US(v480, v482, v445)))))))))
+					v780 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v407*2+672)))
+					rsum[0][l] = v418 + float32(v770*float32(v784*v780))
+					v400 := float32(lane.Dot4US(v388, v397, lane.Dot4US(v347, v356, lane.Dot4US(v306, v315, lane.Dot4US(v265, v274, lane.Dot4US(v228, v237, lane.Dot4US(v189, v198, lane.Dot4US(v150, v159, lane.Dot4US(v113, v120, v88)))))))))
+					v771 := float32(lane.Dot4US(v759, v768, lane.Dot4US(v718, v727, lane.Dot4US(v677, v686, lane.Dot4US(v636, v645, lane.Dot4US(v595, v604, lane.Dot4US(v556, v565, lane.Dot4US(v517, v526, lane.Dot4US(v480, v487, v451)))))))))
+					rsum[1][l] = (v427 + float32(v400*float32(v423*v409))) + float32(v771*float32(v794*v780))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v773 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v773
-					v779 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v779
+					v806 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v806
+					v812 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v812
 				}
 			} else {
 				for l := range 16 {
-					v784 := *(*float32)(unsafe.Add(stotal, l*4))
-					v786 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v784 + v786
-					v796 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v798 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v796 + v798
+					v817 := *(*float32)(unsafe.Add(stotal, l*4))
+					v819 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v817 + v819
+					v829 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v831 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v829 + v831
 				}
 			}
 		}
-		v801 := t1 * 4
-		v803 := t0 * 16
+		v834 := t1 * 4
+		v836 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v813 := (v801 * nldo) + v803
-			v823 := ((v801 + 1) * nldo) + v803
+			v846 := (v834 * nldo) + v836
+			v856 := ((v834 + 1) * nldo) + v836
 			for l := range 16 {
-				v818 := *(*float32)(unsafe.Add(stotal, l*4))
-				v808 := (v803 + l) < nn
-				if v808 {
-					*(*float32)(unsafe.Add(pout, (v813+l)*4)) = v818
+				v851 := *(*float32)(unsafe.Add(stotal, l*4))
+				v841 := (v836 + l) < nn
+				if v841 {
+					*(*float32)(unsafe.Add(pout, (v846+l)*4)) = v851
 				}
-				v830 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v808 {
-					*(*float32)(unsafe.Add(pout, (v823+l)*4)) = v830
+				v863 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v841 {
+					*(*float32)(unsafe.Add(pout, (v856+l)*4)) = v863
 				}
 			}
 		} else {
-			v833 := (v801 * nldo) + v803
-			v845 := ((v801 + 1) * nldo) + v803
+			v866 := (v834 * nldo) + v836
+			v878 := ((v834 + 1) * nldo) + v836
 			for l := range 16 {
-				v838 := *(*float32)(unsafe.Add(stotal, l*4))
-				v808 := (v803 + l) < nn
-				var v839 float32
-				v835 := v833 + l
-				if v808 {
-					v839 = *(*float32)(unsafe.Add(pout, v835*4))
+				v871 := *(*float32)(unsafe.Add(stotal, l*4))
+				v841 := (v836 + l) < nn
+				var v872 float32
+				v868 := v866 + l
+				if v841 {
+					v872 = *(*float32)(unsafe.Add(pout, v868*4))
 				}
-				if v808 {
-					*(*float32)(unsafe.Add(pout, v835*4)) = v838 + v839
+				if v841 {
+					*(*float32)(unsafe.Add(pout, v868*4)) = v871 + v872
 				}
-				v852 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v853 float32
-				v847 := v845 + l
-				if v808 {
-					v853 = *(*float32)(unsafe.Add(pout, v847*4))
+				v885 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v886 float32
+				v880 := v878 + l
+				if v841 {
+					v886 = *(*float32)(unsafe.Add(pout, v880*4))
 				}
-				if v808 {
-					*(*float32)(unsafe.Add(pout, v847*4)) = v852 + v853
+				if v841 {
+					*(*float32)(unsafe.Add(pout, v880*4)) = v885 + v886
 				}
 			}
 		}

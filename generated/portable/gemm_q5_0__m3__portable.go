@@ -40,188 +40,188 @@ func gemm_q5_0__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v23; v34 < v33; v34 += 1 {
 				v37 := (v18 + v34) * 704
-				v42 := v21 + (v34 * 2)
-				v44 := v42 * 48
-				v50 := *(*int32)(unsafe.Add(pact, v44*4+160)) << 4
-				v56 := *(*int32)(unsafe.Add(pact, v44*4+164)) << 4
-				v62 := *(*int32)(unsafe.Add(pact, v44*4+168)) << 4
-				v64 := v37 >> 2
-				v89 := *(*uint32)(unsafe.Add(pact, v44*4))
-				v94 := *(*uint32)(unsafe.Add(pact, v44*4+32))
-				v99 := *(*uint32)(unsafe.Add(pact, v44*4+64))
-				v133 := *(*uint32)(unsafe.Add(pact, v44*4+4))
-				v138 := *(*uint32)(unsafe.Add(pact, v44*4+36))
-				v143 := *(*uint32)(unsafe.Add(pact, v44*4+68))
-				v177 := *(*uint32)(unsafe.Add(pact, v44*4+8))
-				v182 := *(*uint32)(unsafe.Add(pact, v44*4+40))
-				v187 := *(*uint32)(unsafe.Add(pact, v44*4+72))
-				v221 := *(*uint32)(unsafe.Add(pact, v44*4+12))
-				v226 := *(*uint32)(unsafe.Add(pact, v44*4+44))
-				v231 := *(*uint32)(unsafe.Add(pact, v44*4+76))
-				v263 := *(*uint32)(unsafe.Add(pact, v44*4+16))
-				v268 := *(*uint32)(unsafe.Add(pact, v44*4+48))
-				v273 := *(*uint32)(unsafe.Add(pact, v44*4+80))
-				v309 := *(*uint32)(unsafe.Add(pact, v44*4+20))
-				v314 := *(*uint32)(unsafe.Add(pact, v44*4+52))
-				v319 := *(*uint32)(unsafe.Add(pact, v44*4+84))
-				v355 := *(*uint32)(unsafe.Add(pact, v44*4+24))
-				v360 := *(*uint32)(unsafe.Add(pact, v44*4+56))
-				v365 := *(*uint32)(unsafe.Add(pact, v44*4+88))
-				v401 := *(*uint32)(unsafe.Add(pact, v44*4+28))
-				v406 := *(*uint32)(unsafe.Add(pact, v44*4+60))
-				v411 := *(*uint32)(unsafe.Add(pact, v44*4+92))
-				v417 := v37 >> 1
-				v428 := *(*float32)(unsafe.Add(pact, v44*4+128))
-				v438 := *(*float32)(unsafe.Add(pact, v44*4+132))
-				v448 := *(*float32)(unsafe.Add(pact, v44*4+136))
-				v464 := (v42 + 1) * 48
-				v470 := *(*int32)(unsafe.Add(pact, v464*4+160)) << 4
-				v476 := *(*int32)(unsafe.Add(pact, v464*4+164)) << 4
-				v482 := *(*int32)(unsafe.Add(pact, v464*4+168)) << 4
-				v513 := *(*uint32)(unsafe.Add(pact, v464*4))
-				v518 := *(*uint32)(unsafe.Add(pact, v464*4+32))
-				v523 := *(*uint32)(unsafe.Add(pact, v464*4+64))
-				v557 := *(*uint32)(unsafe.Add(pact, v464*4+4))
-				v562 := *(*uint32)(unsafe.Add(pact, v464*4+36))
-				v567 := *(*uint32)(unsafe.Add(pact, v464*4+68))
-				v601 := *(*uint32)(unsafe.Add(pact, v464*4+8))
-				v606 := *(*uint32)(unsafe.Add(pact, v464*4+40))
-				v611 := *(*uint32)(unsafe.Add(pact, v464*4+72))
-				v645 := *(*uint32)(unsafe.Add(pact, v464*4+12))
-				v650 := *(*uint32)(unsafe.Add(pact, v464*4+44))
-				v655 := *(*uint32)(unsafe.Add(pact, v464*4+76))
-				v691 := *(*uint32)(unsafe.Add(pact, v464*4+16))
-				v696 := *(*uint32)(unsafe.Add(pact, v464*4+48))
-				v701 := *(*uint32)(unsafe.Add(pact, v464*4+80))
-				v737 := *(*uint32)(unsafe.Add(pact, v464*4+20))
-				v742 := *(*uint32)(unsafe.Add(pact, v464*4+52))
-				v747 := *(*uint32)(unsafe.Add(pact, v464*4+84))
-				v783 := *(*uint32)(unsafe.Add(pact, v464*4+24))
-				v788 := *(*uint32)(unsafe.Add(pact, v464*4+56))
-				v793 := *(*uint32)(unsafe.Add(pact, v464*4+88))
-				v829 := *(*uint32)(unsafe.Add(pact, v464*4+28))
-				v834 := *(*uint32)(unsafe.Add(pact, v464*4+60))
-				v839 := *(*uint32)(unsafe.Add(pact, v464*4+92))
-				v856 := *(*float32)(unsafe.Add(pact, v464*4+128))
-				v866 := *(*float32)(unsafe.Add(pact, v464*4+132))
-				v876 := *(*float32)(unsafe.Add(pact, v464*4+136))
+				v75 := v21 + (v34 * 2)
+				v77 := v75 * 48
+				v83 := *(*int32)(unsafe.Add(pact, v77*4+160)) << 4
+				v89 := *(*int32)(unsafe.Add(pact, v77*4+164)) << 4
+				v95 := *(*int32)(unsafe.Add(pact, v77*4+168)) << 4
+				v97 := v37 >> 2
+				v122 := *(*uint32)(unsafe.Add(pact, v77*4))
+				v127 := *(*uint32)(unsafe.Add(pact, v77*4+32))
+				v132 := *(*uint32)(unsafe.Add(pact, v77*4+64))
+				v166 := *(*uint32)(unsafe.Add(pact, v77*4+4))
+				v171 := *(*uint32)(unsafe.Add(pact, v77*4+36))
+				v176 := *(*uint32)(unsafe.Add(pact, v77*4+68))
+				v210 := *(*uint32)(unsafe.Add(pact, v77*4+8))
+				v215 := *(*uint32)(unsafe.Add(pact, v77*4+40))
+				v220 := *(*uint32)(unsafe.Add(pact, v77*4+72))
+				v254 := *(*uint32)(unsafe.Add(pact, v77*4+12))
+				v259 := *(*uint32)(unsafe.Add(pact, v77*4+44))
+				v264 := *(*uint32)(unsafe.Add(pact, v77*4+76))
+				v296 := *(*uint32)(unsafe.Add(pact, v77*4+16))
+				v301 := *(*uint32)(unsafe.Add(pact, v77*4+48))
+				v306 := *(*uint32)(unsafe.Add(pact, v77*4+80))
+				v342 := *(*uint32)(unsafe.Add(pact, v77*4+20))
+				v347 := *(*uint32)(unsafe.Add(pact, v77*4+52))
+				v352 := *(*uint32)(unsafe.Add(pact, v77*4+84))
+				v388 := *(*uint32)(unsafe.Add(pact, v77*4+24))
+				v393 := *(*uint32)(unsafe.Add(pact, v77*4+56))
+				v398 := *(*uint32)(unsafe.Add(pact, v77*4+88))
+				v434 := *(*uint32)(unsafe.Add(pact, v77*4+28))
+				v439 := *(*uint32)(unsafe.Add(pact, v77*4+60))
+				v444 := *(*uint32)(unsafe.Add(pact, v77*4+92))
+				v450 := v37 >> 1
+				v461 := *(*float32)(unsafe.Add(pact, v77*4+128))
+				v471 := *(*float32)(unsafe.Add(pact, v77*4+132))
+				v481 := *(*float32)(unsafe.Add(pact, v77*4+136))
+				v497 := (v75 + 1) * 48
+				v503 := *(*int32)(unsafe.Add(pact, v497*4+160)) << 4
+				v509 := *(*int32)(unsafe.Add(pact, v497*4+164)) << 4
+				v515 := *(*int32)(unsafe.Add(pact, v497*4+168)) << 4
+				v546 := *(*uint32)(unsafe.Add(pact, v497*4))
+				v551 := *(*uint32)(unsafe.Add(pact, v497*4+32))
+				v556 := *(*uint32)(unsafe.Add(pact, v497*4+64))
+				v590 := *(*uint32)(unsafe.Add(pact, v497*4+4))
+				v595 := *(*uint32)(unsafe.Add(pact, v497*4+36))
+				v600 := *(*uint32)(unsafe.Add(pact, v497*4+68))
+				v634 := *(*uint32)(unsafe.Add(pact, v497*4+8))
+				v639 := *(*uint32)(unsafe.Add(pact, v497*4+40))
+				v644 := *(*uint32)(unsafe.Add(pact, v497*4+72))
+				v678 := *(*uint32)(unsafe.Add(pact, v497*4+12))
+				v683 := *(*uint32)(unsafe.Add(pact, v497*4+44))
+				v688 := *(*uint32)(unsafe.Add(pact, v497*4+76))
+				v724 := *(*uint32)(unsafe.Add(pact, v497*4+16))
+				v729 := *(*uint32)(unsafe.Add(pact, v497*4+48))
+				v734 := *(*uint32)(unsafe.Add(pact, v497*4+80))
+				v770 := *(*uint32)(unsafe.Add(pact, v497*4+20))
+				v775 := *(*uint32)(unsafe.Add(pact, v497*4+52))
+				v780 := *(*uint32)(unsafe.Add(pact, v497*4+84))
+				v816 := *(*uint32)(unsafe.Add(pact, v497*4+24))
+				v821 := *(*uint32)(unsafe.Add(pact, v497*4+56))
+				v826 := *(*uint32)(unsafe.Add(pact, v497*4+88))
+				v862 := *(*uint32)(unsafe.Add(pact, v497*4+28))
+				v867 := *(*uint32)(unsafe.Add(pact, v497*4+60))
+				v872 := *(*uint32)(unsafe.Add(pact, v497*4+92))
+				v889 := *(*float32)(unsafe.Add(pact, v497*4+128))
+				v899 := *(*float32)(unsafe.Add(pact, v497*4+132))
+				v909 := *(*float32)(unsafe.Add(pact, v497*4+136))
 				for l := range 16 {
-					v432 := rsum[0][l]
-					v69 := v64 + l
-					v397 := ((((*(*uint32)(unsafe.Add(pw, v69*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x80808080) >> 3))
-					v351 := ((((*(*uint32)(unsafe.Add(pw, v69*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x40404040) >> 2))
-					v305 := ((((*(*uint32)(unsafe.Add(pw, v69*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x20202020) >> 1))
-					v259 := ((((*(*uint32)(unsafe.Add(pw, v69*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x10101010) >> 0))
-					v217 := (((*(*uint32)(unsafe.Add(pw, v69*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x8080808) << 1))
-					v173 := (((*(*uint32)(unsafe.Add(pw, v69*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x4040404) << 2))
-					v129 := (((*(*uint32)(unsafe.Add(pw, v69*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x2020202) << 3))
-					v87 := (((*(*uint32)(unsafe.Add(pw, v69*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+512)) & 0x1010101) << 4))
-					v413 := float32(lane.Dot4US(v397, v401, lane.Dot4US(v351, v355, lane.Dot4US(v305, v309, lane.Dot4US(v259, v263, lane.Dot4US(v217, v221, lane.Dot4US(v173, v177, lane.Dot4US(v129, v133, lane.Dot4US(v87, v89, v50)))))))))
-					v422 := v417 + l
-					v424 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v422*2+640)))
-					v433 := v432 + float32(v413*float32(v428*v424))
-					rsum[0][l] = v433
-					v442 := rsum[1][l]
-					v414 := float32(lane.Dot4US(v397, v406, lane.Dot4US(v351, v360, lane.Dot4US(v305, v314, lane.Dot4US(v259, v268, lane.Dot4US(v217, v226, lane.Dot4US(v173, v182, lane.Dot4US(v129, v138, lane.Dot4US(v87, v94, v56)))))))))
-					v443 := v442 + float32(v414*float32(v438*v424))
-					rsum[1][l] = v443
-					v452 := rsum[2][l]
-					v825 := ((((*(*uint32)(unsafe.Add(pw, v69*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x80808080) >> 3))
-					v779 := ((((*(*uint32)(unsafe.Add(pw, v69*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x40404040) >> 2))
-					v733 := ((((*(*uint32)(unsafe.Add(pw, v69*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x20202020) >> 1))
-					v687 := ((((*(*uint32)(unsafe.Add(pw, v69*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x10101010) >> 0))
-					v641 := (((*(*uint32)(unsafe.Add(pw, v69*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x8080808) << 1))
-					v597 := (((*(*uint32)(unsafe.Add(pw, v69*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x4040404) << 2))
-					v553 := (((*(*uint32)(unsafe.Add(pw, v69*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x2020202) << 3))
-					v511 := (((*(*uint32)(unsafe.Add(pw, v69*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v69*4+576)) & 0x1010101) << 4))
-					v841 := float32(lane.Dot4US(v825, v829, lane.Dot4US(v779, v783, lane.Dot4US(v733, v737, lane.Dot4US(v687, v691, lane.Dot4US(v641, v645, lane.Dot4US(v597, v601, lane.Dot4US(v553, v557, lane.Dot4US(v511, v513, v470)))))))))
-					v852 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v422*2+672)))
-					rsum[0][l] = v433 + float32(v841*float32(v856*v852))
-					v842 := float32(lane.Dot4US(v825, v834, lane.Dot4US(v779, v788, lane.Dot4US(v733, v742, lane.Dot4US(v687, v696, lane.Dot4US(v641, v650, lane.Dot4US(v597, v606, lane.Dot4US(v553, v562, lane.Dot4US(v511, v518, v476)))))))))
-					rsum[1][l] = v443 + float32(v842*float32(v866*v852))
-					v415 := float32(lane.Dot4US(v397, v411, lane.Dot4US(v351, v365, lane.Dot4US(v305, v319, lane.Dot4US(v259, v273, lane.Dot4US(v217, v231, lane.Dot4US(v173, v187, lane.Dot4US(v129, v143, lane.Dot4US(v87, v99, v62)))))))))
-					v843 := float32(lane.Dot4US(v825, v839, lane.Dot4US(v779, v793, lane.Dot4US(v733, v747, lane.Dot4US(v687, v701, lane.Dot4US(v641, v655, lane.Dot4US(v597, v611, lane.Dot4US(v553, v567, lane.Dot4US(v511, v523, v482)))))))))
-					rsum[2][l] = (v452 + float32(v415*float32(v448*v424))) + float32(v843*float32(v876*v852))
+					v465 := rsum[0][l]
+					v102 := v97 + l
+					v430 := ((((*(*uint32)(unsafe.Add(pw, v102*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x80808080) >> 3))
+					v384 := ((((*(*uint32)(unsafe.Add(pw, v102*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x40404040) >> 2))
+					v338 := ((((*(*uint32)(unsafe.Add(pw, v102*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x20202020) >> 1))
+					v292 := ((((*(*uint32)(unsafe.Add(pw, v102*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x10101010) >> 0))
+					v250 := (((*(*uint32)(unsafe.Add(pw, v102*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x8080808) << 1))
+					v206 := (((*(*uint32)(unsafe.Add(pw, v102*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x4040404) << 2))
+					v162 := (((*(*uint32)(unsafe.Add(pw, v102*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x2020202) << 3))
+					v120 := (((*(*uint32)(unsafe.Add(pw, v102*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x1010101) << 4))
+					v446 := float32(lane.Dot4US(v430, v434, lane.Dot4US(v384, v388, lane.Dot4US(v338, v342, lane.Dot4US(v292, v296, lane.Dot4US(v250, v254, lane.Dot4US(v206, v210, lane.Dot4US(v162, v166, lane.Dot4US(v120, v122, v83)))))))))
+					v455 := v450 + l
+					v457 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v455*2+640)))
+					v466 := v465 + float32(v446*float32(v461*v457))
+					rsum[0][l] = v466
+					v475 := rsum[1][l]
+					v447 := float32(lane.Dot4US(v430, v439, lane.Dot4US(v384, v393, lane.Dot4US(v338, v347, lane.Dot4US(v292, v301, lane.Dot4US(v250, v259, lane.Dot4US(v206, v215, lane.Dot4US(v162, v171, lane.Dot4US(v120, v127, v89)))))))))
+					v476 := v475 + float32(v447*float32(v471*v457))
+					rsum[1][l] = v476
+					v485 := rsum[2][l]
+					v858 := ((((*(*uint32)(unsafe.Add(pw, v102*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x80808080) >> 3))
+					v812 := ((((*(*uint32)(unsafe.Add(pw, v102*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x40404040) >> 2))
+					v766 := ((((*(*uint32)(unsafe.Add(pw, v102*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x20202020) >> 1))
+					v720 := ((((*(*uint32)(unsafe.Add(pw, v102*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x10101010) >> 0))
+					v674 := (((*(*uint32)(unsafe.Add(pw, v102*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x8080808) << 1))
+					v630 := (((*(*uint32)(unsafe.Add(pw, v102*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x4040404) << 2))
+					v586 := (((*(*uint32)(unsafe.Add(pw, v102*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x2020202) << 3))
+					v544 := (((*(*uint32)(unsafe.Add(pw, v102*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x1010101) << 4))
+					v874 := float32(lane.Dot4US(v858, v862, lane.Dot4US(v812, v816, lane.Dot4US(v766, v770, lane.Dot4US(v720, v724, lane.Dot4US(v674, v678, lane.Dot4US(v630, v634, lane.Dot4US(v586, v590, lane.Dot4US(v544, v546, v503)))))))))
+					v885 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v455*2+672)))
+					rsum[0][l] = v466 + float32(v874*float32(v889*v885))
+					v875 := float32(lane.Dot4US(v858, v867, lane.Dot4US(v812, v821, lane.Dot4US(v766, v775, lane.Dot4US(v720, v729, lane.Dot4US(v674, v683, lane.Dot4US(v630, v639, lane.Dot4US(v586, v595, lane.Dot4US(v544, v551, v509)))))))))
+					rsum[1][l] = v476 + float32(v875*float32(v899*v885))
+					v448 := float32(lane.Dot4US(v430, v444, lane.Dot4US(v384, v398, lane.Dot4US(v338, v352, lane.Dot4US(v292, v306, lane.Dot4US(v250, v264, lane.Dot4US(v206, v220, lane.Dot4US(v162, v176, lane.Dot4US(v120, v132, v95)))))))))
+					v876 := float32(lane.Dot4US(v858, v872, lane.Dot4US(v812, v826, lane.Dot4US(v766, v780, lane.Dot4US(v720, v734, lane.Dot4US(v674, v688, lane.Dot4US(v630, v644, lane.Dot4US(v586, v600, lane.Dot4US(v544, v556, v515)))))))))
+					rsum[2][l] = (v485 + float32(v448*float32(v481*v457))) + float32(v876*float32(v909*v885))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v888 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v888
-					v894 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v894
-					v900 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v900
+					v921 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v921
+					v927 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v927
+					v933 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v933
 				}
 			} else {
 				for l := range 16 {
-					v905 := *(*float32)(unsafe.Add(stotal, l*4))
-					v907 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v905 + v907
-					v917 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v919 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v917 + v919
-					v929 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v931 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v929 + v931
+					v938 := *(*float32)(unsafe.Add(stotal, l*4))
+					v940 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v938 + v940
+					v950 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v952 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v950 + v952
+					v962 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v964 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v962 + v964
 				}
 			}
 		}
-		v934 := t1 * 4
-		v936 := t0 * 16
+		v967 := t1 * 4
+		v969 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v946 := (v934 * nldo) + v936
-			v956 := ((v934 + 1) * nldo) + v936
-			v968 := ((v934 + 2) * nldo) + v936
+			v979 := (v967 * nldo) + v969
+			v989 := ((v967 + 1) * nldo) + v969
+			v1001 := ((v967 + 2) * nldo) + v969
 			for l := range 16 {
-				v951 := *(*float32)(unsafe.Add(stotal, l*4))
-				v941 := (v936 + l) < nn
-				if v941 {
-					*(*float32)(unsafe.Add(pout, (v946+l)*4)) = v951
+				v984 := *(*float32)(unsafe.Add(stotal, l*4))
+				v974 := (v969 + l) < nn
+				if v974 {
+					*(*float32)(unsafe.Add(pout, (v979+l)*4)) = v984
 				}
-				v963 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v941 {
-					*(*float32)(unsafe.Add(pout, (v956+l)*4)) = v963
+				v996 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v974 {
+					*(*float32)(unsafe.Add(pout, (v989+l)*4)) = v996
 				}
-				v975 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v941 {
-					*(*float32)(unsafe.Add(pout, (v968+l)*4)) = v975
+				v1008 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v974 {
+					*(*float32)(unsafe.Add(pout, (v1001+l)*4)) = v1008
 				}
 			}
 		} else {
-			v978 := (v934 * nldo) + v936
-			v990 := ((v934 + 1) * nldo) + v936
-			v1004 := ((v934 + 2) * nldo) + v936
+			v1011 := (v967 * nldo) + v969
+			v1023 := ((v967 + 1) * nldo) + v969
+			v1037 := ((v967 + 2) * nldo) + v969
 			for l := range 16 {
-				v983 := *(*float32)(unsafe.Add(stotal, l*4))
-				v941 := (v936 + l) < nn
-				var v984 float32
-				v980 := v978 + l
-				if v941 {
-					v984 = *(*float32)(unsafe.Add(pout, v980*4))
+				v1016 := *(*float32)(unsafe.Add(stotal, l*4))
+				v974 := (v969 + l) < nn
+				var v1017 float32
+				v1013 := v1011 + l
+				if v974 {
+					v1017 = *(*float32)(unsafe.Add(pout, v1013*4))
 				}
-				if v941 {
-					*(*float32)(unsafe.Add(pout, v980*4)) = v983 + v984
+				if v974 {
+					*(*float32)(unsafe.Add(pout, v1013*4)) = v1016 + v1017
 				}
-				v997 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v998 float32
-				v992 := v990 + l
-				if v941 {
-					v998 = *(*float32)(unsafe.Add(pout, v992*4))
+				v1030 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v1031 float32
+				v1025 := v1023 + l
+				if v974 {
+					v1031 = *(*float32)(unsafe.Add(pout, v1025*4))
 				}
-				if v941 {
-					*(*float32)(unsafe.Add(pout, v992*4)) = v997 + v998
+				if v974 {
+					*(*float32)(unsafe.Add(pout, v1025*4)) = v1030 + v1031
 				}
-				v1011 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v1012 float32
-				v1006 := v1004 + l
-				if v941 {
-					v1012 = *(*float32)(unsafe.Add(pout, v1006*4))
+				v1044 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v1045 float32
+				v1039 := v1037 + l
+				if v974 {
+					v1045 = *(*float32)(unsafe.Add(pout, v1039*4))
 				}
-				if v941 {
-					*(*float32)(unsafe.Add(pout, v1006*4)) = v1011 + v1012
+				if v974 {
+					*(*float32)(unsafe.Add(pout, v1039*4)) = v1044 + v1045
 				}
 			}
 		}

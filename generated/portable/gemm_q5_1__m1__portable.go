@@ -37,69 +37,69 @@ func gemm_q5_1__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v32 := v23; v32 < v31; v32 += 1 {
 				v35 := (v18 + v32) * 384
-				v41 := (v21 + v32) * 48
-				v48 := v35 >> 2
-				v73 := *(*uint32)(unsafe.Add(pact, v41*4))
-				v107 := *(*uint32)(unsafe.Add(pact, v41*4+4))
-				v141 := *(*uint32)(unsafe.Add(pact, v41*4+8))
-				v175 := *(*uint32)(unsafe.Add(pact, v41*4+12))
-				v207 := *(*uint32)(unsafe.Add(pact, v41*4+16))
-				v243 := *(*uint32)(unsafe.Add(pact, v41*4+20))
-				v279 := *(*uint32)(unsafe.Add(pact, v41*4+24))
-				v315 := *(*uint32)(unsafe.Add(pact, v41*4+28))
-				v319 := v35 >> 1
-				v330 := *(*float32)(unsafe.Add(pact, v41*4+128))
-				v349 := *(*float32)(unsafe.Add(pact, v41*4+144))
+				v59 := (v21 + v32) * 48
+				v66 := v35 >> 2
+				v91 := *(*uint32)(unsafe.Add(pact, v59*4))
+				v125 := *(*uint32)(unsafe.Add(pact, v59*4+4))
+				v159 := *(*uint32)(unsafe.Add(pact, v59*4+8))
+				v193 := *(*uint32)(unsafe.Add(pact, v59*4+12))
+				v225 := *(*uint32)(unsafe.Add(pact, v59*4+16))
+				v261 := *(*uint32)(unsafe.Add(pact, v59*4+20))
+				v297 := *(*uint32)(unsafe.Add(pact, v59*4+24))
+				v333 := *(*uint32)(unsafe.Add(pact, v59*4+28))
+				v337 := v35 >> 1
+				v348 := *(*float32)(unsafe.Add(pact, v59*4+128))
+				v367 := *(*float32)(unsafe.Add(pact, v59*4+144))
 				for l := range 16 {
-					v334 := rsum[0][l]
-					v53 := v48 + l
-					v74 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v53*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x1010101) << 4)), v73, int32(0))
-					v108 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v53*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x2020202) << 3)), v107, v74)
-					v142 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v53*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x4040404) << 2)), v141, v108)
-					v176 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v53*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x8080808) << 1)), v175, v142)
-					v244 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v53*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x20202020) >> 1)), v243, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v53*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v53*4+256))&0x10101010)>>0)), v207, v176))
-					v316 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v53*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v53*4+256)) & 0x80808080) >> 3)), v315, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v53*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v53*4+256))&0x40404040)>>2)), v279, v244))
-					v324 := v319 + l
-					rsum[0][l] = (v334 + float32(float32(v316)*float32(v330*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+320)))))) + float32(v349*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+352))))
+					v352 := rsum[0][l]
+					v71 := v66 + l
+					v92 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v71*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x1010101) << 4)), v91, int32(0))
+					v126 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v71*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x2020202) << 3)), v125, v92)
+					v160 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v71*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x4040404) << 2)), v159, v126)
+					v194 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v71*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x8080808) << 1)), v193, v160)
+					v262 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v71*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x20202020) >> 1)), v261, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v71*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v71*4+256))&0x10101010)>>0)), v225, v194))
+					v334 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v71*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x80808080) >> 3)), v333, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v71*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v71*4+256))&0x40404040)>>2)), v297, v262))
+					v342 := v337 + l
+					rsum[0][l] = (v352 + float32(float32(v334)*float32(v348*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v342*2+320)))))) + float32(v367*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v342*2+352))))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v360 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v360
+					v378 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v378
 				}
 			} else {
 				for l := range 16 {
-					v365 := *(*float32)(unsafe.Add(stotal, l*4))
-					v367 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v365 + v367
+					v383 := *(*float32)(unsafe.Add(stotal, l*4))
+					v385 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v383 + v385
 				}
 			}
 		}
-		v370 := t1 * 4
-		v372 := t0 * 16
+		v388 := t1 * 4
+		v390 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v382 := (v370 * nldo) + v372
+			v400 := (v388 * nldo) + v390
 			for l := range 16 {
-				v387 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v372 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v382+l)*4)) = v387
+				v405 := *(*float32)(unsafe.Add(stotal, l*4))
+				if (v390 + l) < nn {
+					*(*float32)(unsafe.Add(pout, (v400+l)*4)) = v405
 				}
 			}
 		} else {
-			v390 := (v370 * nldo) + v372
+			v408 := (v388 * nldo) + v390
 			for l := range 16 {
-				v395 := *(*float32)(unsafe.Add(stotal, l*4))
-				v377 := (v372 + l) < nn
-				var v396 float32
-				v392 := v390 + l
-				if v377 {
-					v396 = *(*float32)(unsafe.Add(pout, v392*4))
+				v413 := *(*float32)(unsafe.Add(stotal, l*4))
+				v395 := (v390 + l) < nn
+				var v414 float32
+				v410 := v408 + l
+				if v395 {
+					v414 = *(*float32)(unsafe.Add(pout, v410*4))
 				}
-				if v377 {
-					*(*float32)(unsafe.Add(pout, v392*4)) = v395 + v396
+				if v395 {
+					*(*float32)(unsafe.Add(pout, v410*4)) = v413 + v414
 				}
 			}
 		}

@@ -38,110 +38,110 @@ func gemm_q5_1__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v23; v33 < v32; v33 += 1 {
 				v36 := (v18 + v33) * 384
-				v42 := (v21 + v33) * 48
-				v54 := v36 >> 2
-				v79 := *(*uint32)(unsafe.Add(pact, v42*4))
-				v84 := *(*uint32)(unsafe.Add(pact, v42*4+32))
-				v118 := *(*uint32)(unsafe.Add(pact, v42*4+4))
-				v123 := *(*uint32)(unsafe.Add(pact, v42*4+36))
-				v157 := *(*uint32)(unsafe.Add(pact, v42*4+8))
-				v162 := *(*uint32)(unsafe.Add(pact, v42*4+40))
-				v196 := *(*uint32)(unsafe.Add(pact, v42*4+12))
-				v201 := *(*uint32)(unsafe.Add(pact, v42*4+44))
-				v233 := *(*uint32)(unsafe.Add(pact, v42*4+16))
-				v238 := *(*uint32)(unsafe.Add(pact, v42*4+48))
-				v274 := *(*uint32)(unsafe.Add(pact, v42*4+20))
-				v279 := *(*uint32)(unsafe.Add(pact, v42*4+52))
-				v315 := *(*uint32)(unsafe.Add(pact, v42*4+24))
-				v320 := *(*uint32)(unsafe.Add(pact, v42*4+56))
-				v356 := *(*uint32)(unsafe.Add(pact, v42*4+28))
-				v361 := *(*uint32)(unsafe.Add(pact, v42*4+60))
-				v366 := v36 >> 1
-				v377 := *(*float32)(unsafe.Add(pact, v42*4+128))
-				v387 := *(*float32)(unsafe.Add(pact, v42*4+132))
-				v406 := *(*float32)(unsafe.Add(pact, v42*4+144))
-				v415 := *(*float32)(unsafe.Add(pact, v42*4+148))
+				v60 := (v21 + v33) * 48
+				v72 := v36 >> 2
+				v97 := *(*uint32)(unsafe.Add(pact, v60*4))
+				v102 := *(*uint32)(unsafe.Add(pact, v60*4+32))
+				v136 := *(*uint32)(unsafe.Add(pact, v60*4+4))
+				v141 := *(*uint32)(unsafe.Add(pact, v60*4+36))
+				v175 := *(*uint32)(unsafe.Add(pact, v60*4+8))
+				v180 := *(*uint32)(unsafe.Add(pact, v60*4+40))
+				v214 := *(*uint32)(unsafe.Add(pact, v60*4+12))
+				v219 := *(*uint32)(unsafe.Add(pact, v60*4+44))
+				v251 := *(*uint32)(unsafe.Add(pact, v60*4+16))
+				v256 := *(*uint32)(unsafe.Add(pact, v60*4+48))
+				v292 := *(*uint32)(unsafe.Add(pact, v60*4+20))
+				v297 := *(*uint32)(unsafe.Add(pact, v60*4+52))
+				v333 := *(*uint32)(unsafe.Add(pact, v60*4+24))
+				v338 := *(*uint32)(unsafe.Add(pact, v60*4+56))
+				v374 := *(*uint32)(unsafe.Add(pact, v60*4+28))
+				v379 := *(*uint32)(unsafe.Add(pact, v60*4+60))
+				v384 := v36 >> 1
+				v395 := *(*float32)(unsafe.Add(pact, v60*4+128))
+				v405 := *(*float32)(unsafe.Add(pact, v60*4+132))
+				v424 := *(*float32)(unsafe.Add(pact, v60*4+144))
+				v433 := *(*float32)(unsafe.Add(pact, v60*4+148))
 				for l := range 16 {
-					v381 := rsum[0][l]
-					v59 := v54 + l
-					v352 := ((((*(*uint32)(unsafe.Add(pw, v59*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x80808080) >> 3))
-					v311 := ((((*(*uint32)(unsafe.Add(pw, v59*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x40404040) >> 2))
-					v270 := ((((*(*uint32)(unsafe.Add(pw, v59*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x20202020) >> 1))
-					v229 := ((((*(*uint32)(unsafe.Add(pw, v59*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x10101010) >> 0))
-					v192 := (((*(*uint32)(unsafe.Add(pw, v59*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x8080808) << 1))
-					v153 := (((*(*uint32)(unsafe.Add(pw, v59*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x4040404) << 2))
-					v114 := (((*(*uint32)(unsafe.Add(pw, v59*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x2020202) << 3))
-					v77 := (((*(*uint32)(unsafe.Add(pw, v59*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v59*4+256)) & 0x1010101) << 4))
-					v363 := float32(lane.Dot4US(v352, v356, lane.Dot4US(v311, v315, lane.Dot4US(v270, v274, lane.Dot4US(v229, v233, lane.Dot4US(v192, v196, lane.Dot4US(v153, v157, lane.Dot4US(v114, v118, lane.Dot4US(v77, v79, int32(0))))))))))
-					v371 := v366 + l
-					v373 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v371*2+320)))
-					v382 := v381 + float32(v363*float32(v377*v373))
-					rsum[0][l] = v382
-					v391 := rsum[1][l]
-					v402 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v371*2+352)))
-					rsum[0][l] = v382 + float32(v406*v402)
-					v364 := float32(lane.Dot4US(v352, v361, lane.Dot4US(v311, v320, lane.Dot4US(v270, v279, lane.Dot4US(v229, v238, lane.Dot4US(v192, v201, lane.Dot4US(v153, v162, lane.Dot4US(v114, v123, lane.Dot4US(v77, v84, int32(0))))))))))
-					rsum[1][l] = (v391 + float32(v364*float32(v387*v373))) + float32(v415*v402)
+					v399 := rsum[0][l]
+					v77 := v72 + l
+					v370 := ((((*(*uint32)(unsafe.Add(pw, v77*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x80808080) >> 3))
+					v329 := ((((*(*uint32)(unsafe.Add(pw, v77*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x40404040) >> 2))
+					v288 := ((((*(*uint32)(unsafe.Add(pw, v77*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x20202020) >> 1))
+					v247 := ((((*(*uint32)(unsafe.Add(pw, v77*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x10101010) >> 0))
+					v210 := (((*(*uint32)(unsafe.Add(pw, v77*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x8080808) << 1))
+					v171 := (((*(*uint32)(unsafe.Add(pw, v77*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x4040404) << 2))
+					v132 := (((*(*uint32)(unsafe.Add(pw, v77*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x2020202) << 3))
+					v95 := (((*(*uint32)(unsafe.Add(pw, v77*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x1010101) << 4))
+					v381 := float32(lane.Dot4US(v370, v374, lane.Dot4US(v329, v333, lane.Dot4US(v288, v292, lane.Dot4US(v247, v251, lane.Dot4US(v210, v214, lane.Dot4US(v171, v175, lane.Dot4US(v132, v136, lane.Dot4US(v95, v97, int32(0))))))))))
+					v389 := v384 + l
+					v391 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v389*2+320)))
+					v400 := v399 + float32(v381*float32(v395*v391))
+					rsum[0][l] = v400
+					v409 := rsum[1][l]
+					v420 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v389*2+352)))
+					rsum[0][l] = v400 + float32(v424*v420)
+					v382 := float32(lane.Dot4US(v370, v379, lane.Dot4US(v329, v338, lane.Dot4US(v288, v297, lane.Dot4US(v247, v256, lane.Dot4US(v210, v219, lane.Dot4US(v171, v180, lane.Dot4US(v132, v141, lane.Dot4US(v95, v102, int32(0))))))))))
+					rsum[1][l] = (v409 + float32(v382*float32(v405*v391))) + float32(v433*v420)
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v426 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v426
-					v432 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v432
+					v444 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v444
+					v450 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v450
 				}
 			} else {
 				for l := range 16 {
-					v437 := *(*float32)(unsafe.Add(stotal, l*4))
-					v439 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v437 + v439
-					v449 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v451 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v449 + v451
+					v455 := *(*float32)(unsafe.Add(stotal, l*4))
+					v457 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v455 + v457
+					v467 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v469 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v467 + v469
 				}
 			}
 		}
-		v454 := t1 * 4
-		v456 := t0 * 16
+		v472 := t1 * 4
+		v474 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v466 := (v454 * nldo) + v456
-			v476 := ((v454 + 1) * nldo) + v456
+			v484 := (v472 * nldo) + v474
+			v494 := ((v472 + 1) * nldo) + v474
 			for l := range 16 {
-				v471 := *(*float32)(unsafe.Add(stotal, l*4))
-				v461 := (v456 + l) < nn
-				if v461 {
-					*(*float32)(unsafe.Add(pout, (v466+l)*4)) = v471
+				v489 := *(*float32)(unsafe.Add(stotal, l*4))
+				v479 := (v474 + l) < nn
+				if v479 {
+					*(*float32)(unsafe.Add(pout, (v484+l)*4)) = v489
 				}
-				v483 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v461 {
-					*(*float32)(unsafe.Add(pout, (v476+l)*4)) = v483
+				v501 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v479 {
+					*(*float32)(unsafe.Add(pout, (v494+l)*4)) = v501
 				}
 			}
 		} else {
-			v486 := (v454 * nldo) + v456
-			v498 := ((v454 + 1) * nldo) + v456
+			v504 := (v472 * nldo) + v474
+			v516 := ((v472 + 1) * nldo) + v474
 			for l := range 16 {
-				v491 := *(*float32)(unsafe.Add(stotal, l*4))
-				v461 := (v456 + l) < nn
-				var v492 float32
-				v488 := v486 + l
-				if v461 {
-					v492 = *(*float32)(unsafe.Add(pout, v488*4))
+				v509 := *(*float32)(unsafe.Add(stotal, l*4))
+				v479 := (v474 + l) < nn
+				var v510 float32
+				v506 := v504 + l
+				if v479 {
+					v510 = *(*float32)(unsafe.Add(pout, v506*4))
 				}
-				if v461 {
-					*(*float32)(unsafe.Add(pout, v488*4)) = v491 + v492
+				if v479 {
+					*(*float32)(unsafe.Add(pout, v506*4)) = v509 + v510
 				}
-				v505 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v506 float32
-				v500 := v498 + l
-				if v461 {
-					v506 = *(*float32)(unsafe.Add(pout, v500*4))
+				v523 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v524 float32
+				v518 := v516 + l
+				if v479 {
+					v524 = *(*float32)(unsafe.Add(pout, v518*4))
 				}
-				if v461 {
-					*(*float32)(unsafe.Add(pout, v500*4)) = v505 + v506
+				if v479 {
+					*(*float32)(unsafe.Add(pout, v518*4)) = v523 + v524
 				}
 			}
 		}

@@ -39,145 +39,145 @@ func gemm_q5_1__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v23; v34 < v33; v34 += 1 {
 				v37 := (v18 + v34) * 384
-				v43 := (v21 + v34) * 48
-				v60 := v37 >> 2
-				v85 := *(*uint32)(unsafe.Add(pact, v43*4))
-				v90 := *(*uint32)(unsafe.Add(pact, v43*4+32))
-				v95 := *(*uint32)(unsafe.Add(pact, v43*4+64))
-				v129 := *(*uint32)(unsafe.Add(pact, v43*4+4))
-				v134 := *(*uint32)(unsafe.Add(pact, v43*4+36))
-				v139 := *(*uint32)(unsafe.Add(pact, v43*4+68))
-				v173 := *(*uint32)(unsafe.Add(pact, v43*4+8))
-				v178 := *(*uint32)(unsafe.Add(pact, v43*4+40))
-				v183 := *(*uint32)(unsafe.Add(pact, v43*4+72))
-				v217 := *(*uint32)(unsafe.Add(pact, v43*4+12))
-				v222 := *(*uint32)(unsafe.Add(pact, v43*4+44))
-				v227 := *(*uint32)(unsafe.Add(pact, v43*4+76))
-				v259 := *(*uint32)(unsafe.Add(pact, v43*4+16))
-				v264 := *(*uint32)(unsafe.Add(pact, v43*4+48))
-				v269 := *(*uint32)(unsafe.Add(pact, v43*4+80))
-				v305 := *(*uint32)(unsafe.Add(pact, v43*4+20))
-				v310 := *(*uint32)(unsafe.Add(pact, v43*4+52))
-				v315 := *(*uint32)(unsafe.Add(pact, v43*4+84))
-				v351 := *(*uint32)(unsafe.Add(pact, v43*4+24))
-				v356 := *(*uint32)(unsafe.Add(pact, v43*4+56))
-				v361 := *(*uint32)(unsafe.Add(pact, v43*4+88))
-				v397 := *(*uint32)(unsafe.Add(pact, v43*4+28))
-				v402 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v407 := *(*uint32)(unsafe.Add(pact, v43*4+92))
-				v413 := v37 >> 1
-				v424 := *(*float32)(unsafe.Add(pact, v43*4+128))
-				v434 := *(*float32)(unsafe.Add(pact, v43*4+132))
-				v444 := *(*float32)(unsafe.Add(pact, v43*4+136))
-				v463 := *(*float32)(unsafe.Add(pact, v43*4+144))
-				v472 := *(*float32)(unsafe.Add(pact, v43*4+148))
-				v481 := *(*float32)(unsafe.Add(pact, v43*4+152))
+				v61 := (v21 + v34) * 48
+				v78 := v37 >> 2
+				v103 := *(*uint32)(unsafe.Add(pact, v61*4))
+				v108 := *(*uint32)(unsafe.Add(pact, v61*4+32))
+				v113 := *(*uint32)(unsafe.Add(pact, v61*4+64))
+				v147 := *(*uint32)(unsafe.Add(pact, v61*4+4))
+				v152 := *(*uint32)(unsafe.Add(pact, v61*4+36))
+				v157 := *(*uint32)(unsafe.Add(pact, v61*4+68))
+				v191 := *(*uint32)(unsafe.Add(pact, v61*4+8))
+				v196 := *(*uint32)(unsafe.Add(pact, v61*4+40))
+				v201 := *(*uint32)(unsafe.Add(pact, v61*4+72))
+				v235 := *(*uint32)(unsafe.Add(pact, v61*4+12))
+				v240 := *(*uint32)(unsafe.Add(pact, v61*4+44))
+				v245 := *(*uint32)(unsafe.Add(pact, v61*4+76))
+				v277 := *(*uint32)(unsafe.Add(pact, v61*4+16))
+				v282 := *(*uint32)(unsafe.Add(pact, v61*4+48))
+				v287 := *(*uint32)(unsafe.Add(pact, v61*4+80))
+				v323 := *(*uint32)(unsafe.Add(pact, v61*4+20))
+				v328 := *(*uint32)(unsafe.Add(pact, v61*4+52))
+				v333 := *(*uint32)(unsafe.Add(pact, v61*4+84))
+				v369 := *(*uint32)(unsafe.Add(pact, v61*4+24))
+				v374 := *(*uint32)(unsafe.Add(pact, v61*4+56))
+				v379 := *(*uint32)(unsafe.Add(pact, v61*4+88))
+				v415 := *(*uint32)(unsafe.Add(pact, v61*4+28))
+				v420 := *(*uint32)(unsafe.Add(pact, v61*4+60))
+				v425 := *(*uint32)(unsafe.Add(pact, v61*4+92))
+				v431 := v37 >> 1
+				v442 := *(*float32)(unsafe.Add(pact, v61*4+128))
+				v452 := *(*float32)(unsafe.Add(pact, v61*4+132))
+				v462 := *(*float32)(unsafe.Add(pact, v61*4+136))
+				v481 := *(*float32)(unsafe.Add(pact, v61*4+144))
+				v490 := *(*float32)(unsafe.Add(pact, v61*4+148))
+				v499 := *(*float32)(unsafe.Add(pact, v61*4+152))
 				for l := range 16 {
-					v428 := rsum[0][l]
-					v65 := v60 + l
-					v393 := ((((*(*uint32)(unsafe.Add(pw, v65*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x80808080) >> 3))
-					v347 := ((((*(*uint32)(unsafe.Add(pw, v65*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x40404040) >> 2))
-					v301 := ((((*(*uint32)(unsafe.Add(pw, v65*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x20202020) >> 1))
-					v255 := ((((*(*uint32)(unsafe.Add(pw, v65*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x10101010) >> 0))
-					v213 := (((*(*uint32)(unsafe.Add(pw, v65*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x8080808) << 1))
-					v169 := (((*(*uint32)(unsafe.Add(pw, v65*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x4040404) << 2))
-					v125 := (((*(*uint32)(unsafe.Add(pw, v65*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x2020202) << 3))
-					v83 := (((*(*uint32)(unsafe.Add(pw, v65*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v65*4+256)) & 0x1010101) << 4))
-					v409 := float32(lane.Dot4US(v393, v397, lane.Dot4US(v347, v351, lane.Dot4US(v301, v305, lane.Dot4US(v255, v259, lane.Dot4US(v213, v217, lane.Dot4US(v169, v173, lane.Dot4US(v125, v129, lane.Dot4US(v83, v85, int32(0))))))))))
-					v418 := v413 + l
-					v420 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v418*2+320)))
-					v429 := v428 + float32(v409*float32(v424*v420))
-					rsum[0][l] = v429
-					v438 := rsum[1][l]
-					v410 := float32(lane.Dot4US(v393, v402, lane.Dot4US(v347, v356, lane.Dot4US(v301, v310, lane.Dot4US(v255, v264, lane.Dot4US(v213, v222, lane.Dot4US(v169, v178, lane.Dot4US(v125, v134, lane.Dot4US(v83, v90, int32(0))))))))))
-					v439 := v438 + float32(v410*float32(v434*v420))
-					rsum[1][l] = v439
-					v448 := rsum[2][l]
-					v459 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v418*2+352)))
-					rsum[0][l] = v429 + float32(v463*v459)
-					rsum[1][l] = v439 + float32(v472*v459)
-					v411 := float32(lane.Dot4US(v393, v407, lane.Dot4US(v347, v361, lane.Dot4US(v301, v315, lane.Dot4US(v255, v269, lane.Dot4US(v213, v227, lane.Dot4US(v169, v183, lane.Dot4US(v125, v139, lane.Dot4US(v83, v95, int32(0))))))))))
-					rsum[2][l] = (v448 + float32(v411*float32(v444*v420))) + float32(v481*v459)
+					v446 := rsum[0][l]
+					v83 := v78 + l
+					v411 := ((((*(*uint32)(unsafe.Add(pw, v83*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x80808080) >> 3))
+					v365 := ((((*(*uint32)(unsafe.Add(pw, v83*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x40404040) >> 2))
+					v319 := ((((*(*uint32)(unsafe.Add(pw, v83*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x20202020) >> 1))
+					v273 := ((((*(*uint32)(unsafe.Add(pw, v83*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x10101010) >> 0))
+					v231 := (((*(*uint32)(unsafe.Add(pw, v83*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x8080808) << 1))
+					v187 := (((*(*uint32)(unsafe.Add(pw, v83*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x4040404) << 2))
+					v143 := (((*(*uint32)(unsafe.Add(pw, v83*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x2020202) << 3))
+					v101 := (((*(*uint32)(unsafe.Add(pw, v83*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x1010101) << 4))
+					v427 := float32(lane.Dot4US(v411, v415, lane.Dot4US(v365, v369, lane.Dot4US(v319, v323, lane.Dot4US(v273, v277, lane.Dot4US(v231, v235, lane.Dot4US(v187, v191, lane.Dot4US(v143, v147, lane.Dot4US(v101, v103, int32(0))))))))))
+					v436 := v431 + l
+					v438 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v436*2+320)))
+					v447 := v446 + float32(v427*float32(v442*v438))
+					rsum[0][l] = v447
+					v456 := rsum[1][l]
+					v428 := float32(lane.Dot4US(v411, v420, lane.Dot4US(v365, v374, lane.Dot4US(v319, v328, lane.Dot4US(v273, v282, lane.Dot4US(v231, v240, lane.Dot4US(v187, v196, lane.Dot4US(v143, v152, lane.Dot4US(v101, v108, int32(0))))))))))
+					v457 := v456 + float32(v428*float32(v452*v438))
+					rsum[1][l] = v457
+					v466 := rsum[2][l]
+					v477 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v436*2+352)))
+					rsum[0][l] = v447 + float32(v481*v477)
+					rsum[1][l] = v457 + float32(v490*v477)
+					v429 := float32(lane.Dot4US(v411, v425, lane.Dot4US(v365, v379, lane.Dot4US(v319, v333, lane.Dot4US(v273, v287, lane.Dot4US(v231, v245, lane.Dot4US(v187, v201, lane.Dot4US(v143, v157, lane.Dot4US(v101, v113, int32(0))))))))))
+					rsum[2][l] = (v466 + float32(v429*float32(v462*v438))) + float32(v499*v477)
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v492 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v492
-					v498 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v498
-					v504 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v504
+					v510 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v510
+					v516 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v516
+					v522 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v522
 				}
 			} else {
 				for l := range 16 {
-					v509 := *(*float32)(unsafe.Add(stotal, l*4))
-					v511 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v509 + v511
-					v521 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v523 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v521 + v523
-					v533 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v535 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v533 + v535
+					v527 := *(*float32)(unsafe.Add(stotal, l*4))
+					v529 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v527 + v529
+					v539 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v541 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v539 + v541
+					v551 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v553 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v551 + v553
 				}
 			}
 		}
-		v538 := t1 * 4
-		v540 := t0 * 16
+		v556 := t1 * 4
+		v558 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v550 := (v538 * nldo) + v540
-			v560 := ((v538 + 1) * nldo) + v540
-			v572 := ((v538 + 2) * nldo) + v540
+			v568 := (v556 * nldo) + v558
+			v578 := ((v556 + 1) * nldo) + v558
+			v590 := ((v556 + 2) * nldo) + v558
 			for l := range 16 {
-				v555 := *(*float32)(unsafe.Add(stotal, l*4))
-				v545 := (v540 + l) < nn
-				if v545 {
-					*(*float32)(unsafe.Add(pout, (v550+l)*4)) = v555
+				v573 := *(*float32)(unsafe.Add(stotal, l*4))
+				v563 := (v558 + l) < nn
+				if v563 {
+					*(*float32)(unsafe.Add(pout, (v568+l)*4)) = v573
 				}
-				v567 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v545 {
-					*(*float32)(unsafe.Add(pout, (v560+l)*4)) = v567
+				v585 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v563 {
+					*(*float32)(unsafe.Add(pout, (v578+l)*4)) = v585
 				}
-				v579 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v545 {
-					*(*float32)(unsafe.Add(pout, (v572+l)*4)) = v579
+				v597 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v563 {
+					*(*float32)(unsafe.Add(pout, (v590+l)*4)) = v597
 				}
 			}
 		} else {
-			v582 := (v538 * nldo) + v540
-			v594 := ((v538 + 1) * nldo) + v540
-			v608 := ((v538 + 2) * nldo) + v540
+			v600 := (v556 * nldo) + v558
+			v612 := ((v556 + 1) * nldo) + v558
+			v626 := ((v556 + 2) * nldo) + v558
 			for l := range 16 {
-				v587 := *(*float32)(unsafe.Add(stotal, l*4))
-				v545 := (v540 + l) < nn
-				var v588 float32
-				v584 := v582 + l
-				if v545 {
-					v588 = *(*float32)(unsafe.Add(pout, v584*4))
+				v605 := *(*float32)(unsafe.Add(stotal, l*4))
+				v563 := (v558 + l) < nn
+				var v606 float32
+				v602 := v600 + l
+				if v563 {
+					v606 = *(*float32)(unsafe.Add(pout, v602*4))
 				}
-				if v545 {
-					*(*float32)(unsafe.Add(pout, v584*4)) = v587 + v588
+				if v563 {
+					*(*float32)(unsafe.Add(pout, v602*4)) = v605 + v606
 				}
-				v601 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v602 float32
-				v596 := v594 + l
-				if v545 {
-					v602 = *(*float32)(unsafe.Add(pout, v596*4))
+				v619 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v620 float32
+				v614 := v612 + l
+				if v563 {
+					v620 = *(*float32)(unsafe.Add(pout, v614*4))
 				}
-				if v545 {
-					*(*float32)(unsafe.Add(pout, v596*4)) = v601 + v602
+				if v563 {
+					*(*float32)(unsafe.Add(pout, v614*4)) = v619 + v620
 				}
-				v615 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v616 float32
-				v610 := v608 + l
-				if v545 {
-					v616 = *(*float32)(unsafe.Add(pout, v610*4))
+				v633 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v634 float32
+				v628 := v626 + l
+				if v563 {
+					v634 = *(*float32)(unsafe.Add(pout, v628*4))
 				}
-				if v545 {
-					*(*float32)(unsafe.Add(pout, v610*4)) = v615 + v616
+				if v563 {
+					*(*float32)(unsafe.Add(pout, v628*4)) = v633 + v634
 				}
 			}
 		}

@@ -38,79 +38,79 @@ func gemm_q8_0__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v32 := v23; v32 < v31; v32 += 1 {
 				v35 := (v18 + v32) * 1088
-				v40 := v21 + (v32 * 2)
-				v42 := v40 * 48
-				v48 := *(*int32)(unsafe.Add(pact, v42*4+160)) << 7
-				v50 := v35 >> 2
-				v55 := *(*uint32)(unsafe.Add(pact, v42*4))
-				v69 := *(*uint32)(unsafe.Add(pact, v42*4+4))
-				v83 := *(*uint32)(unsafe.Add(pact, v42*4+8))
-				v97 := *(*uint32)(unsafe.Add(pact, v42*4+12))
-				v111 := *(*uint32)(unsafe.Add(pact, v42*4+16))
-				v125 := *(*uint32)(unsafe.Add(pact, v42*4+20))
-				v139 := *(*uint32)(unsafe.Add(pact, v42*4+24))
-				v153 := *(*uint32)(unsafe.Add(pact, v42*4+28))
-				v157 := v35 >> 1
-				v168 := *(*float32)(unsafe.Add(pact, v42*4+128))
-				v184 := (v40 + 1) * 48
-				v190 := *(*int32)(unsafe.Add(pact, v184*4+160)) << 7
-				v201 := *(*uint32)(unsafe.Add(pact, v184*4))
-				v215 := *(*uint32)(unsafe.Add(pact, v184*4+4))
-				v229 := *(*uint32)(unsafe.Add(pact, v184*4+8))
-				v243 := *(*uint32)(unsafe.Add(pact, v184*4+12))
-				v257 := *(*uint32)(unsafe.Add(pact, v184*4+16))
-				v271 := *(*uint32)(unsafe.Add(pact, v184*4+20))
-				v285 := *(*uint32)(unsafe.Add(pact, v184*4+24))
-				v299 := *(*uint32)(unsafe.Add(pact, v184*4+28))
-				v314 := *(*float32)(unsafe.Add(pact, v184*4+128))
+				v91 := v21 + (v32 * 2)
+				v93 := v91 * 48
+				v99 := *(*int32)(unsafe.Add(pact, v93*4+160)) << 7
+				v101 := v35 >> 2
+				v106 := *(*uint32)(unsafe.Add(pact, v93*4))
+				v120 := *(*uint32)(unsafe.Add(pact, v93*4+4))
+				v134 := *(*uint32)(unsafe.Add(pact, v93*4+8))
+				v148 := *(*uint32)(unsafe.Add(pact, v93*4+12))
+				v162 := *(*uint32)(unsafe.Add(pact, v93*4+16))
+				v176 := *(*uint32)(unsafe.Add(pact, v93*4+20))
+				v190 := *(*uint32)(unsafe.Add(pact, v93*4+24))
+				v204 := *(*uint32)(unsafe.Add(pact, v93*4+28))
+				v208 := v35 >> 1
+				v219 := *(*float32)(unsafe.Add(pact, v93*4+128))
+				v235 := (v91 + 1) * 48
+				v241 := *(*int32)(unsafe.Add(pact, v235*4+160)) << 7
+				v252 := *(*uint32)(unsafe.Add(pact, v235*4))
+				v266 := *(*uint32)(unsafe.Add(pact, v235*4+4))
+				v280 := *(*uint32)(unsafe.Add(pact, v235*4+8))
+				v294 := *(*uint32)(unsafe.Add(pact, v235*4+12))
+				v308 := *(*uint32)(unsafe.Add(pact, v235*4+16))
+				v322 := *(*uint32)(unsafe.Add(pact, v235*4+20))
+				v336 := *(*uint32)(unsafe.Add(pact, v235*4+24))
+				v350 := *(*uint32)(unsafe.Add(pact, v235*4+28))
+				v365 := *(*float32)(unsafe.Add(pact, v235*4+128))
 				for l := range 16 {
-					v172 := rsum[0][l]
-					v52 := v50 + l
-					v112 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+256)), v111, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+192)), v97, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+128)), v83, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+64)), v69, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4)), v55, v48)))))
-					v162 := v157 + l
-					v170 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+448)), v153, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+384)), v139, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+320)), v125, v112)))) * float32(v168*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v162*2+1024)))))
-					v258 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+768)), v257, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+704)), v243, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+640)), v229, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+576)), v215, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+512)), v201, v190)))))
-					v316 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+960)), v299, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+896)), v285, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v52*4+832)), v271, v258)))) * float32(v314*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v162*2+1056)))))
-					rsum[0][l] = (v172 + v170) + v316
+					v223 := rsum[0][l]
+					v103 := v101 + l
+					v163 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+256)), v162, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+192)), v148, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+128)), v134, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+64)), v120, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4)), v106, v99)))))
+					v213 := v208 + l
+					v221 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+448)), v204, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+384)), v190, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+320)), v176, v163)))) * float32(v219*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v213*2+1024)))))
+					v309 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+768)), v308, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+704)), v294, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+640)), v280, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+576)), v266, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+512)), v252, v241)))))
+					v367 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+960)), v350, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+896)), v336, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+832)), v322, v309)))) * float32(v365*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v213*2+1056)))))
+					rsum[0][l] = (v223 + v221) + v367
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v326 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v326
+					v377 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v377
 				}
 			} else {
 				for l := range 16 {
-					v331 := *(*float32)(unsafe.Add(stotal, l*4))
-					v333 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v331 + v333
+					v382 := *(*float32)(unsafe.Add(stotal, l*4))
+					v384 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v382 + v384
 				}
 			}
 		}
-		v336 := t1 * 4
-		v338 := t0 * 16
+		v387 := t1 * 4
+		v389 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v348 := (v336 * nldo) + v338
+			v399 := (v387 * nldo) + v389
 			for l := range 16 {
-				v353 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v338 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v348+l)*4)) = v353
+				v404 := *(*float32)(unsafe.Add(stotal, l*4))
+				if (v389 + l) < nn {
+					*(*float32)(unsafe.Add(pout, (v399+l)*4)) = v404
 				}
 			}
 		} else {
-			v356 := (v336 * nldo) + v338
+			v407 := (v387 * nldo) + v389
 			for l := range 16 {
-				v361 := *(*float32)(unsafe.Add(stotal, l*4))
-				v343 := (v338 + l) < nn
-				var v362 float32
-				v358 := v356 + l
-				if v343 {
-					v362 = *(*float32)(unsafe.Add(pout, v358*4))
+				v412 := *(*float32)(unsafe.Add(stotal, l*4))
+				v394 := (v389 + l) < nn
+				var v413 float32
+				v409 := v407 + l
+				if v394 {
+					v413 = *(*float32)(unsafe.Add(pout, v409*4))
 				}
-				if v343 {
-					*(*float32)(unsafe.Add(pout, v358*4)) = v361 + v362
+				if v394 {
+					*(*float32)(unsafe.Add(pout, v409*4)) = v412 + v413
 				}
 			}
 		}

@@ -39,142 +39,142 @@ func gemm_q8_0__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v23; v33 < v32; v33 += 1 {
 				v36 := (v18 + v33) * 1088
-				v41 := v21 + (v33 * 2)
-				v43 := v41 * 48
-				v49 := *(*int32)(unsafe.Add(pact, v43*4+160)) << 7
-				v55 := *(*int32)(unsafe.Add(pact, v43*4+164)) << 7
-				v57 := v36 >> 2
-				v62 := *(*uint32)(unsafe.Add(pact, v43*4))
-				v67 := *(*uint32)(unsafe.Add(pact, v43*4+32))
-				v81 := *(*uint32)(unsafe.Add(pact, v43*4+4))
-				v86 := *(*uint32)(unsafe.Add(pact, v43*4+36))
-				v100 := *(*uint32)(unsafe.Add(pact, v43*4+8))
-				v105 := *(*uint32)(unsafe.Add(pact, v43*4+40))
-				v119 := *(*uint32)(unsafe.Add(pact, v43*4+12))
-				v124 := *(*uint32)(unsafe.Add(pact, v43*4+44))
-				v138 := *(*uint32)(unsafe.Add(pact, v43*4+16))
-				v143 := *(*uint32)(unsafe.Add(pact, v43*4+48))
-				v157 := *(*uint32)(unsafe.Add(pact, v43*4+20))
-				v162 := *(*uint32)(unsafe.Add(pact, v43*4+52))
-				v176 := *(*uint32)(unsafe.Add(pact, v43*4+24))
-				v181 := *(*uint32)(unsafe.Add(pact, v43*4+56))
-				v195 := *(*uint32)(unsafe.Add(pact, v43*4+28))
-				v200 := *(*uint32)(unsafe.Add(pact, v43*4+60))
-				v205 := v36 >> 1
-				v216 := *(*float32)(unsafe.Add(pact, v43*4+128))
-				v226 := *(*float32)(unsafe.Add(pact, v43*4+132))
-				v242 := (v41 + 1) * 48
-				v248 := *(*int32)(unsafe.Add(pact, v242*4+160)) << 7
-				v254 := *(*int32)(unsafe.Add(pact, v242*4+164)) << 7
-				v265 := *(*uint32)(unsafe.Add(pact, v242*4))
-				v270 := *(*uint32)(unsafe.Add(pact, v242*4+32))
-				v284 := *(*uint32)(unsafe.Add(pact, v242*4+4))
-				v289 := *(*uint32)(unsafe.Add(pact, v242*4+36))
-				v303 := *(*uint32)(unsafe.Add(pact, v242*4+8))
-				v308 := *(*uint32)(unsafe.Add(pact, v242*4+40))
-				v322 := *(*uint32)(unsafe.Add(pact, v242*4+12))
-				v327 := *(*uint32)(unsafe.Add(pact, v242*4+44))
-				v341 := *(*uint32)(unsafe.Add(pact, v242*4+16))
-				v346 := *(*uint32)(unsafe.Add(pact, v242*4+48))
-				v360 := *(*uint32)(unsafe.Add(pact, v242*4+20))
-				v365 := *(*uint32)(unsafe.Add(pact, v242*4+52))
-				v379 := *(*uint32)(unsafe.Add(pact, v242*4+24))
-				v384 := *(*uint32)(unsafe.Add(pact, v242*4+56))
-				v398 := *(*uint32)(unsafe.Add(pact, v242*4+28))
-				v403 := *(*uint32)(unsafe.Add(pact, v242*4+60))
-				v419 := *(*float32)(unsafe.Add(pact, v242*4+128))
-				v429 := *(*float32)(unsafe.Add(pact, v242*4+132))
+				v92 := v21 + (v33 * 2)
+				v94 := v92 * 48
+				v100 := *(*int32)(unsafe.Add(pact, v94*4+160)) << 7
+				v106 := *(*int32)(unsafe.Add(pact, v94*4+164)) << 7
+				v108 := v36 >> 2
+				v113 := *(*uint32)(unsafe.Add(pact, v94*4))
+				v118 := *(*uint32)(unsafe.Add(pact, v94*4+32))
+				v132 := *(*uint32)(unsafe.Add(pact, v94*4+4))
+				v137 := *(*uint32)(unsafe.Add(pact, v94*4+36))
+				v151 := *(*uint32)(unsafe.Add(pact, v94*4+8))
+				v156 := *(*uint32)(unsafe.Add(pact, v94*4+40))
+				v170 := *(*uint32)(unsafe.Add(pact, v94*4+12))
+				v175 := *(*uint32)(unsafe.Add(pact, v94*4+44))
+				v189 := *(*uint32)(unsafe.Add(pact, v94*4+16))
+				v194 := *(*uint32)(unsafe.Add(pact, v94*4+48))
+				v208 := *(*uint32)(unsafe.Add(pact, v94*4+20))
+				v213 := *(*uint32)(unsafe.Add(pact, v94*4+52))
+				v227 := *(*uint32)(unsafe.Add(pact, v94*4+24))
+				v232 := *(*uint32)(unsafe.Add(pact, v94*4+56))
+				v246 := *(*uint32)(unsafe.Add(pact, v94*4+28))
+				v251 := *(*uint32)(unsafe.Add(pact, v94*4+60))
+				v256 := v36 >> 1
+				v267 := *(*float32)(unsafe.Add(pact, v94*4+128))
+				v277 := *(*float32)(unsafe.Add(pact, v94*4+132))
+				v293 := (v92 + 1) * 48
+				v299 := *(*int32)(unsafe.Add(pact, v293*4+160)) << 7
+				v305 := *(*int32)(unsafe.Add(pact, v293*4+164)) << 7
+				v316 := *(*uint32)(unsafe.Add(pact, v293*4))
+				v321 := *(*uint32)(unsafe.Add(pact, v293*4+32))
+				v335 := *(*uint32)(unsafe.Add(pact, v293*4+4))
+				v340 := *(*uint32)(unsafe.Add(pact, v293*4+36))
+				v354 := *(*uint32)(unsafe.Add(pact, v293*4+8))
+				v359 := *(*uint32)(unsafe.Add(pact, v293*4+40))
+				v373 := *(*uint32)(unsafe.Add(pact, v293*4+12))
+				v378 := *(*uint32)(unsafe.Add(pact, v293*4+44))
+				v392 := *(*uint32)(unsafe.Add(pact, v293*4+16))
+				v397 := *(*uint32)(unsafe.Add(pact, v293*4+48))
+				v411 := *(*uint32)(unsafe.Add(pact, v293*4+20))
+				v416 := *(*uint32)(unsafe.Add(pact, v293*4+52))
+				v430 := *(*uint32)(unsafe.Add(pact, v293*4+24))
+				v435 := *(*uint32)(unsafe.Add(pact, v293*4+56))
+				v449 := *(*uint32)(unsafe.Add(pact, v293*4+28))
+				v454 := *(*uint32)(unsafe.Add(pact, v293*4+60))
+				v470 := *(*float32)(unsafe.Add(pact, v293*4+128))
+				v480 := *(*float32)(unsafe.Add(pact, v293*4+132))
 				for l := range 16 {
-					v220 := rsum[0][l]
-					v59 := v57 + l
-					v191 := *(*uint32)(unsafe.Add(pw, v59*4+448))
-					v172 := *(*uint32)(unsafe.Add(pw, v59*4+384))
-					v153 := *(*uint32)(unsafe.Add(pw, v59*4+320))
-					v134 := *(*uint32)(unsafe.Add(pw, v59*4+256))
-					v115 := *(*uint32)(unsafe.Add(pw, v59*4+192))
-					v96 := *(*uint32)(unsafe.Add(pw, v59*4+128))
-					v77 := *(*uint32)(unsafe.Add(pw, v59*4+64))
-					v60 := *(*uint32)(unsafe.Add(pw, v59*4))
-					v202 := float32(lane.Dot4US(v191, v195, lane.Dot4US(v172, v176, lane.Dot4US(v153, v157, lane.Dot4US(v134, v138, lane.Dot4US(v115, v119, lane.Dot4US(v96, v100, lane.Dot4US(v77, v81, lane.Dot4US(v60, v62, v49)))))))))
-					v210 := v205 + l
-					v212 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v210*2+1024)))
-					v221 := v220 + float32(v202*float32(v216*v212))
-					rsum[0][l] = v221
-					v230 := rsum[1][l]
-					v394 := *(*uint32)(unsafe.Add(pw, v59*4+960))
-					v375 := *(*uint32)(unsafe.Add(pw, v59*4+896))
-					v356 := *(*uint32)(unsafe.Add(pw, v59*4+832))
-					v337 := *(*uint32)(unsafe.Add(pw, v59*4+768))
-					v318 := *(*uint32)(unsafe.Add(pw, v59*4+704))
-					v299 := *(*uint32)(unsafe.Add(pw, v59*4+640))
-					v280 := *(*uint32)(unsafe.Add(pw, v59*4+576))
-					v263 := *(*uint32)(unsafe.Add(pw, v59*4+512))
-					v405 := float32(lane.Dot4US(v394, v398, lane.Dot4US(v375, v379, lane.Dot4US(v356, v360, lane.Dot4US(v337, v341, lane.Dot4US(v318, v322, lane.Dot4US(v299, v303, lane.Dot4US(v280, v284, lane.Dot4US(v263, v265, v248)))))))))
-					v415 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v210*2+1056)))
-					rsum[0][l] = v221 + float32(v405*float32(v419*v415))
-					v203 := float32(lane.Dot4US(v191, v200, lane.Dot4US(v172, v181, lane.Dot4US(v153, v162, lane.Dot4US(v134, v143, lane.Dot4US(v115, v124, lane.Dot4US(v96, v105, lane.Dot4US(v77, v86, lane.Dot4US(v60, v67, v55)))))))))
-					v406 := float32(lane.Dot4US(v394, v403, lane.Dot4US(v375, v384, lane.Dot4US(v356, v365, lane.Dot4US(v337, v346, lane.Dot4US(v318, v327, lane.Dot4US(v299, v308, lane.Dot4US(v280, v289, lane.Dot4US(v263, v270, v254)))))))))
-					rsum[1][l] = (v230 + float32(v203*float32(v226*v212))) + float32(v406*float32(v429*v415))
+					v271 := rsum[0][l]
+					v110 := v108 + l
+					v242 := *(*uint32)(unsafe.Add(pw, v110*4+448))
+					v223 := *(*uint32)(unsafe.Add(pw, v110*4+384))
+					v204 := *(*uint32)(unsafe.Add(pw, v110*4+320))
+					v185 := *(*uint32)(unsafe.Add(pw, v110*4+256))
+					v166 := *(*uint32)(unsafe.Add(pw, v110*4+192))
+					v147 := *(*uint32)(unsafe.Add(pw, v110*4+128))
+					v128 := *(*uint32)(unsafe.Add(pw, v110*4+64))
+					v111 := *(*uint32)(unsafe.Add(pw, v110*4))
+					v253 := float32(lane.Dot4US(v242, v246, lane.Dot4US(v223, v227, lane.Dot4US(v204, v208, lane.Dot4US(v185, v189, lane.Dot4US(v166, v170, lane.Dot4US(v147, v151, lane.Dot4US(v128, v132, lane.Dot4US(v111, v113, v100)))))))))
+					v261 := v256 + l
+					v263 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v261*2+1024)))
+					v272 := v271 + float32(v253*float32(v267*v263))
+					rsum[0][l] = v272
+					v281 := rsum[1][l]
+					v445 := *(*uint32)(unsafe.Add(pw, v110*4+960))
+					v426 := *(*uint32)(unsafe.Add(pw, v110*4+896))
+					v407 := *(*uint32)(unsafe.Add(pw, v110*4+832))
+					v388 := *(*uint32)(unsafe.Add(pw, v110*4+768))
+					v369 := *(*uint32)(unsafe.Add(pw, v110*4+704))
+					v350 := *(*uint32)(unsafe.Add(pw, v110*4+640))
+					v331 := *(*uint32)(unsafe.Add(pw, v110*4+576))
+					v314 := *(*uint32)(unsafe.Add(pw, v110*4+512))
+					v456 := float32(lane.Dot4US(v445, v449, lane.Dot4US(v426, v430, lane.Dot4US(v407, v411, lane.Dot4US(v388, v392, lane.Dot4US(v369, v373, lane.Dot4US(v350, v354, lane.Dot4US(v331, v335, lane.Dot4US(v314, v316, v299)))))))))
+					v466 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v261*2+1056)))
+					rsum[0][l] = v272 + float32(v456*float32(v470*v466))
+					v254 := float32(lane.Dot4US(v242, v251, lane.Dot4US(v223, v232, lane.Dot4US(v204, v213, lane.Dot4US(v185, v194, lane.Dot4US(v166, v175, lane.Dot4US(v147, v156, lane.Dot4US(v128, v137, lane.Dot4US(v111, v118, v106)))))))))
+					v457 := float32(lane.Dot4US(v445, v454, lane.Dot4US(v426, v435, lane.Dot4US(v407, v416, lane.Dot4US(v388, v397, lane.Dot4US(v369, v378, lane.Dot4US(v350, v359, lane.Dot4US(v331, v340, lane.Dot4US(v314, v321, v305)))))))))
+					rsum[1][l] = (v281 + float32(v254*float32(v277*v263))) + float32(v457*float32(v480*v466))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v441 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v441
-					v447 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v447
+					v492 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v492
+					v498 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v498
 				}
 			} else {
 				for l := range 16 {
-					v452 := *(*float32)(unsafe.Add(stotal, l*4))
-					v454 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v452 + v454
-					v464 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v466 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v464 + v466
+					v503 := *(*float32)(unsafe.Add(stotal, l*4))
+					v505 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v503 + v505
+					v515 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v517 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v515 + v517
 				}
 			}
 		}
-		v469 := t1 * 4
-		v471 := t0 * 16
+		v520 := t1 * 4
+		v522 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v481 := (v469 * nldo) + v471
-			v491 := ((v469 + 1) * nldo) + v471
+			v532 := (v520 * nldo) + v522
+			v542 := ((v520 + 1) * nldo) + v522
 			for l := range 16 {
-				v486 := *(*float32)(unsafe.Add(stotal, l*4))
-				v476 := (v471 + l) < nn
-				if v476 {
-					*(*float32)(unsafe.Add(pout, (v481+l)*4)) = v486
+				v537 := *(*float32)(unsafe.Add(stotal, l*4))
+				v527 := (v522 + l) < nn
+				if v527 {
+					*(*float32)(unsafe.Add(pout, (v532+l)*4)) = v537
 				}
-				v498 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v476 {
-					*(*float32)(unsafe.Add(pout, (v491+l)*4)) = v498
+				v549 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v527 {
+					*(*float32)(unsafe.Add(pout, (v542+l)*4)) = v549
 				}
 			}
 		} else {
-			v501 := (v469 * nldo) + v471
-			v513 := ((v469 + 1) * nldo) + v471
+			v552 := (v520 * nldo) + v522
+			v564 := ((v520 + 1) * nldo) + v522
 			for l := range 16 {
-				v506 := *(*float32)(unsafe.Add(stotal, l*4))
-				v476 := (v471 + l) < nn
-				var v507 float32
-				v503 := v501 + l
-				if v476 {
-					v507 = *(*float32)(unsafe.Add(pout, v503*4))
+				v557 := *(*float32)(unsafe.Add(stotal, l*4))
+				v527 := (v522 + l) < nn
+				var v558 float32
+				v554 := v552 + l
+				if v527 {
+					v558 = *(*float32)(unsafe.Add(pout, v554*4))
 				}
-				if v476 {
-					*(*float32)(unsafe.Add(pout, v503*4)) = v506 + v507
+				if v527 {
+					*(*float32)(unsafe.Add(pout, v554*4)) = v557 + v558
 				}
-				v520 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v521 float32
-				v515 := v513 + l
-				if v476 {
-					v521 = *(*float32)(unsafe.Add(pout, v515*4))
+				v571 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v572 float32
+				v566 := v564 + l
+				if v527 {
+					v572 = *(*float32)(unsafe.Add(pout, v566*4))
 				}
-				if v476 {
-					*(*float32)(unsafe.Add(pout, v515*4)) = v520 + v521
+				if v527 {
+					*(*float32)(unsafe.Add(pout, v566*4)) = v571 + v572
 				}
 			}
 		}

@@ -40,188 +40,188 @@ func gemm_q8_0__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v23; v34 < v33; v34 += 1 {
 				v37 := (v18 + v34) * 1088
-				v42 := v21 + (v34 * 2)
-				v44 := v42 * 48
-				v50 := *(*int32)(unsafe.Add(pact, v44*4+160)) << 7
-				v56 := *(*int32)(unsafe.Add(pact, v44*4+164)) << 7
-				v62 := *(*int32)(unsafe.Add(pact, v44*4+168)) << 7
-				v64 := v37 >> 2
-				v69 := *(*uint32)(unsafe.Add(pact, v44*4))
-				v74 := *(*uint32)(unsafe.Add(pact, v44*4+32))
-				v79 := *(*uint32)(unsafe.Add(pact, v44*4+64))
-				v93 := *(*uint32)(unsafe.Add(pact, v44*4+4))
-				v98 := *(*uint32)(unsafe.Add(pact, v44*4+36))
-				v103 := *(*uint32)(unsafe.Add(pact, v44*4+68))
-				v117 := *(*uint32)(unsafe.Add(pact, v44*4+8))
-				v122 := *(*uint32)(unsafe.Add(pact, v44*4+40))
-				v127 := *(*uint32)(unsafe.Add(pact, v44*4+72))
-				v141 := *(*uint32)(unsafe.Add(pact, v44*4+12))
-				v146 := *(*uint32)(unsafe.Add(pact, v44*4+44))
-				v151 := *(*uint32)(unsafe.Add(pact, v44*4+76))
-				v165 := *(*uint32)(unsafe.Add(pact, v44*4+16))
-				v170 := *(*uint32)(unsafe.Add(pact, v44*4+48))
-				v175 := *(*uint32)(unsafe.Add(pact, v44*4+80))
-				v189 := *(*uint32)(unsafe.Add(pact, v44*4+20))
-				v194 := *(*uint32)(unsafe.Add(pact, v44*4+52))
-				v199 := *(*uint32)(unsafe.Add(pact, v44*4+84))
-				v213 := *(*uint32)(unsafe.Add(pact, v44*4+24))
-				v218 := *(*uint32)(unsafe.Add(pact, v44*4+56))
-				v223 := *(*uint32)(unsafe.Add(pact, v44*4+88))
-				v237 := *(*uint32)(unsafe.Add(pact, v44*4+28))
-				v242 := *(*uint32)(unsafe.Add(pact, v44*4+60))
-				v247 := *(*uint32)(unsafe.Add(pact, v44*4+92))
-				v253 := v37 >> 1
-				v264 := *(*float32)(unsafe.Add(pact, v44*4+128))
-				v274 := *(*float32)(unsafe.Add(pact, v44*4+132))
-				v284 := *(*float32)(unsafe.Add(pact, v44*4+136))
-				v300 := (v42 + 1) * 48
-				v306 := *(*int32)(unsafe.Add(pact, v300*4+160)) << 7
-				v312 := *(*int32)(unsafe.Add(pact, v300*4+164)) << 7
-				v318 := *(*int32)(unsafe.Add(pact, v300*4+168)) << 7
-				v329 := *(*uint32)(unsafe.Add(pact, v300*4))
-				v334 := *(*uint32)(unsafe.Add(pact, v300*4+32))
-				v339 := *(*uint32)(unsafe.Add(pact, v300*4+64))
-				v353 := *(*uint32)(unsafe.Add(pact, v300*4+4))
-				v358 := *(*uint32)(unsafe.Add(pact, v300*4+36))
-				v363 := *(*uint32)(unsafe.Add(pact, v300*4+68))
-				v377 := *(*uint32)(unsafe.Add(pact, v300*4+8))
-				v382 := *(*uint32)(unsafe.Add(pact, v300*4+40))
-				v387 := *(*uint32)(unsafe.Add(pact, v300*4+72))
-				v401 := *(*uint32)(unsafe.Add(pact, v300*4+12))
-				v406 := *(*uint32)(unsafe.Add(pact, v300*4+44))
-				v411 := *(*uint32)(unsafe.Add(pact, v300*4+76))
-				v425 := *(*uint32)(unsafe.Add(pact, v300*4+16))
-				v430 := *(*uint32)(unsafe.Add(pact, v300*4+48))
-				v435 := *(*uint32)(unsafe.Add(pact, v300*4+80))
-				v449 := *(*uint32)(unsafe.Add(pact, v300*4+20))
-				v454 := *(*uint32)(unsafe.Add(pact, v300*4+52))
-				v459 := *(*uint32)(unsafe.Add(pact, v300*4+84))
-				v473 := *(*uint32)(unsafe.Add(pact, v300*4+24))
-				v478 := *(*uint32)(unsafe.Add(pact, v300*4+56))
-				v483 := *(*uint32)(unsafe.Add(pact, v300*4+88))
-				v497 := *(*uint32)(unsafe.Add(pact, v300*4+28))
-				v502 := *(*uint32)(unsafe.Add(pact, v300*4+60))
-				v507 := *(*uint32)(unsafe.Add(pact, v300*4+92))
-				v524 := *(*float32)(unsafe.Add(pact, v300*4+128))
-				v534 := *(*float32)(unsafe.Add(pact, v300*4+132))
-				v544 := *(*float32)(unsafe.Add(pact, v300*4+136))
+				v93 := v21 + (v34 * 2)
+				v95 := v93 * 48
+				v101 := *(*int32)(unsafe.Add(pact, v95*4+160)) << 7
+				v107 := *(*int32)(unsafe.Add(pact, v95*4+164)) << 7
+				v113 := *(*int32)(unsafe.Add(pact, v95*4+168)) << 7
+				v115 := v37 >> 2
+				v120 := *(*uint32)(unsafe.Add(pact, v95*4))
+				v125 := *(*uint32)(unsafe.Add(pact, v95*4+32))
+				v130 := *(*uint32)(unsafe.Add(pact, v95*4+64))
+				v144 := *(*uint32)(unsafe.Add(pact, v95*4+4))
+				v149 := *(*uint32)(unsafe.Add(pact, v95*4+36))
+				v154 := *(*uint32)(unsafe.Add(pact, v95*4+68))
+				v168 := *(*uint32)(unsafe.Add(pact, v95*4+8))
+				v173 := *(*uint32)(unsafe.Add(pact, v95*4+40))
+				v178 := *(*uint32)(unsafe.Add(pact, v95*4+72))
+				v192 := *(*uint32)(unsafe.Add(pact, v95*4+12))
+				v197 := *(*uint32)(unsafe.Add(pact, v95*4+44))
+				v202 := *(*uint32)(unsafe.Add(pact, v95*4+76))
+				v216 := *(*uint32)(unsafe.Add(pact, v95*4+16))
+				v221 := *(*uint32)(unsafe.Add(pact, v95*4+48))
+				v226 := *(*uint32)(unsafe.Add(pact, v95*4+80))
+				v240 := *(*uint32)(unsafe.Add(pact, v95*4+20))
+				v245 := *(*uint32)(unsafe.Add(pact, v95*4+52))
+				v250 := *(*uint32)(unsafe.Add(pact, v95*4+84))
+				v264 := *(*uint32)(unsafe.Add(pact, v95*4+24))
+				v269 := *(*uint32)(unsafe.Add(pact, v95*4+56))
+				v274 := *(*uint32)(unsafe.Add(pact, v95*4+88))
+				v288 := *(*uint32)(unsafe.Add(pact, v95*4+28))
+				v293 := *(*uint32)(unsafe.Add(pact, v95*4+60))
+				v298 := *(*uint32)(unsafe.Add(pact, v95*4+92))
+				v304 := v37 >> 1
+				v315 := *(*float32)(unsafe.Add(pact, v95*4+128))
+				v325 := *(*float32)(unsafe.Add(pact, v95*4+132))
+				v335 := *(*float32)(unsafe.Add(pact, v95*4+136))
+				v351 := (v93 + 1) * 48
+				v357 := *(*int32)(unsafe.Add(pact, v351*4+160)) << 7
+				v363 := *(*int32)(unsafe.Add(pact, v351*4+164)) << 7
+				v369 := *(*int32)(unsafe.Add(pact, v351*4+168)) << 7
+				v380 := *(*uint32)(unsafe.Add(pact, v351*4))
+				v385 := *(*uint32)(unsafe.Add(pact, v351*4+32))
+				v390 := *(*uint32)(unsafe.Add(pact, v351*4+64))
+				v404 := *(*uint32)(unsafe.Add(pact, v351*4+4))
+				v409 := *(*uint32)(unsafe.Add(pact, v351*4+36))
+				v414 := *(*uint32)(unsafe.Add(pact, v351*4+68))
+				v428 := *(*uint32)(unsafe.Add(pact, v351*4+8))
+				v433 := *(*uint32)(unsafe.Add(pact, v351*4+40))
+				v438 := *(*uint32)(unsafe.Add(pact, v351*4+72))
+				v452 := *(*uint32)(unsafe.Add(pact, v351*4+12))
+				v457 := *(*uint32)(unsafe.Add(pact, v351*4+44))
+				v462 := *(*uint32)(unsafe.Add(pact, v351*4+76))
+				v476 := *(*uint32)(unsafe.Add(pact, v351*4+16))
+				v481 := *(*uint32)(unsafe.Add(pact, v351*4+48))
+				v486 := *(*uint32)(unsafe.Add(pact, v351*4+80))
+				v500 := *(*uint32)(unsafe.Add(pact, v351*4+20))
+				v505 := *(*uint32)(unsafe.Add(pact, v351*4+52))
+				v510 := *(*uint32)(unsafe.Add(pact, v351*4+84))
+				v524 := *(*uint32)(unsafe.Add(pact, v351*4+24))
+				v529 := *(*uint32)(unsafe.Add(pact, v351*4+56))
+				v534 := *(*uint32)(unsafe.Add(pact, v351*4+88))
+				v548 := *(*uint32)(unsafe.Add(pact, v351*4+28))
+				v553 := *(*uint32)(unsafe.Add(pact, v351*4+60))
+				v558 := *(*uint32)(unsafe.Add(pact, v351*4+92))
+				v575 := *(*float32)(unsafe.Add(pact, v351*4+128))
+				v585 := *(*float32)(unsafe.Add(pact, v351*4+132))
+				v595 := *(*float32)(unsafe.Add(pact, v351*4+136))
 				for l := range 16 {
-					v268 := rsum[0][l]
-					v66 := v64 + l
-					v233 := *(*uint32)(unsafe.Add(pw, v66*4+448))
-					v209 := *(*uint32)(unsafe.Add(pw, v66*4+384))
-					v185 := *(*uint32)(unsafe.Add(pw, v66*4+320))
-					v161 := *(*uint32)(unsafe.Add(pw, v66*4+256))
-					v137 := *(*uint32)(unsafe.Add(pw, v66*4+192))
-					v113 := *(*uint32)(unsafe.Add(pw, v66*4+128))
-					v89 := *(*uint32)(unsafe.Add(pw, v66*4+64))
-					v67 := *(*uint32)(unsafe.Add(pw, v66*4))
-					v249 := float32(lane.Dot4US(v233, v237, lane.Dot4US(v209, v213, lane.Dot4US(v185, v189, lane.Dot4US(v161, v165, lane.Dot4US(v137, v141, lane.Dot4US(v113, v117, lane.Dot4US(v89, v93, lane.Dot4US(v67, v69, v50)))))))))
-					v258 := v253 + l
-					v260 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v258*2+1024)))
-					v269 := v268 + float32(v249*float32(v264*v260))
-					rsum[0][l] = v269
-					v278 := rsum[1][l]
-					v250 := float32(lane.Dot4US(v233, v242, lane.Dot4US(v209, v218, lane.Dot4US(v185, v194, lane.Dot4US(v161, v170, lane.Dot4US(v137, v146, lane.Dot4US(v113, v122, lane.Dot4US(v89, v98, lane.Dot4US(v67, v74, v56)))))))))
-					v279 := v278 + float32(v250*float32(v274*v260))
-					rsum[1][l] = v279
-					v288 := rsum[2][l]
-					v493 := *(*uint32)(unsafe.Add(pw, v66*4+960))
-					v469 := *(*uint32)(unsafe.Add(pw, v66*4+896))
-					v445 := *(*uint32)(unsafe.Add(pw, v66*4+832))
-					v421 := *(*uint32)(unsafe.Add(pw, v66*4+768))
-					v397 := *(*uint32)(unsafe.Add(pw, v66*4+704))
-					v373 := *(*uint32)(unsafe.Add(pw, v66*4+640))
-					v349 := *(*uint32)(unsafe.Add(pw, v66*4+576))
-					v327 := *(*uint32)(unsafe.Add(pw, v66*4+512))
-					v509 := float32(lane.Dot4US(v493, v497, lane.Dot4US(v469, v473, lane.Dot4US(v445, v449, lane.Dot4US(v421, v425, lane.Dot4US(v397, v401, lane.Dot4US(v373, v377, lane.Dot4US(v349, v353, lane.Dot4US(v327, v329, v306)))))))))
-					v520 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v258*2+1056)))
-					rsum[0][l] = v269 + float32(v509*float32(v524*v520))
-					v510 := float32(lane.Dot4US(v493, v502, lane.Dot4US(v469, v478, lane.Dot4US(v445, v454, lane.Dot4US(v421, v430, lane.Dot4US(v397, v406, lane.Dot4US(v373, v382, lane.Dot4US(v349, v358, lane.Dot4US(v327, v334, v312)))))))))
-					rsum[1][l] = v279 + float32(v510*float32(v534*v520))
-					v251 := float32(lane.Dot4US(v233, v247, lane.Dot4US(v209, v223, lane.Dot4US(v185, v199, lane.Dot4US(v161, v175, lane.Dot4US(v137, v151, lane.Dot4US(v113, v127, lane.Dot4US(v89, v103, lane.Dot4US(v67, v79, v62)))))))))
-					v511 := float32(lane.Dot4US(v493, v507, lane.Dot4US(v469, v483, lane.Dot4US(v445, v459, lane.Dot4US(v421, v435, lane.Dot4US(v397, v411, lane.Dot4US(v373, v387, lane.Dot4US(v349, v363, lane.Dot4US(v327, v339, v318)))))))))
-					rsum[2][l] = (v288 + float32(v251*float32(v284*v260))) + float32(v511*float32(v544*v520))
+					v319 := rsum[0][l]
+					v117 := v115 + l
+					v284 := *(*uint32)(unsafe.Add(pw, v117*4+448))
+					v260 := *(*uint32)(unsafe.Add(pw, v117*4+384))
+					v236 := *(*uint32)(unsafe.Add(pw, v117*4+320))
+					v212 := *(*uint32)(unsafe.Add(pw, v117*4+256))
+					v188 := *(*uint32)(unsafe.Add(pw, v117*4+192))
+					v164 := *(*uint32)(unsafe.Add(pw, v117*4+128))
+					v140 := *(*uint32)(unsafe.Add(pw, v117*4+64))
+					v118 := *(*uint32)(unsafe.Add(pw, v117*4))
+					v300 := float32(lane.Dot4US(v284, v288, lane.Dot4US(v260, v264, lane.Dot4US(v236, v240, lane.Dot4US(v212, v216, lane.Dot4US(v188, v192, lane.Dot4US(v164, v168, lane.Dot4US(v140, v144, lane.Dot4US(v118, v120, v101)))))))))
+					v309 := v304 + l
+					v311 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v309*2+1024)))
+					v320 := v319 + float32(v300*float32(v315*v311))
+					rsum[0][l] = v320
+					v329 := rsum[1][l]
+					v301 := float32(lane.Dot4US(v284, v293, lane.Dot4US(v260, v269, lane.Dot4US(v236, v245, lane.Dot4US(v212, v221, lane.Dot4US(v188, v197, lane.Dot4US(v164, v173, lane.Dot4US(v140, v149, lane.Dot4US(v118, v125, v107)))))))))
+					v330 := v329 + float32(v301*float32(v325*v311))
+					rsum[1][l] = v330
+					v339 := rsum[2][l]
+					v544 := *(*uint32)(unsafe.Add(pw, v117*4+960))
+					v520 := *(*uint32)(unsafe.Add(pw, v117*4+896))
+					v496 := *(*uint32)(unsafe.Add(pw, v117*4+832))
+					v472 := *(*uint32)(unsafe.Add(pw, v117*4+768))
+					v448 := *(*uint32)(unsafe.Add(pw, v117*4+704))
+					v424 := *(*uint32)(unsafe.Add(pw, v117*4+640))
+					v400 := *(*uint32)(unsafe.Add(pw, v117*4+576))
+					v378 := *(*uint32)(unsafe.Add(pw, v117*4+512))
+					v560 := float32(lane.Dot4US(v544, v548, lane.Dot4US(v520, v524, lane.Dot4US(v496, v500, lane.Dot4US(v472, v476, lane.Dot4US(v448, v452, lane.Dot4US(v424, v428, lane.Dot4US(v400, v404, lane.Dot4US(v378, v380, v357)))))))))
+					v571 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v309*2+1056)))
+					rsum[0][l] = v320 + float32(v560*float32(v575*v571))
+					v561 := float32(lane.Dot4US(v544, v553, lane.Dot4US(v520, v529, lane.Dot4US(v496, v505, lane.Dot4US(v472, v481, lane.Dot4US(v448, v457, lane.Dot4US(v424, v433, lane.Dot4US(v400, v409, lane.Dot4US(v378, v385, v363)))))))))
+					rsum[1][l] = v330 + float32(v561*float32(v585*v571))
+					v302 := float32(lane.Dot4US(v284, v298, lane.Dot4US(v260, v274, lane.Dot4US(v236, v250, lane.Dot4US(v212, v226, lane.Dot4US(v188, v202, lane.Dot4US(v164, v178, lane.Dot4US(v140, v154, lane.Dot4US(v118, v130, v113)))))))))
+					v562 := float32(lane.Dot4US(v544, v558, lane.Dot4US(v520, v534, lane.Dot4US(v496, v510, lane.Dot4US(v472, v486, lane.Dot4US(v448, v462, lane.Dot4US(v424, v438, lane.Dot4US(v400, v414, lane.Dot4US(v378, v390, v369)))))))))
+					rsum[2][l] = (v339 + float32(v302*float32(v335*v311))) + float32(v562*float32(v595*v571))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v556 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v556
-					v562 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v562
-					v568 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v568
+					v607 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v607
+					v613 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v613
+					v619 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v619
 				}
 			} else {
 				for l := range 16 {
-					v573 := *(*float32)(unsafe.Add(stotal, l*4))
-					v575 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v573 + v575
-					v585 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v587 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v585 + v587
-					v597 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v599 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v597 + v599
+					v624 := *(*float32)(unsafe.Add(stotal, l*4))
+					v626 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v624 + v626
+					v636 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v638 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v636 + v638
+					v648 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v650 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v648 + v650
 				}
 			}
 		}
-		v602 := t1 * 4
-		v604 := t0 * 16
+		v653 := t1 * 4
+		v655 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v614 := (v602 * nldo) + v604
-			v624 := ((v602 + 1) * nldo) + v604
-			v636 := ((v602 + 2) * nldo) + v604
+			v665 := (v653 * nldo) + v655
+			v675 := ((v653 + 1) * nldo) + v655
+			v687 := ((v653 + 2) * nldo) + v655
 			for l := range 16 {
-				v619 := *(*float32)(unsafe.Add(stotal, l*4))
-				v609 := (v604 + l) < nn
-				if v609 {
-					*(*float32)(unsafe.Add(pout, (v614+l)*4)) = v619
+				v670 := *(*float32)(unsafe.Add(stotal, l*4))
+				v660 := (v655 + l) < nn
+				if v660 {
+					*(*float32)(unsafe.Add(pout, (v665+l)*4)) = v670
 				}
-				v631 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v609 {
-					*(*float32)(unsafe.Add(pout, (v624+l)*4)) = v631
+				v682 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v660 {
+					*(*float32)(unsafe.Add(pout, (v675+l)*4)) = v682
 				}
-				v643 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v609 {
-					*(*float32)(unsafe.Add(pout, (v636+l)*4)) = v643
+				v694 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v660 {
+					*(*float32)(unsafe.Add(pout, (v687+l)*4)) = v694
 				}
 			}
 		} else {
-			v646 := (v602 * nldo) + v604
-			v658 := ((v602 + 1) * nldo) + v604
-			v672 := ((v602 + 2) * nldo) + v604
+			v697 := (v653 * nldo) + v655
+			v709 := ((v653 + 1) * nldo) + v655
+			v723 := ((v653 + 2) * nldo) + v655
 			for l := range 16 {
-				v651 := *(*float32)(unsafe.Add(stotal, l*4))
-				v609 := (v604 + l) < nn
-				var v652 float32
-				v648 := v646 + l
-				if v609 {
-					v652 = *(*float32)(unsafe.Add(pout, v648*4))
+				v702 := *(*float32)(unsafe.Add(stotal, l*4))
+				v660 := (v655 + l) < nn
+				var v703 float32
+				v699 := v697 + l
+				if v660 {
+					v703 = *(*float32)(unsafe.Add(pout, v699*4))
 				}
-				if v609 {
-					*(*float32)(unsafe.Add(pout, v648*4)) = v651 + v652
+				if v660 {
+					*(*float32)(unsafe.Add(pout, v699*4)) = v702 + v703
 				}
-				v665 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v666 float32
-				v660 := v658 + l
-				if v609 {
-					v666 = *(*float32)(unsafe.Add(pout, v660*4))
+				v716 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v717 float32
+				v711 := v709 + l
+				if v660 {
+					v717 = *(*float32)(unsafe.Add(pout, v711*4))
 				}
-				if v609 {
-					*(*float32)(unsafe.Add(pout, v660*4)) = v665 + v666
+				if v660 {
+					*(*float32)(unsafe.Add(pout, v711*4)) = v716 + v717
 				}
-				v679 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v680 float32
-				v674 := v672 + l
-				if v609 {
-					v680 = *(*float32)(unsafe.Add(pout, v674*4))
+				v730 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v731 float32
+				v725 := v723 + l
+				if v660 {
+					v731 = *(*float32)(unsafe.Add(pout, v725*4))
 				}
-				if v609 {
-					*(*float32)(unsafe.Add(pout, v674*4)) = v679 + v680
+				if v660 {
+					*(*float32)(unsafe.Add(pout, v725*4)) = v730 + v731
 				}
 			}
 		}

@@ -83,8 +83,13 @@ func (s gemm) build(b *ir.Builder) {
 	b.For(0, records, perSegment, func(segment *ir.Value) {
 		sum.Fill(b.F32(0))
 		b.For(segment, segment.Add(perSegment).Min(records), 1, func(r *ir.Value) {
-			load := quant.Loader(b, w, wTile.Add(r).Mul(f.Record), b.Lane())
-			rec := f.Open(b, s.cached(load))
+			record := wTile.Add(r).Mul(f.Record)
+			if s.rows < actRows { // few rows: the weights come from memory
+				for line := 0; line < f.Record; line += 64 {
+					b.Prefetch(w, record.Add(prefetchAhead+line))
+				}
+			}
+			rec := f.Open(b, s.cached(quant.Loader(b, w, record, b.Lane())))
 			for i := range f.Span / 32 {
 				kb := r.Mul(f.Span / 32).Add(i)
 				var at []*ir.Value
@@ -129,6 +134,9 @@ func storeTotals(b *ir.Builder, total, out ir.Memory, row, col, n *ir.Value, row
 		each(func(at, y *ir.Value) { b.StoreMasked(out, at, y.Add(b.LoadMasked(out, at, mask)), mask) })
 	})
 }
+
+// prefetchAhead is how many bytes before their use weights are asked for.
+const prefetchAhead = 4096
 
 // cached keeps loaded words where several codes come from one and codes are held in registers anyway.
 func (s gemm) cached(load quant.Load) quant.Load {
