@@ -239,10 +239,10 @@ var (
 	vector     = regexp.MustCompile(`\b[XYZ][0-9]+\b`)
 	frame      = regexp.MustCompile(`\bBP\b`)
 	high       = regexp.MustCompile(`\b(Z[0-9]+|[XY](1[6-9]|[23][0-9])|K[0-7])\b`)
-	extensions = map[string][]string{
-		"avx2":       {"AVX", "AVX2", "CMOV", "F16C", "FMA3"},
-		"avxvnni":    {"AVX", "AVX2", "CMOV", "F16C", "FMA3", "AVXVNNI"},
-		"avx512vnni": {"AVX", "AVX2", "CMOV", "F16C", "FMA3", "AVX512F", "AVX512BW", "AVX512DQ", "AVX512VL", "AVX512VNNI"},
+	extensions = map[string][]string{ // MMX+ stands for the prefetches, which every amd64 has
+		"avx2":       {"AVX", "AVX2", "CMOV", "F16C", "FMA3", "MMX+"},
+		"avxvnni":    {"AVX", "AVX2", "CMOV", "F16C", "FMA3", "MMX+", "AVXVNNI"},
+		"avx512vnni": {"AVX", "AVX2", "CMOV", "F16C", "FMA3", "MMX+", "AVX512F", "AVX512BW", "AVX512DQ", "AVX512VL", "AVX512VNNI"},
 	}
 )
 

@@ -6,129 +6,149 @@
 
 // func kv_store_f16__p2__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV, F16C
-TEXT ·kv_store_f16__p2__avx2(SB), NOSPLIT, $296-24
+TEXT ·kv_store_f16__p2__avx2(SB), NOSPLIT, $336-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 192(SP)
+	MOVQ   AX, 216(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 208(SP)
-	MOVQ   208(SP), AX
-	SUBQ   192(SP), AX
-	MOVQ   AX, 208(SP)
+	MOVQ   AX, 232(SP)
+	MOVQ   232(SP), AX
+	SUBQ   216(SP), AX
+	MOVQ   AX, 232(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 160(SP)
-	MOVQ   112(CX), R10
+	MOVQ   AX, 184(SP)
+	MOVQ   112(CX), AX
+	MOVQ   AX, 144(SP)
 	MOVQ   120(CX), AX
-	MOVQ   AX, 168(SP)
+	MOVQ   AX, 192(SP)
 	MOVQ   32(CX), AX
-	MOVQ   AX, 288(SP)
+	MOVQ   AX, 328(SP)
 	MOVQ   40(CX), AX
-	MOVQ   AX, 280(SP)
-	LEAQ   15(R10), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   216(SP), AX
+	MOVQ   AX, 320(SP)
+	MOVQ   144(SP), AX
+	LEAQ   15(AX), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   240(SP), AX
 	SHRQ   $0x04, AX
-	MOVQ   AX, 216(SP)
+	MOVQ   AX, 240(SP)
 	MOVQ   (CX), AX
-	MOVQ   AX, 256(SP)
-	MOVQ   160(SP), AX
-	MOVQ   AX, 200(SP)
-	MOVQ   200(SP), AX
-	IMULQ  R10, AX
-	MOVQ   AX, 200(SP)
-	IMUL3Q $+4, R10, AX
-	MOVQ   AX, 152(SP)
-	MOVQ   168(SP), AX
+	MOVQ   AX, 280(SP)
+	MOVQ   184(SP), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   224(SP), AX
+	IMULQ  144(SP), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   144(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 160(SP)
+	MOVQ   192(SP), AX
 	MOVQ   AX, 128(SP)
 	MOVQ   128(SP), AX
 	SHRQ   $0x01, AX
 	MOVQ   AX, 128(SP)
+	MOVQ   128(SP), AX
+	MOVQ   AX, 152(SP)
+	MOVQ   152(SP), AX
+	ANDQ   $+15, AX
+	MOVQ   AX, 152(SP)
+	MOVQ   128(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 312(SP)
+	MOVQ   128(SP), AX
+	IMUL3Q $-4, AX, AX
+	MOVQ   AX, 304(SP)
 	MOVQ   16(CX), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   24(CX), AX
-	MOVQ   AX, 232(SP)
-	MOVQ   232(SP), AX
-	SUBQ   248(SP), AX
-	MOVQ   AX, 232(SP)
-	MOVQ   48(CX), AX
 	MOVQ   AX, 272(SP)
-	IMUL3Q $+512, R10, AX
-	MOVQ   AX, 184(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 256(SP)
+	MOVQ   256(SP), AX
+	SUBQ   272(SP), AX
+	MOVQ   AX, 256(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 296(SP)
+	MOVQ   144(SP), AX
+	IMUL3Q $+512, AX, AX
+	MOVQ   AX, 208(SP)
 	MOVQ   8(CX), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   224(SP), AX
-	SUBQ   256(SP), AX
-	MOVQ   AX, 224(SP)
+	MOVQ   AX, 248(SP)
+	MOVQ   248(SP), AX
+	SUBQ   280(SP), AX
+	MOVQ   AX, 248(SP)
 	MOVQ   56(CX), AX
+	MOVQ   AX, 288(SP)
+	MOVQ   184(SP), AX
 	MOVQ   AX, 264(SP)
-	MOVQ   160(SP), AX
-	MOVQ   AX, 240(SP)
+	MOVQ   264(SP), AX
+	IMULQ  240(SP), AX
+	MOVQ   AX, 264(SP)
 	MOVQ   240(SP), AX
-	IMULQ  216(SP), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   216(SP), AX
 	IMUL3Q $+8192, AX, AX
-	MOVQ   AX, 176(SP)
+	MOVQ   AX, 200(SP)
 
 tile:
-	MOVQ    192(SP), CX
-	MOVQ    288(SP), AX
-	MOVLQSX (AX)(CX*4), R8
-	MOVQ    R8, CX
+	MOVQ    216(SP), CX
+	MOVQ    328(SP), AX
+	MOVLQSX (AX)(CX*4), DI
+	MOVQ    DI, CX
 	SHRQ    $0x08, CX
-	MOVQ    280(SP), AX
-	MOVLQSX (AX)(CX*4), BX
-	MOVQ    R8, DX
+	MOVQ    320(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    DI, DX
 	ANDQ    $+255, DX
-	MOVQ    DX, DI
-	SHRQ    $0x04, DI
+	MOVQ    DX, R12
+	SHRQ    $0x04, R12
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    200(SP), CX
-	IMULQ   192(SP), CX
-	MOVQ    256(SP), AX
-	LEAQ    (AX)(CX*4), R12
-	MOVQ    R10, CX
-	IMULQ   R8, CX
-	MOVQ    248(SP), AX
-	LEAQ    (AX)(CX*4), R11
-	MOVQ    232(SP), AX
+	MOVQ    224(SP), BX
+	IMULQ   216(SP), BX
+	MOVQ    280(SP), AX
+	LEAQ    (AX)(BX*4), R11
+	MOVQ    312(SP), AX
+	LEAQ    (R11)(AX*1), R10
+	MOVQ    304(SP), AX
 	LEAQ    (R11)(AX*1), R9
-	MOVQ    200(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $+512, AX, CX
+	MOVQ    144(SP), BX
+	IMULQ   DI, BX
 	MOVQ    272(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    R10, AX
-	IMULQ   DI, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (CX)(AX*1), AX
-	LEAQ    (AX)(SI*2), AX
-	MOVQ    AX, 136(SP)
+	LEAQ    (AX)(BX*4), R8
+	MOVQ    256(SP), AX
+	LEAQ    (R8)(AX*1), DI
 	MOVQ    224(SP), AX
-	LEAQ    (R12)(AX*1), R8
-	MOVQ    240(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $+8192, AX, CX
+	IMULQ   CX, AX
+	IMUL3Q  $+512, AX, BX
+	MOVQ    296(SP), AX
+	LEAQ    (AX)(BX*1), BX
+	MOVQ    144(SP), AX
+	IMULQ   R12, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (BX)(AX*1), AX
+	LEAQ    (AX)(SI*2), AX
+	MOVQ    AX, 168(SP)
+	MOVQ    248(SP), AX
+	LEAQ    (R11)(AX*1), SI
 	MOVQ    264(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+8192, AX, CX
+	MOVQ    288(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    216(SP), AX
+	MOVQ    240(SP), AX
 	IMULQ   DX, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (CX)(AX*1), DI
+	LEAQ    (CX)(AX*1), AX
+	MOVQ    AX, 136(SP)
 	XORQ    AX, AX
-	MOVQ    AX, 144(SP)
-	MOVQ    144(SP), AX
-	CMPQ    AX, 160(SP)
+	MOVQ    AX, 176(SP)
+	MOVQ    176(SP), AX
+	CMPQ    AX, 184(SP)
 	JGE     end2
 
 loop1:
-	MOVQ R10, R14
-	MOVQ 168(SP), R13
-	MOVQ 136(SP), SI
+	MOVQ 144(SP), R14
+	MOVQ 192(SP), R13
+	MOVQ 168(SP), R12
 	XORQ BX, BX
-	CMPQ BX, R10
+	CMPQ BX, 144(SP)
 	JGE  end4
 
 loop3:
@@ -145,8 +165,8 @@ loop3:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y2, Y0, Y6
 	VPCMPGTD     Y1, Y0, Y5
-	VPMASKMOVD   (R12)(BX*4), Y6, Y9
-	VPMASKMOVD   32(R12)(BX*4), Y5, Y8
+	VPMASKMOVD   (R11)(BX*4), Y6, Y9
+	VPMASKMOVD   32(R11)(BX*4), Y5, Y8
 	VMOVUPS      kv_store_f16__p2__avx2_data<>+0(SB), Y1
 	VMOVUPS      kv_store_f16__p2__avx2_data<>+32(SB), Y2
 	MOVQ         R13, CX
@@ -162,6 +182,22 @@ loop3:
 	VPCMPGTD     Y2, Y0, Y0
 	VPAND        Y6, Y1, Y7
 	VPAND        Y5, Y0, Y4
+	CMPQ         152(SP), $+0
+	JNE          else5
+	CMPQ         BX, 128(SP)
+	JGE          else7
+	VPMASKMOVD   (R10)(BX*4), Y7, Y11
+	VPMASKMOVD   32(R10)(BX*4), Y4, Y10
+	JMP          end8
+
+else7:
+	VPMASKMOVD (R9)(BX*4), Y7, Y11
+	VPMASKMOVD 32(R9)(BX*4), Y4, Y10
+
+end8:
+	JMP end6
+
+else5:
 	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	VPADDD       kv_store_f16__p2__avx2_data<>+0(SB), Y0, Y1
@@ -179,149 +215,152 @@ loop3:
 	VBLENDVPS    Y10, Y3, Y0, Y1
 	VPXOR        Y11, Y11, Y11
 	VMOVDQA      Y7, Y0
-	VPGATHERDD   Y0, (R12)(Y2*4), Y11
+	VPGATHERDD   Y0, (R11)(Y2*4), Y11
 	VPXOR        Y10, Y10, Y10
 	VMOVDQA      Y4, Y0
-	VPGATHERDD   Y0, (R12)(Y1*4), Y10
-	VPMASKMOVD   (R11)(BX*4), Y7, Y1
-	VPMASKMOVD   32(R11)(BX*4), Y4, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VPMASKMOVD   (R9)(BX*4), Y7, Y0
-	VPMASKMOVD   32(R9)(BX*4), Y4, Y1
-	VMULPS       Y0, Y11, Y0
-	VMULPS       Y1, Y10, Y1
-	VADDPS       Y0, Y3, Y0
-	VADDPS       Y1, Y2, Y1
-	VBLENDVPS    Y7, Y0, Y9, Y0
-	VBLENDVPS    Y4, Y1, Y8, Y4
-	VMOVUPS      kv_store_f16__p2__avx2_data<>+64(SB), Y3
-	VMOVUPS      kv_store_f16__p2__avx2_data<>+96(SB), Y2
-	VCVTPS2PH    $0x00, Y0, X0
-	VPMOVZXWD    X0, Y1
-	VCVTPS2PH    $0x00, Y4, X0
-	VPMOVZXWD    X0, Y0
-	VMOVUPS      Y1, (SP)
-	VMOVUPS      Y0, 32(SP)
-	VMOVUPS      Y3, 64(SP)
-	VMOVUPS      Y2, 96(SP)
-	VMOVMSKPS    Y6, DX
-	BTL          $0x00, DX
-	JCC          masked5
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVW         AX, (SI)(CX*2)
+	VPGATHERDD   Y0, (R11)(Y1*4), Y10
 
-masked5:
-	BTL     $0x01, DX
-	JCC     masked6
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVW    AX, (SI)(CX*2)
-
-masked6:
-	BTL     $0x02, DX
-	JCC     masked7
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVW    AX, (SI)(CX*2)
-
-masked7:
-	BTL     $0x03, DX
-	JCC     masked8
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVW    AX, (SI)(CX*2)
-
-masked8:
-	BTL     $0x04, DX
-	JCC     masked9
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVW    AX, (SI)(CX*2)
+end6:
+	VPMASKMOVD (R8)(BX*4), Y7, Y1
+	VPMASKMOVD 32(R8)(BX*4), Y4, Y0
+	VMULPS     Y1, Y9, Y3
+	VMULPS     Y0, Y8, Y2
+	VPMASKMOVD (DI)(BX*4), Y7, Y0
+	VPMASKMOVD 32(DI)(BX*4), Y4, Y1
+	VMULPS     Y0, Y11, Y0
+	VMULPS     Y1, Y10, Y1
+	VADDPS     Y0, Y3, Y0
+	VADDPS     Y1, Y2, Y1
+	VBLENDVPS  Y7, Y0, Y9, Y0
+	VBLENDVPS  Y4, Y1, Y8, Y4
+	VMOVUPS    kv_store_f16__p2__avx2_data<>+64(SB), Y3
+	VMOVUPS    kv_store_f16__p2__avx2_data<>+96(SB), Y2
+	VCVTPS2PH  $0x00, Y0, X0
+	VPMOVZXWD  X0, Y1
+	VCVTPS2PH  $0x00, Y4, X0
+	VPMOVZXWD  X0, Y0
+	VMOVUPS    Y1, (SP)
+	VMOVUPS    Y0, 32(SP)
+	VMOVUPS    Y3, 64(SP)
+	VMOVUPS    Y2, 96(SP)
+	VMOVMSKPS  Y6, DX
+	BTL        $0x00, DX
+	JCC        masked9
+	MOVLQSX    64(SP), CX
+	MOVL       (SP), AX
+	MOVW       AX, (R12)(CX*2)
 
 masked9:
-	BTL     $0x05, DX
+	BTL     $0x01, DX
 	JCC     masked10
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked10:
-	BTL     $0x06, DX
+	BTL     $0x02, DX
 	JCC     masked11
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked11:
-	BTL     $0x07, DX
+	BTL     $0x03, DX
 	JCC     masked12
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked12:
-	VMOVMSKPS Y5, DX
-	BTL       $0x00, DX
-	JCC       masked13
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVW      AX, (SI)(CX*2)
+	BTL     $0x04, DX
+	JCC     masked13
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked13:
-	BTL     $0x01, DX
+	BTL     $0x05, DX
 	JCC     masked14
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked14:
-	BTL     $0x02, DX
+	BTL     $0x06, DX
 	JCC     masked15
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked15:
-	BTL     $0x03, DX
+	BTL     $0x07, DX
 	JCC     masked16
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked16:
-	BTL     $0x04, DX
-	JCC     masked17
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	VMOVMSKPS Y5, DX
+	BTL       $0x00, DX
+	JCC       masked17
+	MOVLQSX   96(SP), CX
+	MOVL      32(SP), AX
+	MOVW      AX, (R12)(CX*2)
 
 masked17:
-	BTL     $0x05, DX
+	BTL     $0x01, DX
 	JCC     masked18
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked18:
-	BTL     $0x06, DX
+	BTL     $0x02, DX
 	JCC     masked19
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked19:
-	BTL     $0x07, DX
+	BTL     $0x03, DX
 	JCC     masked20
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, (R12)(CX*2)
 
 masked20:
-	VPMASKMOVD (R8)(BX*4), Y6, Y0
-	VPMASKMOVD 32(R8)(BX*4), Y5, Y4
-	LEAQ       (DI)(BX*2), DX
+	BTL     $0x04, DX
+	JCC     masked21
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, (R12)(CX*2)
+
+masked21:
+	BTL     $0x05, DX
+	JCC     masked22
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, (R12)(CX*2)
+
+masked22:
+	BTL     $0x06, DX
+	JCC     masked23
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, (R12)(CX*2)
+
+masked23:
+	BTL     $0x07, DX
+	JCC     masked24
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, (R12)(CX*2)
+
+masked24:
+	VPMASKMOVD (SI)(BX*4), Y6, Y0
+	VPMASKMOVD 32(SI)(BX*4), Y5, Y4
+	MOVQ       136(SP), AX
+	LEAQ       (AX)(BX*2), DX
 	VMOVUPS    kv_store_f16__p2__avx2_data<>+0(SB), Y3
 	VMOVUPS    kv_store_f16__p2__avx2_data<>+32(SB), Y2
 	VCVTPS2PH  $0x00, Y0, X0
@@ -334,145 +373,149 @@ masked20:
 	VMOVUPS    Y2, 96(SP)
 	VMOVMSKPS  Y6, R15
 	BTL        $0x00, R15
-	JCC        masked21
+	JCC        masked25
 	MOVLQSX    64(SP), CX
 	MOVL       (SP), AX
 	MOVW       AX, (DX)(CX*2)
 
-masked21:
+masked25:
 	BTL     $0x01, R15
-	JCC     masked22
+	JCC     masked26
 	MOVLQSX 68(SP), CX
 	MOVL    4(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked22:
+masked26:
 	BTL     $0x02, R15
-	JCC     masked23
+	JCC     masked27
 	MOVLQSX 72(SP), CX
 	MOVL    8(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked23:
+masked27:
 	BTL     $0x03, R15
-	JCC     masked24
+	JCC     masked28
 	MOVLQSX 76(SP), CX
 	MOVL    12(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked24:
+masked28:
 	BTL     $0x04, R15
-	JCC     masked25
+	JCC     masked29
 	MOVLQSX 80(SP), CX
 	MOVL    16(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked25:
+masked29:
 	BTL     $0x05, R15
-	JCC     masked26
+	JCC     masked30
 	MOVLQSX 84(SP), CX
 	MOVL    20(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked26:
+masked30:
 	BTL     $0x06, R15
-	JCC     masked27
+	JCC     masked31
 	MOVLQSX 88(SP), CX
 	MOVL    24(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked27:
+masked31:
 	BTL     $0x07, R15
-	JCC     masked28
+	JCC     masked32
 	MOVLQSX 92(SP), CX
 	MOVL    28(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked28:
+masked32:
 	VMOVMSKPS Y5, R15
 	BTL       $0x00, R15
-	JCC       masked29
+	JCC       masked33
 	MOVLQSX   96(SP), CX
 	MOVL      32(SP), AX
 	MOVW      AX, (DX)(CX*2)
 
-masked29:
+masked33:
 	BTL     $0x01, R15
-	JCC     masked30
+	JCC     masked34
 	MOVLQSX 100(SP), CX
 	MOVL    36(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked30:
+masked34:
 	BTL     $0x02, R15
-	JCC     masked31
+	JCC     masked35
 	MOVLQSX 104(SP), CX
 	MOVL    40(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked31:
+masked35:
 	BTL     $0x03, R15
-	JCC     masked32
+	JCC     masked36
 	MOVLQSX 108(SP), CX
 	MOVL    44(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked32:
+masked36:
 	BTL     $0x04, R15
-	JCC     masked33
+	JCC     masked37
 	MOVLQSX 112(SP), CX
 	MOVL    48(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked33:
+masked37:
 	BTL     $0x05, R15
-	JCC     masked34
+	JCC     masked38
 	MOVLQSX 116(SP), CX
 	MOVL    52(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked34:
+masked38:
 	BTL     $0x06, R15
-	JCC     masked35
+	JCC     masked39
 	MOVLQSX 120(SP), CX
 	MOVL    56(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked35:
+masked39:
 	BTL     $0x07, R15
-	JCC     masked36
+	JCC     masked40
 	MOVLQSX 124(SP), CX
 	MOVL    60(SP), AX
 	MOVW    AX, (DX)(CX*2)
 
-masked36:
+masked40:
 	ADDQ $-16, R14
 	ADDQ $-16, R13
-	ADDQ $+512, SI
+	ADDQ $+512, R12
 	ADDQ $+16, BX
-	CMPQ BX, R10
+	CMPQ BX, 144(SP)
 	JLT  loop3
 
 end4:
-	ADDQ 152(SP), R12
+	ADDQ 160(SP), R11
+	ADDQ 160(SP), R10
+	ADDQ 160(SP), R9
+	MOVQ 168(SP), AX
+	ADDQ 208(SP), AX
+	MOVQ AX, 168(SP)
+	ADDQ 160(SP), SI
 	MOVQ 136(SP), AX
-	ADDQ 184(SP), AX
+	ADDQ 200(SP), AX
 	MOVQ AX, 136(SP)
-	ADDQ 152(SP), R8
-	ADDQ 176(SP), DI
-	ADDQ $+1, 144(SP)
-	MOVQ 144(SP), AX
-	CMPQ AX, 160(SP)
+	ADDQ $+1, 176(SP)
+	MOVQ 176(SP), AX
+	CMPQ AX, 184(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 208(SP), AX
+	MOVQ 232(SP), AX
 	DECQ AX
-	MOVQ AX, 208(SP)
+	MOVQ AX, 232(SP)
 	JEQ  done
-	MOVQ 192(SP), AX
+	MOVQ 216(SP), AX
 	INCQ AX
-	MOVQ AX, 192(SP)
+	MOVQ AX, 216(SP)
 	JMP  tile
 
 done:

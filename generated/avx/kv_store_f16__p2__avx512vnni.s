@@ -6,124 +6,139 @@
 
 // func kv_store_f16__p2__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f16__p2__avx512vnni(SB), NOSPLIT, $288-24
+TEXT ·kv_store_f16__p2__avx512vnni(SB), NOSPLIT, $328-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 184(SP)
+	MOVQ   AX, 208(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 200(SP)
-	MOVQ   200(SP), AX
-	SUBQ   184(SP), AX
-	MOVQ   AX, 200(SP)
+	MOVQ   AX, 224(SP)
+	MOVQ   224(SP), AX
+	SUBQ   208(SP), AX
+	MOVQ   AX, 224(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 152(SP)
+	MOVQ   AX, 176(SP)
 	MOVQ   112(CX), R10
 	MOVQ   120(CX), AX
-	MOVQ   AX, 160(SP)
+	MOVQ   AX, 184(SP)
 	MOVQ   32(CX), AX
-	MOVQ   AX, 280(SP)
+	MOVQ   AX, 320(SP)
 	MOVQ   40(CX), AX
-	MOVQ   AX, 272(SP)
+	MOVQ   AX, 312(SP)
 	LEAQ   15(R10), AX
-	MOVQ   AX, 208(SP)
-	MOVQ   208(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 208(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   152(SP), AX
-	MOVQ   AX, 192(SP)
-	MOVQ   192(SP), AX
-	IMULQ  R10, AX
-	MOVQ   AX, 192(SP)
-	IMUL3Q $+4, R10, AX
-	MOVQ   AX, 144(SP)
-	MOVQ   160(SP), R9
-	SHRQ   $0x01, R9
-	MOVQ   16(CX), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   24(CX), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   224(SP), AX
-	SUBQ   240(SP), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 264(SP)
-	IMUL3Q $+512, R10, AX
-	MOVQ   AX, 176(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   216(SP), AX
-	SUBQ   248(SP), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   56(CX), AX
-	MOVQ   AX, 256(SP)
-	MOVQ   152(SP), AX
 	MOVQ   AX, 232(SP)
 	MOVQ   232(SP), AX
-	IMULQ  208(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 232(SP)
-	MOVQ   208(SP), AX
+	MOVQ   (CX), AX
+	MOVQ   AX, 272(SP)
+	MOVQ   176(SP), AX
+	MOVQ   AX, 216(SP)
+	MOVQ   216(SP), AX
+	IMULQ  R10, AX
+	MOVQ   AX, 216(SP)
+	IMUL3Q $+4, R10, AX
+	MOVQ   AX, 152(SP)
+	MOVQ   184(SP), R9
+	SHRQ   $0x01, R9
+	MOVQ   R9, 144(SP)
+	MOVQ   144(SP), AX
+	ANDQ   $+15, AX
+	MOVQ   AX, 144(SP)
+	IMUL3Q $+4, R9, AX
+	MOVQ   AX, 304(SP)
+	IMUL3Q $-4, R9, AX
+	MOVQ   AX, 296(SP)
+	MOVQ   16(CX), AX
+	MOVQ   AX, 264(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 248(SP)
+	MOVQ   248(SP), AX
+	SUBQ   264(SP), AX
+	MOVQ   AX, 248(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 288(SP)
+	IMUL3Q $+512, R10, AX
+	MOVQ   AX, 200(SP)
+	MOVQ   8(CX), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   240(SP), AX
+	SUBQ   272(SP), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   56(CX), AX
+	MOVQ   AX, 280(SP)
+	MOVQ   176(SP), AX
+	MOVQ   AX, 256(SP)
+	MOVQ   256(SP), AX
+	IMULQ  232(SP), AX
+	MOVQ   AX, 256(SP)
+	MOVQ   232(SP), AX
 	IMUL3Q $+8192, AX, AX
-	MOVQ   AX, 168(SP)
+	MOVQ   AX, 192(SP)
 
 tile:
-	MOVQ    184(SP), CX
-	MOVQ    280(SP), AX
-	MOVLQSX (AX)(CX*4), R8
-	MOVQ    R8, CX
+	MOVQ    208(SP), CX
+	MOVQ    320(SP), AX
+	MOVLQSX (AX)(CX*4), R13
+	MOVQ    R13, CX
 	SHRQ    $0x08, CX
-	MOVQ    272(SP), AX
+	MOVQ    312(SP), AX
 	MOVLQSX (AX)(CX*4), CX
-	MOVQ    R8, DX
+	MOVQ    R13, DX
 	ANDQ    $+255, DX
 	MOVQ    DX, DI
 	SHRQ    $0x04, DI
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    192(SP), BX
-	IMULQ   184(SP), BX
-	MOVQ    248(SP), AX
+	MOVQ    216(SP), BX
+	IMULQ   208(SP), BX
+	MOVQ    272(SP), AX
 	LEAQ    (AX)(BX*4), R12
+	MOVQ    304(SP), AX
+	LEAQ    (R12)(AX*1), R11
+	MOVQ    296(SP), AX
+	LEAQ    (R12)(AX*1), R8
 	MOVQ    R10, BX
-	IMULQ   R8, BX
-	MOVQ    240(SP), AX
-	LEAQ    (AX)(BX*4), R11
-	MOVQ    224(SP), AX
-	LEAQ    (R11)(AX*1), R8
-	MOVQ    192(SP), AX
+	IMULQ   R13, BX
+	MOVQ    264(SP), AX
+	LEAQ    (AX)(BX*4), AX
+	MOVQ    AX, 128(SP)
+	MOVQ    248(SP), BX
+	MOVQ    128(SP), AX
+	LEAQ    (AX)(BX*1), AX
+	MOVQ    AX, 136(SP)
+	MOVQ    216(SP), AX
 	IMULQ   CX, AX
 	IMUL3Q  $+512, AX, BX
-	MOVQ    264(SP), AX
+	MOVQ    288(SP), AX
 	LEAQ    (AX)(BX*1), BX
 	MOVQ    R10, AX
 	IMULQ   DI, AX
 	IMUL3Q  $+32, AX, AX
 	LEAQ    (BX)(AX*1), AX
 	LEAQ    (AX)(SI*2), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    216(SP), AX
+	MOVQ    AX, 160(SP)
+	MOVQ    240(SP), AX
 	LEAQ    (R12)(AX*1), DI
-	MOVQ    232(SP), AX
+	MOVQ    256(SP), AX
 	IMULQ   CX, AX
 	IMUL3Q  $+8192, AX, CX
-	MOVQ    256(SP), AX
+	MOVQ    280(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    208(SP), AX
+	MOVQ    232(SP), AX
 	IMULQ   DX, AX
 	IMUL3Q  $+32, AX, AX
 	LEAQ    (CX)(AX*1), SI
 	XORQ    AX, AX
-	MOVQ    AX, 136(SP)
-	MOVQ    136(SP), AX
-	CMPQ    AX, 152(SP)
+	MOVQ    AX, 168(SP)
+	MOVQ    168(SP), AX
+	CMPQ    AX, 176(SP)
 	JGE     end2
 
 loop1:
 	MOVQ R10, R14
-	MOVQ 160(SP), R13
-	MOVQ 128(SP), BX
+	MOVQ 184(SP), R13
+	MOVQ 160(SP), BX
 	XORQ DX, DX
 	CMPQ DX, R10
 	JGE  end4
@@ -151,6 +166,20 @@ loop3:
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	KANDW        K3, K1, K2
+	CMPQ         144(SP), $+0
+	JNE          else5
+	CMPQ         DX, R9
+	JGE          else7
+	VMOVUPS.Z    (R11)(DX*4), K2, Z2
+	JMP          end8
+
+else7:
+	VMOVUPS.Z (R8)(DX*4), K2, Z2
+
+end8:
+	JMP end6
+
+else5:
 	VPBROADCASTD DX, Z0
 	VPADDD       kv_store_f16__p2__avx512vnni_data<>+0(SB), Z0, Z2
 	VPBROADCASTD R9, Z0
@@ -161,130 +190,134 @@ loop3:
 	VPXORD       Z2, Z2, Z2
 	KMOVW        K2, K1
 	VPGATHERDD   (R12)(Z0*4), K1, Z2
-	VMOVUPS.Z    (R11)(DX*4), K2, Z0
-	VMULPS       Z0, Z3, Z1
-	VMOVUPS.Z    (R8)(DX*4), K2, Z0
-	VMULPS       Z0, Z2, Z0
-	VADDPS       Z0, Z1, Z0
-	VPBLENDMD    Z0, Z3, K2, Z0
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
-	VCVTPS2PH    $0x00, Z0, Y0
-	VPMOVZXWD    Y0, Z0
-	VMOVUPS      Z0, (SP)
-	VMOVUPS      Z1, 64(SP)
-	KMOVW        K3, R15
-	BTL          $0x00, R15
-	JCC          masked5
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVW         AX, (BX)(CX*2)
 
-masked5:
+end6:
+	MOVQ      128(SP), AX
+	VMOVUPS.Z (AX)(DX*4), K2, Z0
+	VMULPS    Z0, Z3, Z1
+	MOVQ      136(SP), AX
+	VMOVUPS.Z (AX)(DX*4), K2, Z0
+	VMULPS    Z0, Z2, Z0
+	VADDPS    Z0, Z1, Z0
+	VPBLENDMD Z0, Z3, K2, Z0
+	VMOVUPS   kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
+	VCVTPS2PH $0x00, Z0, Y0
+	VPMOVZXWD Y0, Z0
+	VMOVUPS   Z0, (SP)
+	VMOVUPS   Z1, 64(SP)
+	KMOVW     K3, R15
+	BTL       $0x00, R15
+	JCC       masked9
+	MOVLQSX   64(SP), CX
+	MOVL      (SP), AX
+	MOVW      AX, (BX)(CX*2)
+
+masked9:
 	BTL     $0x01, R15
-	JCC     masked6
+	JCC     masked10
 	MOVLQSX 68(SP), CX
 	MOVL    4(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked6:
+masked10:
 	BTL     $0x02, R15
-	JCC     masked7
+	JCC     masked11
 	MOVLQSX 72(SP), CX
 	MOVL    8(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked7:
+masked11:
 	BTL     $0x03, R15
-	JCC     masked8
+	JCC     masked12
 	MOVLQSX 76(SP), CX
 	MOVL    12(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked8:
+masked12:
 	BTL     $0x04, R15
-	JCC     masked9
+	JCC     masked13
 	MOVLQSX 80(SP), CX
 	MOVL    16(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked9:
+masked13:
 	BTL     $0x05, R15
-	JCC     masked10
+	JCC     masked14
 	MOVLQSX 84(SP), CX
 	MOVL    20(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked10:
+masked14:
 	BTL     $0x06, R15
-	JCC     masked11
+	JCC     masked15
 	MOVLQSX 88(SP), CX
 	MOVL    24(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked11:
+masked15:
 	BTL     $0x07, R15
-	JCC     masked12
+	JCC     masked16
 	MOVLQSX 92(SP), CX
 	MOVL    28(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked12:
+masked16:
 	BTL     $0x08, R15
-	JCC     masked13
+	JCC     masked17
 	MOVLQSX 96(SP), CX
 	MOVL    32(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked13:
+masked17:
 	BTL     $0x09, R15
-	JCC     masked14
+	JCC     masked18
 	MOVLQSX 100(SP), CX
 	MOVL    36(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked14:
+masked18:
 	BTL     $0x0a, R15
-	JCC     masked15
+	JCC     masked19
 	MOVLQSX 104(SP), CX
 	MOVL    40(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked15:
+masked19:
 	BTL     $0x0b, R15
-	JCC     masked16
+	JCC     masked20
 	MOVLQSX 108(SP), CX
 	MOVL    44(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked16:
+masked20:
 	BTL     $0x0c, R15
-	JCC     masked17
+	JCC     masked21
 	MOVLQSX 112(SP), CX
 	MOVL    48(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked17:
+masked21:
 	BTL     $0x0d, R15
-	JCC     masked18
+	JCC     masked22
 	MOVLQSX 116(SP), CX
 	MOVL    52(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked18:
+masked22:
 	BTL     $0x0e, R15
-	JCC     masked19
+	JCC     masked23
 	MOVLQSX 120(SP), CX
 	MOVL    56(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked19:
+masked23:
 	BTL     $0x0f, R15
-	JCC     masked20
+	JCC     masked24
 	MOVLQSX 124(SP), CX
 	MOVL    60(SP), AX
 	MOVW    AX, (BX)(CX*2)
 
-masked20:
+masked24:
 	VMOVUPS.Z (DI)(DX*4), K3, Z0
 	VCVTPS2PH $0x00, Z0, K3, (SI)(DX*2)
 	ADDQ      $-16, R14
@@ -295,25 +328,27 @@ masked20:
 	JLT       loop3
 
 end4:
-	ADDQ 144(SP), R12
-	MOVQ 128(SP), AX
-	ADDQ 176(SP), AX
-	MOVQ AX, 128(SP)
-	ADDQ 144(SP), DI
-	ADDQ 168(SP), SI
-	ADDQ $+1, 136(SP)
-	MOVQ 136(SP), AX
-	CMPQ AX, 152(SP)
+	ADDQ 152(SP), R12
+	ADDQ 152(SP), R11
+	ADDQ 152(SP), R8
+	MOVQ 160(SP), AX
+	ADDQ 200(SP), AX
+	MOVQ AX, 160(SP)
+	ADDQ 152(SP), DI
+	ADDQ 192(SP), SI
+	ADDQ $+1, 168(SP)
+	MOVQ 168(SP), AX
+	CMPQ AX, 176(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 200(SP), AX
+	MOVQ 224(SP), AX
 	DECQ AX
-	MOVQ AX, 200(SP)
+	MOVQ AX, 224(SP)
 	JEQ  done
-	MOVQ 184(SP), AX
+	MOVQ 208(SP), AX
 	INCQ AX
-	MOVQ AX, 184(SP)
+	MOVQ AX, 208(SP)
 	JMP  tile
 
 done:

@@ -6,75 +6,93 @@
 
 // func kv_store_f32__p2__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·kv_store_f32__p2__avx2(SB), NOSPLIT, $288-24
+TEXT ·kv_store_f32__p2__avx2(SB), NOSPLIT, $328-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 184(SP)
+	MOVQ   AX, 208(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 200(SP)
-	MOVQ   200(SP), AX
-	SUBQ   184(SP), AX
-	MOVQ   AX, 200(SP)
+	MOVQ   AX, 224(SP)
+	MOVQ   224(SP), AX
+	SUBQ   208(SP), AX
+	MOVQ   AX, 224(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 152(SP)
-	MOVQ   112(CX), R10
-	MOVQ   120(CX), AX
-	MOVQ   AX, 160(SP)
-	MOVQ   32(CX), AX
-	MOVQ   AX, 280(SP)
-	MOVQ   40(CX), AX
-	MOVQ   AX, 272(SP)
-	LEAQ   15(R10), AX
-	MOVQ   AX, 208(SP)
-	MOVQ   208(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 208(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   152(SP), AX
-	MOVQ   AX, 192(SP)
-	MOVQ   192(SP), AX
-	IMULQ  R10, AX
-	MOVQ   AX, 192(SP)
-	IMUL3Q $+4, R10, AX
-	MOVQ   AX, 144(SP)
-	MOVQ   160(SP), R9
-	SHRQ   $0x01, R9
-	MOVQ   16(CX), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   24(CX), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   224(SP), AX
-	SUBQ   240(SP), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 264(SP)
-	IMUL3Q $+1024, R10, AX
 	MOVQ   AX, 176(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   216(SP), AX
-	SUBQ   248(SP), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   56(CX), AX
-	MOVQ   AX, 256(SP)
-	MOVQ   152(SP), AX
+	MOVQ   112(CX), AX
+	MOVQ   AX, 136(SP)
+	MOVQ   120(CX), AX
+	MOVQ   AX, 184(SP)
+	MOVQ   32(CX), AX
+	MOVQ   AX, 320(SP)
+	MOVQ   40(CX), AX
+	MOVQ   AX, 312(SP)
+	MOVQ   136(SP), AX
+	LEAQ   15(AX), AX
 	MOVQ   AX, 232(SP)
 	MOVQ   232(SP), AX
-	IMULQ  208(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 232(SP)
-	MOVQ   208(SP), AX
+	MOVQ   (CX), AX
+	MOVQ   AX, 272(SP)
+	MOVQ   176(SP), AX
+	MOVQ   AX, 216(SP)
+	MOVQ   216(SP), AX
+	IMULQ  136(SP), AX
+	MOVQ   AX, 216(SP)
+	MOVQ   136(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 152(SP)
+	MOVQ   184(SP), AX
+	MOVQ   AX, 128(SP)
+	MOVQ   128(SP), AX
+	SHRQ   $0x01, AX
+	MOVQ   AX, 128(SP)
+	MOVQ   128(SP), AX
+	MOVQ   AX, 144(SP)
+	MOVQ   144(SP), AX
+	ANDQ   $+15, AX
+	MOVQ   AX, 144(SP)
+	MOVQ   128(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 304(SP)
+	MOVQ   128(SP), AX
+	IMUL3Q $-4, AX, AX
+	MOVQ   AX, 296(SP)
+	MOVQ   16(CX), AX
+	MOVQ   AX, 264(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 248(SP)
+	MOVQ   248(SP), AX
+	SUBQ   264(SP), AX
+	MOVQ   AX, 248(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 288(SP)
+	MOVQ   136(SP), AX
+	IMUL3Q $+1024, AX, AX
+	MOVQ   AX, 200(SP)
+	MOVQ   8(CX), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   240(SP), AX
+	SUBQ   272(SP), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   56(CX), AX
+	MOVQ   AX, 280(SP)
+	MOVQ   176(SP), AX
+	MOVQ   AX, 256(SP)
+	MOVQ   256(SP), AX
+	IMULQ  232(SP), AX
+	MOVQ   AX, 256(SP)
+	MOVQ   232(SP), AX
 	IMUL3Q $+16384, AX, AX
-	MOVQ   AX, 168(SP)
+	MOVQ   AX, 192(SP)
 
 tile:
-	MOVQ    184(SP), CX
-	MOVQ    280(SP), AX
+	MOVQ    208(SP), CX
+	MOVQ    320(SP), AX
 	MOVLQSX (AX)(CX*4), R8
 	MOVQ    R8, CX
 	SHRQ    $0x08, CX
-	MOVQ    272(SP), AX
+	MOVQ    312(SP), AX
 	MOVLQSX (AX)(CX*4), CX
 	MOVQ    R8, DX
 	ANDQ    $+255, DX
@@ -82,50 +100,54 @@ tile:
 	SHRQ    $0x04, DI
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    192(SP), BX
-	IMULQ   184(SP), BX
-	MOVQ    248(SP), AX
+	MOVQ    216(SP), BX
+	IMULQ   208(SP), BX
+	MOVQ    272(SP), AX
 	LEAQ    (AX)(BX*4), R12
-	MOVQ    R10, BX
+	MOVQ    304(SP), AX
+	LEAQ    (R12)(AX*1), R11
+	MOVQ    296(SP), AX
+	LEAQ    (R12)(AX*1), R10
+	MOVQ    136(SP), BX
 	IMULQ   R8, BX
-	MOVQ    240(SP), AX
-	LEAQ    (AX)(BX*4), R11
-	MOVQ    224(SP), AX
-	LEAQ    (R11)(AX*1), R8
-	MOVQ    192(SP), AX
+	MOVQ    264(SP), AX
+	LEAQ    (AX)(BX*4), R9
+	MOVQ    248(SP), AX
+	LEAQ    (R9)(AX*1), R8
+	MOVQ    216(SP), AX
 	IMULQ   CX, AX
 	IMUL3Q  $+1024, AX, BX
-	MOVQ    264(SP), AX
+	MOVQ    288(SP), AX
 	LEAQ    (AX)(BX*1), BX
-	MOVQ    R10, AX
+	MOVQ    136(SP), AX
 	IMULQ   DI, AX
 	IMUL3Q  $+64, AX, AX
 	LEAQ    (BX)(AX*1), AX
 	LEAQ    (AX)(SI*4), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    216(SP), AX
+	MOVQ    AX, 160(SP)
+	MOVQ    240(SP), AX
 	LEAQ    (R12)(AX*1), DI
-	MOVQ    232(SP), AX
+	MOVQ    256(SP), AX
 	IMULQ   CX, AX
 	IMUL3Q  $+16384, AX, CX
-	MOVQ    256(SP), AX
+	MOVQ    280(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    208(SP), AX
+	MOVQ    232(SP), AX
 	IMULQ   DX, AX
 	IMUL3Q  $+64, AX, AX
 	LEAQ    (CX)(AX*1), SI
 	XORQ    AX, AX
-	MOVQ    AX, 136(SP)
-	MOVQ    136(SP), AX
-	CMPQ    AX, 152(SP)
+	MOVQ    AX, 168(SP)
+	MOVQ    168(SP), AX
+	CMPQ    AX, 176(SP)
 	JGE     end2
 
 loop1:
-	MOVQ R10, R14
-	MOVQ 160(SP), R13
-	MOVQ 128(SP), BX
+	MOVQ 136(SP), R14
+	MOVQ 184(SP), R13
+	MOVQ 160(SP), BX
 	XORQ DX, DX
-	CMPQ DX, R10
+	CMPQ DX, 136(SP)
 	JGE  end4
 
 loop3:
@@ -159,11 +181,28 @@ loop3:
 	VPCMPGTD     Y2, Y0, Y0
 	VPAND        Y5, Y1, Y7
 	VPAND        Y4, Y0, Y6
+	CMPQ         144(SP), $+0
+	JNE          else5
+	CMPQ         DX, 128(SP)
+	JGE          else7
+	VPMASKMOVD   (R11)(DX*4), Y7, Y11
+	VPMASKMOVD   32(R11)(DX*4), Y6, Y10
+	JMP          end8
+
+else7:
+	VPMASKMOVD (R10)(DX*4), Y7, Y11
+	VPMASKMOVD 32(R10)(DX*4), Y6, Y10
+
+end8:
+	JMP end6
+
+else5:
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
 	VPADDD       kv_store_f32__p2__avx2_data<>+0(SB), Y0, Y1
 	VPADDD       kv_store_f32__p2__avx2_data<>+32(SB), Y0, Y12
-	VMOVD        R9, X0
+	MOVQ         128(SP), AX
+	VMOVD        AX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y11
 	VPCMPGTD     Y12, Y0, Y10
@@ -179,138 +218,140 @@ loop3:
 	VPXOR        Y10, Y10, Y10
 	VMOVDQA      Y6, Y0
 	VPGATHERDD   Y0, (R12)(Y1*4), Y10
-	VPMASKMOVD   (R11)(DX*4), Y7, Y1
-	VPMASKMOVD   32(R11)(DX*4), Y6, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VPMASKMOVD   (R8)(DX*4), Y7, Y1
-	VPMASKMOVD   32(R8)(DX*4), Y6, Y0
-	VMULPS       Y1, Y11, Y1
-	VMULPS       Y0, Y10, Y0
-	VADDPS       Y1, Y3, Y1
-	VADDPS       Y0, Y2, Y0
-	VBLENDVPS    Y7, Y1, Y9, Y3
-	VBLENDVPS    Y6, Y0, Y8, Y2
-	VMOVUPS      kv_store_f32__p2__avx2_data<>+64(SB), Y1
-	VMOVUPS      kv_store_f32__p2__avx2_data<>+96(SB), Y0
-	VMOVUPS      Y3, (SP)
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      Y0, 96(SP)
-	VMOVMSKPS    Y5, R15
-	BTL          $0x00, R15
-	JCC          masked5
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVL         AX, (BX)(CX*4)
 
-masked5:
+end6:
+	VPMASKMOVD (R9)(DX*4), Y7, Y1
+	VPMASKMOVD 32(R9)(DX*4), Y6, Y0
+	VMULPS     Y1, Y9, Y3
+	VMULPS     Y0, Y8, Y2
+	VPMASKMOVD (R8)(DX*4), Y7, Y1
+	VPMASKMOVD 32(R8)(DX*4), Y6, Y0
+	VMULPS     Y1, Y11, Y1
+	VMULPS     Y0, Y10, Y0
+	VADDPS     Y1, Y3, Y1
+	VADDPS     Y0, Y2, Y0
+	VBLENDVPS  Y7, Y1, Y9, Y3
+	VBLENDVPS  Y6, Y0, Y8, Y2
+	VMOVUPS    kv_store_f32__p2__avx2_data<>+64(SB), Y1
+	VMOVUPS    kv_store_f32__p2__avx2_data<>+96(SB), Y0
+	VMOVUPS    Y3, (SP)
+	VMOVUPS    Y2, 32(SP)
+	VMOVUPS    Y1, 64(SP)
+	VMOVUPS    Y0, 96(SP)
+	VMOVMSKPS  Y5, R15
+	BTL        $0x00, R15
+	JCC        masked9
+	MOVLQSX    64(SP), CX
+	MOVL       (SP), AX
+	MOVL       AX, (BX)(CX*4)
+
+masked9:
 	BTL     $0x01, R15
-	JCC     masked6
+	JCC     masked10
 	MOVLQSX 68(SP), CX
 	MOVL    4(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked6:
+masked10:
 	BTL     $0x02, R15
-	JCC     masked7
+	JCC     masked11
 	MOVLQSX 72(SP), CX
 	MOVL    8(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked7:
+masked11:
 	BTL     $0x03, R15
-	JCC     masked8
+	JCC     masked12
 	MOVLQSX 76(SP), CX
 	MOVL    12(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked8:
+masked12:
 	BTL     $0x04, R15
-	JCC     masked9
+	JCC     masked13
 	MOVLQSX 80(SP), CX
 	MOVL    16(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked9:
+masked13:
 	BTL     $0x05, R15
-	JCC     masked10
+	JCC     masked14
 	MOVLQSX 84(SP), CX
 	MOVL    20(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked10:
+masked14:
 	BTL     $0x06, R15
-	JCC     masked11
+	JCC     masked15
 	MOVLQSX 88(SP), CX
 	MOVL    24(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked11:
+masked15:
 	BTL     $0x07, R15
-	JCC     masked12
+	JCC     masked16
 	MOVLQSX 92(SP), CX
 	MOVL    28(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked12:
+masked16:
 	VMOVMSKPS Y4, R15
 	BTL       $0x00, R15
-	JCC       masked13
+	JCC       masked17
 	MOVLQSX   96(SP), CX
 	MOVL      32(SP), AX
 	MOVL      AX, (BX)(CX*4)
 
-masked13:
+masked17:
 	BTL     $0x01, R15
-	JCC     masked14
+	JCC     masked18
 	MOVLQSX 100(SP), CX
 	MOVL    36(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked14:
+masked18:
 	BTL     $0x02, R15
-	JCC     masked15
+	JCC     masked19
 	MOVLQSX 104(SP), CX
 	MOVL    40(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked15:
+masked19:
 	BTL     $0x03, R15
-	JCC     masked16
+	JCC     masked20
 	MOVLQSX 108(SP), CX
 	MOVL    44(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked16:
+masked20:
 	BTL     $0x04, R15
-	JCC     masked17
+	JCC     masked21
 	MOVLQSX 112(SP), CX
 	MOVL    48(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked17:
+masked21:
 	BTL     $0x05, R15
-	JCC     masked18
+	JCC     masked22
 	MOVLQSX 116(SP), CX
 	MOVL    52(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked18:
+masked22:
 	BTL     $0x06, R15
-	JCC     masked19
+	JCC     masked23
 	MOVLQSX 120(SP), CX
 	MOVL    56(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked19:
+masked23:
 	BTL     $0x07, R15
-	JCC     masked20
+	JCC     masked24
 	MOVLQSX 124(SP), CX
 	MOVL    60(SP), AX
 	MOVL    AX, (BX)(CX*4)
 
-masked20:
+masked24:
 	VPMASKMOVD (DI)(DX*4), Y5, Y1
 	VPMASKMOVD 32(DI)(DX*4), Y4, Y0
 	VPMASKMOVD Y1, Y5, (SI)(DX*4)
@@ -319,29 +360,31 @@ masked20:
 	ADDQ       $-16, R13
 	ADDQ       $+1024, BX
 	ADDQ       $+16, DX
-	CMPQ       DX, R10
+	CMPQ       DX, 136(SP)
 	JLT        loop3
 
 end4:
-	ADDQ 144(SP), R12
-	MOVQ 128(SP), AX
-	ADDQ 176(SP), AX
-	MOVQ AX, 128(SP)
-	ADDQ 144(SP), DI
-	ADDQ 168(SP), SI
-	ADDQ $+1, 136(SP)
-	MOVQ 136(SP), AX
-	CMPQ AX, 152(SP)
+	ADDQ 152(SP), R12
+	ADDQ 152(SP), R11
+	ADDQ 152(SP), R10
+	MOVQ 160(SP), AX
+	ADDQ 200(SP), AX
+	MOVQ AX, 160(SP)
+	ADDQ 152(SP), DI
+	ADDQ 192(SP), SI
+	ADDQ $+1, 168(SP)
+	MOVQ 168(SP), AX
+	CMPQ AX, 176(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 200(SP), AX
+	MOVQ 224(SP), AX
 	DECQ AX
-	MOVQ AX, 200(SP)
+	MOVQ AX, 224(SP)
 	JEQ  done
-	MOVQ 184(SP), AX
+	MOVQ 208(SP), AX
 	INCQ AX
-	MOVQ AX, 184(SP)
+	MOVQ AX, 208(SP)
 	JMP  tile
 
 done:

@@ -6,196 +6,231 @@
 
 // func kv_store_f32__p2__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f32__p2__avx512vnni(SB), NOSPLIT, $152-24
+TEXT ·kv_store_f32__p2__avx512vnni(SB), NOSPLIT, $192-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 48(SP)
+	MOVQ   AX, 72(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   64(SP), AX
-	SUBQ   48(SP), AX
-	MOVQ   AX, 64(SP)
+	MOVQ   AX, 88(SP)
+	MOVQ   88(SP), AX
+	SUBQ   72(SP), AX
+	MOVQ   AX, 88(SP)
 	JLE    done
 	MOVQ   a+0(FP), CX
 	MOVQ   104(CX), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   112(CX), R12
-	MOVQ   120(CX), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   32(CX), AX
-	MOVQ   AX, 144(SP)
-	MOVQ   40(CX), AX
-	MOVQ   AX, 136(SP)
-	LEAQ   15(R12), AX
-	MOVQ   AX, 72(SP)
-	MOVQ   72(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 72(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 112(SP)
-	MOVQ   16(SP), AX
-	MOVQ   AX, 56(SP)
-	MOVQ   56(SP), AX
-	IMULQ  R12, AX
-	MOVQ   AX, 56(SP)
-	IMUL3Q $+4, R12, AX
-	MOVQ   AX, 8(SP)
-	MOVQ   24(SP), R11
-	SHRQ   $0x01, R11
-	MOVQ   16(CX), AX
-	MOVQ   AX, 104(SP)
-	MOVQ   24(CX), AX
-	MOVQ   AX, 88(SP)
-	MOVQ   88(SP), AX
-	SUBQ   104(SP), AX
-	MOVQ   AX, 88(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 128(SP)
-	IMUL3Q $+1024, R12, AX
 	MOVQ   AX, 40(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   80(SP), AX
-	SUBQ   112(SP), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   56(CX), AX
-	MOVQ   AX, 120(SP)
-	MOVQ   16(SP), AX
+	MOVQ   112(CX), R10
+	MOVQ   120(CX), AX
+	MOVQ   AX, 48(SP)
+	MOVQ   32(CX), AX
+	MOVQ   AX, 184(SP)
+	MOVQ   40(CX), AX
+	MOVQ   AX, 176(SP)
+	LEAQ   15(R10), AX
 	MOVQ   AX, 96(SP)
 	MOVQ   96(SP), AX
-	IMULQ  72(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 96(SP)
-	MOVQ   72(SP), AX
+	MOVQ   (CX), AX
+	MOVQ   AX, 136(SP)
+	MOVQ   40(SP), AX
+	MOVQ   AX, 80(SP)
+	MOVQ   80(SP), AX
+	IMULQ  R10, AX
+	MOVQ   AX, 80(SP)
+	IMUL3Q $+4, R10, AX
+	MOVQ   AX, 16(SP)
+	MOVQ   48(SP), R9
+	SHRQ   $0x01, R9
+	MOVQ   R9, 8(SP)
+	MOVQ   8(SP), AX
+	ANDQ   $+15, AX
+	MOVQ   AX, 8(SP)
+	IMUL3Q $+4, R9, AX
+	MOVQ   AX, 168(SP)
+	IMUL3Q $-4, R9, AX
+	MOVQ   AX, 160(SP)
+	MOVQ   16(CX), AX
+	MOVQ   AX, 128(SP)
+	MOVQ   24(CX), AX
+	MOVQ   AX, 112(SP)
+	MOVQ   112(SP), AX
+	SUBQ   128(SP), AX
+	MOVQ   AX, 112(SP)
+	MOVQ   48(CX), AX
+	MOVQ   AX, 152(SP)
+	IMUL3Q $+1024, R10, AX
+	MOVQ   AX, 64(SP)
+	MOVQ   8(CX), AX
+	MOVQ   AX, 104(SP)
+	MOVQ   104(SP), AX
+	SUBQ   136(SP), AX
+	MOVQ   AX, 104(SP)
+	MOVQ   56(CX), AX
+	MOVQ   AX, 144(SP)
+	MOVQ   40(SP), AX
+	MOVQ   AX, 120(SP)
+	MOVQ   120(SP), AX
+	IMULQ  96(SP), AX
+	MOVQ   AX, 120(SP)
+	MOVQ   96(SP), AX
 	IMUL3Q $+16384, AX, AX
-	MOVQ   AX, 32(SP)
+	MOVQ   AX, 56(SP)
 
 tile:
-	MOVQ    48(SP), CX
-	MOVQ    144(SP), AX
-	MOVLQSX (AX)(CX*4), R8
-	MOVQ    R8, CX
+	MOVQ    72(SP), CX
+	MOVQ    184(SP), AX
+	MOVLQSX (AX)(CX*4), DI
+	MOVQ    DI, CX
 	SHRQ    $0x08, CX
-	MOVQ    136(SP), AX
+	MOVQ    176(SP), AX
 	MOVLQSX (AX)(CX*4), CX
-	MOVQ    R8, DX
+	MOVQ    DI, DX
 	ANDQ    $+255, DX
-	MOVQ    DX, DI
-	SHRQ    $0x04, DI
+	MOVQ    DX, R13
+	SHRQ    $0x04, R13
 	MOVQ    DX, SI
 	ANDQ    $+15, SI
-	MOVQ    56(SP), BX
-	IMULQ   48(SP), BX
+	MOVQ    80(SP), BX
+	IMULQ   72(SP), BX
+	MOVQ    136(SP), AX
+	LEAQ    (AX)(BX*4), R12
+	MOVQ    168(SP), AX
+	LEAQ    (R12)(AX*1), R11
+	MOVQ    160(SP), AX
+	LEAQ    (R12)(AX*1), R8
+	MOVQ    R10, BX
+	IMULQ   DI, BX
+	MOVQ    128(SP), AX
+	LEAQ    (AX)(BX*4), DI
 	MOVQ    112(SP), AX
-	LEAQ    (AX)(BX*4), R14
-	MOVQ    R12, BX
-	IMULQ   R8, BX
-	MOVQ    104(SP), AX
-	LEAQ    (AX)(BX*4), R13
-	MOVQ    88(SP), AX
-	LEAQ    (R13)(AX*1), R10
-	MOVQ    56(SP), AX
+	LEAQ    (DI)(AX*1), AX
+	MOVQ    AX, (SP)
+	MOVQ    80(SP), AX
 	IMULQ   CX, AX
 	IMUL3Q  $+1024, AX, BX
-	MOVQ    128(SP), AX
+	MOVQ    152(SP), AX
 	LEAQ    (AX)(BX*1), BX
-	MOVQ    R12, AX
-	IMULQ   DI, AX
+	MOVQ    R10, AX
+	IMULQ   R13, AX
 	IMUL3Q  $+64, AX, AX
 	LEAQ    (BX)(AX*1), AX
-	LEAQ    (AX)(SI*4), R9
-	MOVQ    80(SP), AX
-	LEAQ    (R14)(AX*1), R8
-	MOVQ    96(SP), AX
+	LEAQ    (AX)(SI*4), AX
+	MOVQ    AX, 24(SP)
+	MOVQ    104(SP), AX
+	LEAQ    (R12)(AX*1), SI
+	MOVQ    120(SP), AX
 	IMULQ   CX, AX
 	IMUL3Q  $+16384, AX, CX
-	MOVQ    120(SP), AX
+	MOVQ    144(SP), AX
 	LEAQ    (AX)(CX*1), CX
-	MOVQ    72(SP), AX
+	MOVQ    96(SP), AX
 	IMULQ   DX, AX
 	IMUL3Q  $+64, AX, AX
-	LEAQ    (CX)(AX*1), DI
+	LEAQ    (CX)(AX*1), BX
 	XORQ    AX, AX
-	MOVQ    AX, (SP)
-	MOVQ    (SP), AX
-	CMPQ    AX, 16(SP)
+	MOVQ    AX, 32(SP)
+	MOVQ    32(SP), AX
+	CMPQ    AX, 40(SP)
 	JGE     end2
 
 loop1:
-	MOVQ R12, R15
-	MOVQ 24(SP), SI
-	MOVQ R9, BX
-	XORQ DX, DX
-	CMPQ DX, R12
+	MOVQ R10, R14
+	MOVQ 48(SP), R13
+	MOVQ 24(SP), DX
+	XORQ CX, CX
+	CMPQ CX, R10
 	JGE  end4
 
 loop3:
 	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R15, CX
+	MOVQ         R14, R15
 	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
+	CMPQ         R15, AX
+	CMOVQGT      AX, R15
 	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
+	CMPQ         R15, AX
+	CMOVQLT      AX, R15
+	VPBROADCASTD R15, Z0
 	VPCMPD       $0x01, Z0, Z1, K3
-	VMOVUPS.Z    (R14)(DX*4), K3, Z3
+	VMOVUPS.Z    (R12)(CX*4), K3, Z3
 	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         SI, CX
+	MOVQ         R13, R15
 	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
+	CMPQ         R15, AX
+	CMOVQGT      AX, R15
 	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
+	CMPQ         R15, AX
+	CMOVQLT      AX, R15
+	VPBROADCASTD R15, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	KANDW        K3, K1, K2
-	VPBROADCASTD DX, Z0
+	CMPQ         8(SP), $+0
+	JNE          else5
+	CMPQ         CX, R9
+	JGE          else7
+	VMOVUPS.Z    (R11)(CX*4), K2, Z2
+	JMP          end8
+
+else7:
+	VMOVUPS.Z (R8)(CX*4), K2, Z2
+
+end8:
+	JMP end6
+
+else5:
+	VPBROADCASTD CX, Z0
 	VPADDD       kv_store_f32__p2__avx512vnni_data<>+0(SB), Z0, Z2
-	VPBROADCASTD R11, Z0
+	VPBROADCASTD R9, Z0
 	VPCMPD       $0x01, Z0, Z2, K1
 	VPADDD       Z0, Z2, Z1
 	VPSUBD       Z0, Z2, Z0
 	VPBLENDMD    Z1, Z0, K1, Z0
 	VPXORD       Z2, Z2, Z2
 	KMOVW        K2, K1
-	VPGATHERDD   (R14)(Z0*4), K1, Z2
-	VMOVUPS.Z    (R13)(DX*4), K2, Z0
-	VMULPS       Z0, Z3, Z1
-	VMOVUPS.Z    (R10)(DX*4), K2, Z0
-	VMULPS       Z0, Z2, Z0
-	VADDPS       Z0, Z1, Z0
-	VPBLENDMD    Z0, Z3, K2, Z1
-	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+64(SB), Z0
-	KMOVW        K3, K1
-	VPSCATTERDD  Z1, K1, (BX)(Z0*4)
-	VMOVUPS.Z    (R8)(DX*4), K3, Z0
-	VMOVUPS      Z0, K3, (DI)(DX*4)
-	ADDQ         $-16, R15
-	ADDQ         $-16, SI
-	ADDQ         $+1024, BX
-	ADDQ         $+16, DX
-	CMPQ         DX, R12
-	JLT          loop3
+	VPGATHERDD   (R12)(Z0*4), K1, Z2
+
+end6:
+	VMOVUPS.Z   (DI)(CX*4), K2, Z0
+	VMULPS      Z0, Z3, Z1
+	MOVQ        (SP), AX
+	VMOVUPS.Z   (AX)(CX*4), K2, Z0
+	VMULPS      Z0, Z2, Z0
+	VADDPS      Z0, Z1, Z0
+	VPBLENDMD   Z0, Z3, K2, Z1
+	VMOVUPS     kv_store_f32__p2__avx512vnni_data<>+64(SB), Z0
+	KMOVW       K3, K1
+	VPSCATTERDD Z1, K1, (DX)(Z0*4)
+	VMOVUPS.Z   (SI)(CX*4), K3, Z0
+	VMOVUPS     Z0, K3, (BX)(CX*4)
+	ADDQ        $-16, R14
+	ADDQ        $-16, R13
+	ADDQ        $+1024, DX
+	ADDQ        $+16, CX
+	CMPQ        CX, R10
+	JLT         loop3
 
 end4:
-	ADDQ 8(SP), R14
-	ADDQ 40(SP), R9
-	ADDQ 8(SP), R8
-	ADDQ 32(SP), DI
-	ADDQ $+1, (SP)
-	MOVQ (SP), AX
-	CMPQ AX, 16(SP)
+	ADDQ 16(SP), R12
+	ADDQ 16(SP), R11
+	ADDQ 16(SP), R8
+	MOVQ 24(SP), AX
+	ADDQ 64(SP), AX
+	MOVQ AX, 24(SP)
+	ADDQ 16(SP), SI
+	ADDQ 56(SP), BX
+	ADDQ $+1, 32(SP)
+	MOVQ 32(SP), AX
+	CMPQ AX, 40(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 64(SP), AX
+	MOVQ 88(SP), AX
 	DECQ AX
-	MOVQ AX, 64(SP)
+	MOVQ AX, 88(SP)
 	JEQ  done
-	MOVQ 48(SP), AX
+	MOVQ 72(SP), AX
 	INCQ AX
-	MOVQ AX, 48(SP)
+	MOVQ AX, 72(SP)
 	JMP  tile
 
 done:

@@ -6,118 +6,139 @@
 
 // func rope_query__p2r0__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·rope_query__p2r0__avx2(SB), NOSPLIT, $272-24
+TEXT ·rope_query__p2r0__avx2(SB), NOSPLIT, $328-24
 	MOVQ         lo+8(FP), AX
-	MOVQ         AX, 208(SP)
+	MOVQ         AX, 248(SP)
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         216(SP), AX
-	SUBQ         208(SP), AX
-	MOVQ         AX, 216(SP)
+	MOVQ         AX, 256(SP)
+	MOVQ         256(SP), AX
+	SUBQ         248(SP), AX
+	MOVQ         AX, 256(SP)
 	JLE          done
 	MOVQ         a+0(FP), DX
 	MOVQ         96(DX), CX
 	MOVQ         104(DX), AX
-	MOVQ         AX, 184(SP)
+	MOVQ         AX, 232(SP)
 	MOVQ         112(DX), AX
-	MOVQ         AX, 136(SP)
-	MOVQ         120(DX), R9
+	MOVQ         AX, 168(SP)
+	MOVQ         120(DX), SI
 	MOVQ         128(DX), AX
-	MOVQ         AX, 144(SP)
+	MOVQ         AX, 176(SP)
 	MOVQ         24(DX), AX
-	MOVQ         AX, 264(SP)
-	IMULQ        136(SP), CX
+	MOVQ         AX, 320(SP)
+	IMULQ        168(SP), CX
 	LEAQ         3(CX), CX
 	SHRQ         $0x02, CX
 	MOVQ         (DX), AX
-	MOVQ         AX, 256(SP)
-	MOVQ         184(SP), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         224(SP), AX
-	IMULQ        136(SP), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         224(SP), AX
-	IMULQ        R9, AX
-	MOVQ         AX, 224(SP)
-	MOVQ         136(SP), AX
-	IMULQ        R9, AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 200(SP)
-	IMUL3Q       $+4, R9, AX
-	MOVQ         AX, 152(SP)
-	MOVQ         144(SP), R8
-	SHRQ         $0x01, R8
-	MOVQ         8(DX), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         16(DX), AX
-	MOVQ         AX, 232(SP)
+	MOVQ         AX, 312(SP)
 	MOVQ         232(SP), AX
-	SUBQ         240(SP), AX
-	MOVQ         AX, 232(SP)
+	MOVQ         AX, 264(SP)
+	MOVQ         264(SP), AX
+	IMULQ        168(SP), AX
+	MOVQ         AX, 264(SP)
+	MOVQ         264(SP), AX
+	IMULQ        SI, AX
+	MOVQ         AX, 264(SP)
+	MOVQ         168(SP), AX
+	IMULQ        SI, AX
+	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 216(SP)
+	IMUL3Q       $+4, SI, AX
+	MOVQ         AX, 152(SP)
+	MOVQ         176(SP), BX
+	SHRQ         $0x01, BX
+	MOVQ         BX, 128(SP)
+	MOVQ         128(SP), AX
+	ANDQ         $+15, AX
+	MOVQ         AX, 128(SP)
+	IMUL3Q       $+4, BX, AX
+	MOVQ         AX, 304(SP)
+	IMUL3Q       $-4, BX, AX
+	MOVQ         AX, 296(SP)
+	MOVQ         8(DX), AX
+	MOVQ         AX, 280(SP)
+	MOVQ         16(DX), AX
+	MOVQ         AX, 272(SP)
+	MOVQ         272(SP), AX
+	SUBQ         280(SP), AX
+	MOVQ         AX, 272(SP)
 	VBROADCASTSS 192(DX), Y6
 	MOVQ         32(DX), AX
-	MOVQ         AX, 248(SP)
-	MOVQ         R9, AX
+	MOVQ         AX, 288(SP)
+	MOVQ         SI, AX
 	IMULQ        CX, AX
 	IMUL3Q       $+16, AX, AX
-	MOVQ         AX, 192(SP)
+	MOVQ         AX, 240(SP)
 
 tile:
-	MOVQ    208(SP), CX
-	MOVQ    264(SP), AX
+	MOVQ    248(SP), CX
+	MOVQ    320(SP), AX
 	MOVLQSX (AX)(CX*4), DX
-	MOVQ    136(SP), AX
-	MOVQ    AX, 176(SP)
-	MOVQ    176(SP), AX
-	IMULQ   208(SP), AX
-	MOVQ    AX, 176(SP)
-	MOVQ    224(SP), CX
-	IMULQ   208(SP), CX
-	MOVQ    256(SP), AX
-	LEAQ    (AX)(CX*4), AX
-	MOVQ    AX, 160(SP)
-	MOVQ    R9, CX
-	IMULQ   DX, CX
-	MOVQ    240(SP), AX
-	LEAQ    (AX)(CX*4), R11
-	MOVQ    232(SP), AX
-	LEAQ    (R11)(AX*1), R10
-	MOVQ    248(SP), AX
-	MOVQ    AX, 128(SP)
-	XORQ    AX, AX
-	MOVQ    AX, 168(SP)
 	MOVQ    168(SP), AX
-	CMPQ    AX, 184(SP)
+	MOVQ    AX, 224(SP)
+	MOVQ    224(SP), AX
+	IMULQ   248(SP), AX
+	MOVQ    AX, 224(SP)
+	MOVQ    264(SP), CX
+	IMULQ   248(SP), CX
+	MOVQ    312(SP), AX
+	LEAQ    (AX)(CX*4), AX
+	MOVQ    AX, 184(SP)
+	MOVQ    304(SP), CX
+	MOVQ    184(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 200(SP)
+	MOVQ    296(SP), CX
+	MOVQ    184(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 192(SP)
+	MOVQ    SI, CX
+	IMULQ   DX, CX
+	MOVQ    280(SP), AX
+	LEAQ    (AX)(CX*4), R8
+	MOVQ    272(SP), AX
+	LEAQ    (R8)(AX*1), DI
+	MOVQ    288(SP), AX
+	MOVQ    AX, 160(SP)
+	XORQ    AX, AX
+	MOVQ    AX, 208(SP)
+	MOVQ    208(SP), AX
+	CMPQ    AX, 232(SP)
 	JGE     end2
 
 loop1:
-	MOVQ 176(SP), R14
-	MOVQ 160(SP), R13
-	XORQ R12, R12
-	CMPQ R12, 136(SP)
+	MOVQ 224(SP), AX
+	MOVQ AX, 136(SP)
+	MOVQ 184(SP), R13
+	MOVQ 200(SP), R12
+	MOVQ 192(SP), R11
+	XORQ AX, AX
+	MOVQ AX, 144(SP)
+	MOVQ 144(SP), AX
+	CMPQ AX, 168(SP)
 	JGE  end4
 
 loop3:
-	MOVQ   R14, CX
+	MOVQ   136(SP), CX
 	SHRQ   $0x02, CX
-	MOVQ   R9, DI
-	MOVQ   144(SP), SI
-	MOVQ   R14, DX
+	MOVQ   SI, R14
+	MOVQ   176(SP), R10
+	MOVQ   136(SP), DX
 	ANDQ   $+3, DX
-	MOVQ   R9, AX
+	MOVQ   SI, AX
 	IMULQ  CX, AX
 	IMUL3Q $+16, AX, CX
-	MOVQ   128(SP), AX
+	MOVQ   160(SP), AX
 	LEAQ   (AX)(CX*1), AX
-	LEAQ   (AX)(DX*4), BX
+	LEAQ   (AX)(DX*4), R9
 	XORQ   DX, DX
-	CMPQ   DX, R9
+	CMPQ   DX, SI
 	JGE    end6
 
 loop5:
 	VMOVUPS      rope_query__p2r0__avx2_data<>+0(SB), Y2
 	VMOVUPS      rope_query__p2r0__avx2_data<>+32(SB), Y1
-	MOVQ         DI, CX
+	MOVQ         R14, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -132,7 +153,7 @@ loop5:
 	VPMASKMOVD   32(R13)(DX*4), Y4, Y9
 	VMOVUPS      rope_query__p2r0__avx2_data<>+0(SB), Y1
 	VMOVUPS      rope_query__p2r0__avx2_data<>+32(SB), Y2
-	MOVQ         SI, CX
+	MOVQ         R10, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -145,11 +166,27 @@ loop5:
 	VPCMPGTD     Y2, Y0, Y0
 	VPAND        Y5, Y1, Y8
 	VPAND        Y4, Y0, Y7
+	CMPQ         128(SP), $+0
+	JNE          else7
+	CMPQ         DX, BX
+	JGE          else9
+	VPMASKMOVD   (R12)(DX*4), Y8, Y12
+	VPMASKMOVD   32(R12)(DX*4), Y7, Y11
+	JMP          end10
+
+else9:
+	VPMASKMOVD (R11)(DX*4), Y8, Y12
+	VPMASKMOVD 32(R11)(DX*4), Y7, Y11
+
+end10:
+	JMP end8
+
+else7:
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
 	VPADDD       rope_query__p2r0__avx2_data<>+0(SB), Y0, Y1
 	VPADDD       rope_query__p2r0__avx2_data<>+32(SB), Y0, Y13
-	VMOVD        R8, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y12
 	VPCMPGTD     Y13, Y0, Y11
@@ -165,174 +202,185 @@ loop5:
 	VPXOR        Y11, Y11, Y11
 	VMOVDQA      Y7, Y0
 	VPGATHERDD   Y0, (R13)(Y1*4), Y11
-	VPMASKMOVD   (R11)(DX*4), Y8, Y1
-	VPMASKMOVD   32(R11)(DX*4), Y7, Y0
-	VMULPS       Y1, Y10, Y3
-	VMULPS       Y0, Y9, Y2
-	VPMASKMOVD   (R10)(DX*4), Y8, Y1
-	VPMASKMOVD   32(R10)(DX*4), Y7, Y0
-	VMULPS       Y1, Y12, Y1
-	VMULPS       Y0, Y11, Y0
-	VADDPS       Y1, Y3, Y1
-	VADDPS       Y0, Y2, Y0
-	VBLENDVPS    Y8, Y1, Y10, Y1
-	VBLENDVPS    Y7, Y0, Y9, Y0
-	VMULPS       Y6, Y1, Y3
-	VMULPS       Y6, Y0, Y2
-	VMOVUPS      rope_query__p2r0__avx2_data<>+64(SB), Y1
-	VMOVUPS      rope_query__p2r0__avx2_data<>+96(SB), Y0
-	VMOVUPS      Y3, (SP)
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      Y0, 96(SP)
-	VMOVMSKPS    Y5, R15
-	BTL          $0x00, R15
-	JCC          masked7
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVL         AX, (BX)(CX*4)
 
-masked7:
-	BTL     $0x01, R15
-	JCC     masked8
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, (BX)(CX*4)
-
-masked8:
-	BTL     $0x02, R15
-	JCC     masked9
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, (BX)(CX*4)
-
-masked9:
-	BTL     $0x03, R15
-	JCC     masked10
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, (BX)(CX*4)
-
-masked10:
-	BTL     $0x04, R15
-	JCC     masked11
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, (BX)(CX*4)
+end8:
+	VPMASKMOVD (R8)(DX*4), Y8, Y1
+	VPMASKMOVD 32(R8)(DX*4), Y7, Y0
+	VMULPS     Y1, Y10, Y3
+	VMULPS     Y0, Y9, Y2
+	VPMASKMOVD (DI)(DX*4), Y8, Y1
+	VPMASKMOVD 32(DI)(DX*4), Y7, Y0
+	VMULPS     Y1, Y12, Y1
+	VMULPS     Y0, Y11, Y0
+	VADDPS     Y1, Y3, Y1
+	VADDPS     Y0, Y2, Y0
+	VBLENDVPS  Y8, Y1, Y10, Y1
+	VBLENDVPS  Y7, Y0, Y9, Y0
+	VMULPS     Y6, Y1, Y3
+	VMULPS     Y6, Y0, Y2
+	VMOVUPS    rope_query__p2r0__avx2_data<>+64(SB), Y1
+	VMOVUPS    rope_query__p2r0__avx2_data<>+96(SB), Y0
+	VMOVUPS    Y3, (SP)
+	VMOVUPS    Y2, 32(SP)
+	VMOVUPS    Y1, 64(SP)
+	VMOVUPS    Y0, 96(SP)
+	VMOVMSKPS  Y5, R15
+	BTL        $0x00, R15
+	JCC        masked11
+	MOVLQSX    64(SP), CX
+	MOVL       (SP), AX
+	MOVL       AX, (R9)(CX*4)
 
 masked11:
-	BTL     $0x05, R15
+	BTL     $0x01, R15
 	JCC     masked12
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked12:
-	BTL     $0x06, R15
+	BTL     $0x02, R15
 	JCC     masked13
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked13:
-	BTL     $0x07, R15
+	BTL     $0x03, R15
 	JCC     masked14
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked14:
-	VMOVMSKPS Y4, R15
-	BTL       $0x00, R15
-	JCC       masked15
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, (BX)(CX*4)
+	BTL     $0x04, R15
+	JCC     masked15
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked15:
-	BTL     $0x01, R15
+	BTL     $0x05, R15
 	JCC     masked16
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked16:
-	BTL     $0x02, R15
+	BTL     $0x06, R15
 	JCC     masked17
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked17:
-	BTL     $0x03, R15
+	BTL     $0x07, R15
 	JCC     masked18
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked18:
-	BTL     $0x04, R15
-	JCC     masked19
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	VMOVMSKPS Y4, R15
+	BTL       $0x00, R15
+	JCC       masked19
+	MOVLQSX   96(SP), CX
+	MOVL      32(SP), AX
+	MOVL      AX, (R9)(CX*4)
 
 masked19:
-	BTL     $0x05, R15
+	BTL     $0x01, R15
 	JCC     masked20
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked20:
-	BTL     $0x06, R15
+	BTL     $0x02, R15
 	JCC     masked21
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked21:
-	BTL     $0x07, R15
+	BTL     $0x03, R15
 	JCC     masked22
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked22:
-	ADDQ $-16, DI
-	ADDQ $-16, SI
-	ADDQ $+256, BX
+	BTL     $0x04, R15
+	JCC     masked23
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVL    AX, (R9)(CX*4)
+
+masked23:
+	BTL     $0x05, R15
+	JCC     masked24
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVL    AX, (R9)(CX*4)
+
+masked24:
+	BTL     $0x06, R15
+	JCC     masked25
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVL    AX, (R9)(CX*4)
+
+masked25:
+	BTL     $0x07, R15
+	JCC     masked26
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVL    AX, (R9)(CX*4)
+
+masked26:
+	ADDQ $-16, R14
+	ADDQ $-16, R10
+	ADDQ $+256, R9
 	ADDQ $+16, DX
-	CMPQ DX, R9
+	CMPQ DX, SI
 	JLT  loop5
 
 end6:
-	ADDQ $+1, R14
+	ADDQ $+1, 136(SP)
 	ADDQ 152(SP), R13
-	ADDQ $+1, R12
-	CMPQ R12, 136(SP)
+	ADDQ 152(SP), R12
+	ADDQ 152(SP), R11
+	ADDQ $+1, 144(SP)
+	MOVQ 144(SP), AX
+	CMPQ AX, 168(SP)
 	JLT  loop3
 
 end4:
+	MOVQ 184(SP), AX
+	ADDQ 216(SP), AX
+	MOVQ AX, 184(SP)
+	MOVQ 200(SP), AX
+	ADDQ 216(SP), AX
+	MOVQ AX, 200(SP)
+	MOVQ 192(SP), AX
+	ADDQ 216(SP), AX
+	MOVQ AX, 192(SP)
 	MOVQ 160(SP), AX
-	ADDQ 200(SP), AX
+	ADDQ 240(SP), AX
 	MOVQ AX, 160(SP)
-	MOVQ 128(SP), AX
-	ADDQ 192(SP), AX
-	MOVQ AX, 128(SP)
-	ADDQ $+1, 168(SP)
-	MOVQ 168(SP), AX
-	CMPQ AX, 184(SP)
+	ADDQ $+1, 208(SP)
+	MOVQ 208(SP), AX
+	CMPQ AX, 232(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 216(SP), AX
+	MOVQ 256(SP), AX
 	DECQ AX
-	MOVQ AX, 216(SP)
+	MOVQ AX, 256(SP)
 	JEQ  done
-	MOVQ 208(SP), AX
+	MOVQ 248(SP), AX
 	INCQ AX
-	MOVQ AX, 208(SP)
+	MOVQ AX, 248(SP)
 	JMP  tile
 
 done:

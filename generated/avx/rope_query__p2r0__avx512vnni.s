@@ -6,115 +6,136 @@
 
 // func rope_query__p2r0__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·rope_query__p2r0__avx512vnni(SB), NOSPLIT, $136-24
+TEXT ·rope_query__p2r0__avx512vnni(SB), NOSPLIT, $192-24
 	MOVQ         lo+8(FP), AX
-	MOVQ         AX, 72(SP)
+	MOVQ         AX, 112(SP)
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 80(SP)
-	MOVQ         80(SP), AX
-	SUBQ         72(SP), AX
-	MOVQ         AX, 80(SP)
+	MOVQ         AX, 120(SP)
+	MOVQ         120(SP), AX
+	SUBQ         112(SP), AX
+	MOVQ         AX, 120(SP)
 	JLE          done
 	MOVQ         a+0(FP), DX
 	MOVQ         96(DX), CX
 	MOVQ         104(DX), AX
-	MOVQ         AX, 48(SP)
+	MOVQ         AX, 96(SP)
 	MOVQ         112(DX), AX
-	MOVQ         AX, (SP)
-	MOVQ         120(DX), R11
+	MOVQ         AX, 32(SP)
+	MOVQ         120(DX), DI
 	MOVQ         128(DX), AX
-	MOVQ         AX, 8(SP)
+	MOVQ         AX, 40(SP)
 	MOVQ         24(DX), AX
-	MOVQ         AX, 128(SP)
-	IMULQ        (SP), CX
+	MOVQ         AX, 184(SP)
+	IMULQ        32(SP), CX
 	LEAQ         3(CX), CX
 	SHRQ         $0x02, CX
 	MOVQ         (DX), AX
-	MOVQ         AX, 120(SP)
-	MOVQ         48(SP), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         88(SP), AX
-	IMULQ        (SP), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         88(SP), AX
-	IMULQ        R11, AX
-	MOVQ         AX, 88(SP)
-	MOVQ         (SP), AX
-	IMULQ        R11, AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 64(SP)
-	IMUL3Q       $+4, R11, AX
-	MOVQ         AX, 16(SP)
-	MOVQ         8(SP), R10
-	SHRQ         $0x01, R10
-	MOVQ         8(DX), AX
-	MOVQ         AX, 104(SP)
-	MOVQ         16(DX), AX
-	MOVQ         AX, 96(SP)
+	MOVQ         AX, 176(SP)
 	MOVQ         96(SP), AX
-	SUBQ         104(SP), AX
-	MOVQ         AX, 96(SP)
+	MOVQ         AX, 128(SP)
+	MOVQ         128(SP), AX
+	IMULQ        32(SP), AX
+	MOVQ         AX, 128(SP)
+	MOVQ         128(SP), AX
+	IMULQ        DI, AX
+	MOVQ         AX, 128(SP)
+	MOVQ         32(SP), AX
+	IMULQ        DI, AX
+	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 80(SP)
+	IMUL3Q       $+4, DI, AX
+	MOVQ         AX, 16(SP)
+	MOVQ         40(SP), SI
+	SHRQ         $0x01, SI
+	MOVQ         SI, BX
+	ANDQ         $+15, BX
+	IMUL3Q       $+4, SI, AX
+	MOVQ         AX, 168(SP)
+	IMUL3Q       $-4, SI, AX
+	MOVQ         AX, 160(SP)
+	MOVQ         8(DX), AX
+	MOVQ         AX, 144(SP)
+	MOVQ         16(DX), AX
+	MOVQ         AX, 136(SP)
+	MOVQ         136(SP), AX
+	SUBQ         144(SP), AX
+	MOVQ         AX, 136(SP)
 	VBROADCASTSS 192(DX), Z4
 	MOVQ         32(DX), AX
-	MOVQ         AX, 112(SP)
-	MOVQ         R11, AX
+	MOVQ         AX, 152(SP)
+	MOVQ         DI, AX
 	IMULQ        CX, AX
 	IMUL3Q       $+16, AX, AX
-	MOVQ         AX, 56(SP)
+	MOVQ         AX, 104(SP)
 
 tile:
-	MOVQ    72(SP), CX
-	MOVQ    128(SP), AX
+	MOVQ    112(SP), CX
+	MOVQ    184(SP), AX
 	MOVLQSX (AX)(CX*4), DX
-	MOVQ    (SP), AX
-	MOVQ    AX, 40(SP)
-	MOVQ    40(SP), AX
-	IMULQ   72(SP), AX
-	MOVQ    AX, 40(SP)
-	MOVQ    88(SP), CX
-	IMULQ   72(SP), CX
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(CX*4), AX
-	MOVQ    AX, 24(SP)
-	MOVQ    R11, CX
-	IMULQ   DX, CX
-	MOVQ    104(SP), AX
-	LEAQ    (AX)(CX*4), R13
-	MOVQ    96(SP), AX
-	LEAQ    (R13)(AX*1), R12
-	MOVQ    112(SP), R9
-	XORQ    AX, AX
-	MOVQ    AX, 32(SP)
 	MOVQ    32(SP), AX
-	CMPQ    AX, 48(SP)
+	MOVQ    AX, 88(SP)
+	MOVQ    88(SP), AX
+	IMULQ   112(SP), AX
+	MOVQ    AX, 88(SP)
+	MOVQ    128(SP), CX
+	IMULQ   112(SP), CX
+	MOVQ    176(SP), AX
+	LEAQ    (AX)(CX*4), AX
+	MOVQ    AX, 48(SP)
+	MOVQ    168(SP), CX
+	MOVQ    48(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 64(SP)
+	MOVQ    160(SP), CX
+	MOVQ    48(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 56(SP)
+	MOVQ    DI, CX
+	IMULQ   DX, CX
+	MOVQ    144(SP), AX
+	LEAQ    (AX)(CX*4), R9
+	MOVQ    136(SP), AX
+	LEAQ    (R9)(AX*1), R8
+	MOVQ    152(SP), AX
+	MOVQ    AX, 24(SP)
+	XORQ    AX, AX
+	MOVQ    AX, 72(SP)
+	MOVQ    72(SP), AX
+	CMPQ    AX, 96(SP)
 	JGE     end2
 
 loop1:
-	MOVQ 40(SP), R15
-	MOVQ 24(SP), R14
-	XORQ R8, R8
-	CMPQ R8, (SP)
+	MOVQ 88(SP), AX
+	MOVQ AX, (SP)
+	MOVQ 48(SP), R14
+	MOVQ 64(SP), R13
+	MOVQ 56(SP), R12
+	XORQ AX, AX
+	MOVQ AX, 8(SP)
+	MOVQ 8(SP), AX
+	CMPQ AX, 32(SP)
 	JGE  end4
 
 loop3:
-	MOVQ   R15, DX
-	SHRQ   $0x02, DX
-	MOVQ   R11, DI
-	MOVQ   8(SP), SI
-	MOVQ   R15, CX
-	ANDQ   $+3, CX
-	MOVQ   R11, AX
-	IMULQ  DX, AX
-	IMUL3Q $+16, AX, AX
-	LEAQ   (R9)(AX*1), AX
-	LEAQ   (AX)(CX*4), BX
+	MOVQ   (SP), CX
+	SHRQ   $0x02, CX
+	MOVQ   DI, R15
+	MOVQ   40(SP), R11
+	MOVQ   (SP), DX
+	ANDQ   $+3, DX
+	MOVQ   DI, AX
+	IMULQ  CX, AX
+	IMUL3Q $+16, AX, CX
+	MOVQ   24(SP), AX
+	LEAQ   (AX)(CX*1), AX
+	LEAQ   (AX)(DX*4), R10
 	XORQ   DX, DX
-	CMPQ   DX, R11
+	CMPQ   DX, DI
 	JGE    end6
 
 loop5:
 	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+0(SB), Z1
-	MOVQ         DI, CX
+	MOVQ         R15, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -125,7 +146,7 @@ loop5:
 	VPCMPD       $0x01, Z0, Z1, K3
 	VMOVUPS.Z    (R14)(DX*4), K3, Z3
 	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+0(SB), Z1
-	MOVQ         SI, CX
+	MOVQ         R11, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -135,9 +156,23 @@ loop5:
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	KANDW        K3, K1, K2
+	CMPQ         BX, $+0
+	JNE          else7
+	CMPQ         DX, SI
+	JGE          else9
+	VMOVUPS.Z    (R13)(DX*4), K2, Z2
+	JMP          end10
+
+else9:
+	VMOVUPS.Z (R12)(DX*4), K2, Z2
+
+end10:
+	JMP end8
+
+else7:
 	VPBROADCASTD DX, Z0
 	VPADDD       rope_query__p2r0__avx512vnni_data<>+0(SB), Z0, Z2
-	VPBROADCASTD R10, Z0
+	VPBROADCASTD SI, Z0
 	VPCMPD       $0x01, Z0, Z2, K1
 	VPADDD       Z0, Z2, Z1
 	VPSUBD       Z0, Z2, Z0
@@ -145,48 +180,61 @@ loop5:
 	VPXORD       Z2, Z2, Z2
 	KMOVW        K2, K1
 	VPGATHERDD   (R14)(Z0*4), K1, Z2
-	VMOVUPS.Z    (R13)(DX*4), K2, Z0
-	VMULPS       Z0, Z3, Z1
-	VMOVUPS.Z    (R12)(DX*4), K2, Z0
-	VMULPS       Z0, Z2, Z0
-	VADDPS       Z0, Z1, Z0
-	VPBLENDMD    Z0, Z3, K2, Z0
-	VMULPS       Z4, Z0, Z1
-	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+64(SB), Z0
-	KMOVW        K3, K1
-	VPSCATTERDD  Z1, K1, (BX)(Z0*4)
-	ADDQ         $-16, DI
-	ADDQ         $-16, SI
-	ADDQ         $+256, BX
-	ADDQ         $+16, DX
-	CMPQ         DX, R11
-	JLT          loop5
+
+end8:
+	VMOVUPS.Z   (R9)(DX*4), K2, Z0
+	VMULPS      Z0, Z3, Z1
+	VMOVUPS.Z   (R8)(DX*4), K2, Z0
+	VMULPS      Z0, Z2, Z0
+	VADDPS      Z0, Z1, Z0
+	VPBLENDMD   Z0, Z3, K2, Z0
+	VMULPS      Z4, Z0, Z1
+	VMOVUPS     rope_query__p2r0__avx512vnni_data<>+64(SB), Z0
+	KMOVW       K3, K1
+	VPSCATTERDD Z1, K1, (R10)(Z0*4)
+	ADDQ        $-16, R15
+	ADDQ        $-16, R11
+	ADDQ        $+256, R10
+	ADDQ        $+16, DX
+	CMPQ        DX, DI
+	JLT         loop5
 
 end6:
-	ADDQ $+1, R15
+	ADDQ $+1, (SP)
 	ADDQ 16(SP), R14
-	ADDQ $+1, R8
-	CMPQ R8, (SP)
+	ADDQ 16(SP), R13
+	ADDQ 16(SP), R12
+	ADDQ $+1, 8(SP)
+	MOVQ 8(SP), AX
+	CMPQ AX, 32(SP)
 	JLT  loop3
 
 end4:
+	MOVQ 48(SP), AX
+	ADDQ 80(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ 64(SP), AX
+	ADDQ 80(SP), AX
+	MOVQ AX, 64(SP)
+	MOVQ 56(SP), AX
+	ADDQ 80(SP), AX
+	MOVQ AX, 56(SP)
 	MOVQ 24(SP), AX
-	ADDQ 64(SP), AX
+	ADDQ 104(SP), AX
 	MOVQ AX, 24(SP)
-	ADDQ 56(SP), R9
-	ADDQ $+1, 32(SP)
-	MOVQ 32(SP), AX
-	CMPQ AX, 48(SP)
+	ADDQ $+1, 72(SP)
+	MOVQ 72(SP), AX
+	CMPQ AX, 96(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 80(SP), AX
+	MOVQ 120(SP), AX
 	DECQ AX
-	MOVQ AX, 80(SP)
+	MOVQ AX, 120(SP)
 	JEQ  done
-	MOVQ 72(SP), AX
+	MOVQ 112(SP), AX
 	INCQ AX
-	MOVQ AX, 72(SP)
+	MOVQ AX, 112(SP)
 	JMP  tile
 
 done:

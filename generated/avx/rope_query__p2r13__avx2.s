@@ -6,113 +6,143 @@
 
 // func rope_query__p2r13__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·rope_query__p2r13__avx2(SB), NOSPLIT, $280-24
+TEXT ·rope_query__p2r13__avx2(SB), NOSPLIT, $336-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 216(SP)
+	MOVQ   AX, 256(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   224(SP), AX
-	SUBQ   216(SP), AX
-	MOVQ   AX, 224(SP)
+	MOVQ   AX, 264(SP)
+	MOVQ   264(SP), AX
+	SUBQ   256(SP), AX
+	MOVQ   AX, 264(SP)
 	JLE    done
-	MOVQ   a+0(FP), R8
-	MOVQ   96(R8), CX
-	MOVQ   104(R8), AX
-	MOVQ   AX, 192(SP)
-	MOVQ   112(R8), AX
-	MOVQ   AX, 144(SP)
-	MOVQ   120(R8), DI
-	MOVQ   128(R8), AX
-	MOVQ   AX, 152(SP)
-	MOVQ   24(R8), AX
-	MOVQ   AX, 272(SP)
-	IMULQ  144(SP), CX
+	MOVQ   a+0(FP), AX
+	MOVQ   AX, 128(SP)
+	MOVQ   128(SP), AX
+	MOVQ   96(AX), CX
+	MOVQ   128(SP), AX
+	MOVQ   104(AX), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   128(SP), AX
+	MOVQ   112(AX), AX
+	MOVQ   AX, 176(SP)
+	MOVQ   128(SP), AX
+	MOVQ   120(AX), SI
+	MOVQ   128(SP), AX
+	MOVQ   128(AX), AX
+	MOVQ   AX, 184(SP)
+	MOVQ   128(SP), AX
+	MOVQ   24(AX), AX
+	MOVQ   AX, 328(SP)
+	IMULQ  176(SP), CX
 	LEAQ   3(CX), CX
 	SHRQ   $0x02, CX
-	MOVQ   (R8), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   192(SP), AX
-	MOVQ   AX, 232(SP)
-	MOVQ   232(SP), AX
-	IMULQ  144(SP), AX
-	MOVQ   AX, 232(SP)
-	MOVQ   232(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 232(SP)
-	MOVQ   144(SP), AX
-	IMULQ  DI, AX
-	IMUL3Q $+4, AX, AX
-	MOVQ   AX, 208(SP)
-	IMUL3Q $+4, DI, AX
-	MOVQ   AX, 160(SP)
-	MOVQ   152(SP), SI
-	SHRQ   $0x01, SI
-	MOVQ   8(R8), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   16(R8), AX
-	MOVQ   AX, 240(SP)
+	MOVQ   128(SP), AX
+	MOVQ   (AX), AX
+	MOVQ   AX, 320(SP)
 	MOVQ   240(SP), AX
-	SUBQ   248(SP), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   32(R8), AX
-	MOVQ   AX, 256(SP)
-	MOVQ   DI, AX
+	MOVQ   AX, 272(SP)
+	MOVQ   272(SP), AX
+	IMULQ  176(SP), AX
+	MOVQ   AX, 272(SP)
+	MOVQ   272(SP), AX
+	IMULQ  SI, AX
+	MOVQ   AX, 272(SP)
+	MOVQ   176(SP), AX
+	IMULQ  SI, AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 224(SP)
+	IMUL3Q $+4, SI, AX
+	MOVQ   AX, 160(SP)
+	MOVQ   184(SP), BX
+	SHRQ   $0x01, BX
+	MOVQ   BX, 136(SP)
+	MOVQ   136(SP), AX
+	ANDQ   $+15, AX
+	MOVQ   AX, 136(SP)
+	IMUL3Q $+4, BX, AX
+	MOVQ   AX, 312(SP)
+	IMUL3Q $-4, BX, AX
+	MOVQ   AX, 304(SP)
+	MOVQ   128(SP), AX
+	MOVQ   8(AX), AX
+	MOVQ   AX, 288(SP)
+	MOVQ   128(SP), AX
+	MOVQ   16(AX), AX
+	MOVQ   AX, 280(SP)
+	MOVQ   280(SP), AX
+	SUBQ   288(SP), AX
+	MOVQ   AX, 280(SP)
+	MOVQ   128(SP), AX
+	MOVQ   32(AX), AX
+	MOVQ   AX, 296(SP)
+	MOVQ   SI, AX
 	IMULQ  CX, AX
 	IMUL3Q $+16, AX, AX
-	MOVQ   AX, 200(SP)
+	MOVQ   AX, 248(SP)
 
 tile:
-	MOVQ    216(SP), CX
-	MOVQ    272(SP), AX
+	MOVQ    256(SP), CX
+	MOVQ    328(SP), AX
 	MOVLQSX (AX)(CX*4), DX
-	MOVQ    144(SP), AX
-	MOVQ    AX, 184(SP)
-	MOVQ    184(SP), AX
-	IMULQ   216(SP), AX
-	MOVQ    AX, 184(SP)
-	MOVQ    232(SP), CX
-	IMULQ   216(SP), CX
-	MOVQ    264(SP), AX
-	LEAQ    (AX)(CX*4), AX
-	MOVQ    AX, 168(SP)
-	MOVQ    DI, CX
-	IMULQ   DX, CX
-	MOVQ    248(SP), AX
-	LEAQ    (AX)(CX*4), R10
-	MOVQ    240(SP), AX
-	LEAQ    (R10)(AX*1), R9
-	MOVQ    256(SP), AX
-	MOVQ    AX, 136(SP)
-	XORQ    AX, AX
-	MOVQ    AX, 176(SP)
 	MOVQ    176(SP), AX
-	CMPQ    AX, 192(SP)
+	MOVQ    AX, 232(SP)
+	MOVQ    232(SP), AX
+	IMULQ   256(SP), AX
+	MOVQ    AX, 232(SP)
+	MOVQ    272(SP), CX
+	IMULQ   256(SP), CX
+	MOVQ    320(SP), AX
+	LEAQ    (AX)(CX*4), AX
+	MOVQ    AX, 192(SP)
+	MOVQ    312(SP), CX
+	MOVQ    192(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 208(SP)
+	MOVQ    304(SP), CX
+	MOVQ    192(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 200(SP)
+	MOVQ    SI, CX
+	IMULQ   DX, CX
+	MOVQ    288(SP), AX
+	LEAQ    (AX)(CX*4), R8
+	MOVQ    280(SP), AX
+	LEAQ    (R8)(AX*1), DI
+	MOVQ    296(SP), AX
+	MOVQ    AX, 168(SP)
+	XORQ    AX, AX
+	MOVQ    AX, 216(SP)
+	MOVQ    216(SP), AX
+	CMPQ    AX, 240(SP)
 	JGE     end2
 
 loop1:
-	MOVQ 184(SP), R13
-	MOVQ 168(SP), R12
+	MOVQ 232(SP), AX
+	MOVQ AX, 144(SP)
+	MOVQ 192(SP), R13
+	MOVQ 208(SP), R12
+	MOVQ 200(SP), R11
 	XORQ AX, AX
-	MOVQ AX, 128(SP)
-	MOVQ 128(SP), AX
-	CMPQ AX, 144(SP)
+	MOVQ AX, 152(SP)
+	MOVQ 152(SP), AX
+	CMPQ AX, 176(SP)
 	JGE  end4
 
 loop3:
-	MOVQ   R13, CX
+	MOVQ   144(SP), CX
 	SHRQ   $0x02, CX
-	MOVQ   DI, R14
-	MOVQ   152(SP), R11
-	MOVQ   R13, DX
+	MOVQ   SI, R14
+	MOVQ   184(SP), R10
+	MOVQ   144(SP), DX
 	ANDQ   $+3, DX
-	MOVQ   DI, AX
+	MOVQ   SI, AX
 	IMULQ  CX, AX
 	IMUL3Q $+16, AX, CX
-	MOVQ   136(SP), AX
+	MOVQ   168(SP), AX
 	LEAQ   (AX)(CX*1), AX
-	LEAQ   (AX)(DX*4), BX
+	LEAQ   (AX)(DX*4), R9
 	XORQ   DX, DX
-	CMPQ   DX, DI
+	CMPQ   DX, SI
 	JGE    end6
 
 loop5:
@@ -129,11 +159,11 @@ loop5:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y2, Y0, Y7
 	VPCMPGTD     Y1, Y0, Y6
-	VPMASKMOVD   (R12)(DX*4), Y7, Y9
-	VPMASKMOVD   32(R12)(DX*4), Y6, Y8
+	VPMASKMOVD   (R13)(DX*4), Y7, Y9
+	VPMASKMOVD   32(R13)(DX*4), Y6, Y8
 	VMOVUPS      rope_query__p2r13__avx2_data<>+0(SB), Y1
 	VMOVUPS      rope_query__p2r13__avx2_data<>+32(SB), Y2
-	MOVQ         R11, CX
+	MOVQ         R10, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -146,11 +176,27 @@ loop5:
 	VPCMPGTD     Y2, Y0, Y0
 	VPAND        Y7, Y1, Y5
 	VPAND        Y6, Y0, Y4
+	CMPQ         136(SP), $+0
+	JNE          else7
+	CMPQ         DX, BX
+	JGE          else9
+	VPMASKMOVD   (R12)(DX*4), Y5, Y11
+	VPMASKMOVD   32(R12)(DX*4), Y4, Y10
+	JMP          end10
+
+else9:
+	VPMASKMOVD (R11)(DX*4), Y5, Y11
+	VPMASKMOVD 32(R11)(DX*4), Y4, Y10
+
+end10:
+	JMP end8
+
+else7:
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
 	VPADDD       rope_query__p2r13__avx2_data<>+0(SB), Y0, Y1
 	VPADDD       rope_query__p2r13__avx2_data<>+32(SB), Y0, Y12
-	VMOVD        SI, X0
+	VMOVD        BX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y11
 	VPCMPGTD     Y12, Y0, Y10
@@ -162,23 +208,26 @@ loop5:
 	VBLENDVPS    Y10, Y3, Y0, Y1
 	VPXOR        Y11, Y11, Y11
 	VMOVDQA      Y5, Y0
-	VPGATHERDD   Y0, (R12)(Y2*4), Y11
+	VPGATHERDD   Y0, (R13)(Y2*4), Y11
 	VPXOR        Y10, Y10, Y10
 	VMOVDQA      Y4, Y0
-	VPGATHERDD   Y0, (R12)(Y1*4), Y10
-	VPMASKMOVD   (R10)(DX*4), Y5, Y1
-	VPMASKMOVD   32(R10)(DX*4), Y4, Y0
+	VPGATHERDD   Y0, (R13)(Y1*4), Y10
+
+end8:
+	VPMASKMOVD   (R8)(DX*4), Y5, Y1
+	VPMASKMOVD   32(R8)(DX*4), Y4, Y0
 	VMULPS       Y1, Y9, Y3
 	VMULPS       Y0, Y8, Y2
-	VPMASKMOVD   (R9)(DX*4), Y5, Y1
-	VPMASKMOVD   32(R9)(DX*4), Y4, Y0
+	VPMASKMOVD   (DI)(DX*4), Y5, Y1
+	VPMASKMOVD   32(DI)(DX*4), Y4, Y0
 	VMULPS       Y1, Y11, Y1
 	VMULPS       Y0, Y10, Y0
 	VADDPS       Y1, Y3, Y1
 	VADDPS       Y0, Y2, Y0
 	VBLENDVPS    Y5, Y1, Y9, Y2
 	VBLENDVPS    Y4, Y0, Y8, Y1
-	VBROADCASTSS 192(R8), Y0
+	MOVQ         128(SP), AX
+	VBROADCASTSS 192(AX), Y0
 	VMULPS       Y0, Y2, Y11
 	VMULPS       Y0, Y1, Y10
 	VPAND        rope_query__p2r13__avx2_data<>+64(SB), Y11, Y9
@@ -223,153 +272,161 @@ loop5:
 	VMOVUPS      Y0, 96(SP)
 	VMOVMSKPS    Y7, R15
 	BTL          $0x00, R15
-	JCC          masked7
+	JCC          masked11
 	MOVLQSX      64(SP), CX
 	MOVL         (SP), AX
-	MOVL         AX, (BX)(CX*4)
-
-masked7:
-	BTL     $0x01, R15
-	JCC     masked8
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, (BX)(CX*4)
-
-masked8:
-	BTL     $0x02, R15
-	JCC     masked9
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, (BX)(CX*4)
-
-masked9:
-	BTL     $0x03, R15
-	JCC     masked10
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, (BX)(CX*4)
-
-masked10:
-	BTL     $0x04, R15
-	JCC     masked11
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL         AX, (R9)(CX*4)
 
 masked11:
-	BTL     $0x05, R15
+	BTL     $0x01, R15
 	JCC     masked12
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked12:
-	BTL     $0x06, R15
+	BTL     $0x02, R15
 	JCC     masked13
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked13:
-	BTL     $0x07, R15
+	BTL     $0x03, R15
 	JCC     masked14
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked14:
-	VMOVMSKPS Y6, R15
-	BTL       $0x00, R15
-	JCC       masked15
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, (BX)(CX*4)
+	BTL     $0x04, R15
+	JCC     masked15
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked15:
-	BTL     $0x01, R15
+	BTL     $0x05, R15
 	JCC     masked16
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked16:
-	BTL     $0x02, R15
+	BTL     $0x06, R15
 	JCC     masked17
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked17:
-	BTL     $0x03, R15
+	BTL     $0x07, R15
 	JCC     masked18
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked18:
-	BTL     $0x04, R15
-	JCC     masked19
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	VMOVMSKPS Y6, R15
+	BTL       $0x00, R15
+	JCC       masked19
+	MOVLQSX   96(SP), CX
+	MOVL      32(SP), AX
+	MOVL      AX, (R9)(CX*4)
 
 masked19:
-	BTL     $0x05, R15
+	BTL     $0x01, R15
 	JCC     masked20
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked20:
-	BTL     $0x06, R15
+	BTL     $0x02, R15
 	JCC     masked21
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked21:
-	BTL     $0x07, R15
+	BTL     $0x03, R15
 	JCC     masked22
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVL    AX, (R9)(CX*4)
 
 masked22:
+	BTL     $0x04, R15
+	JCC     masked23
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVL    AX, (R9)(CX*4)
+
+masked23:
+	BTL     $0x05, R15
+	JCC     masked24
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVL    AX, (R9)(CX*4)
+
+masked24:
+	BTL     $0x06, R15
+	JCC     masked25
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVL    AX, (R9)(CX*4)
+
+masked25:
+	BTL     $0x07, R15
+	JCC     masked26
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVL    AX, (R9)(CX*4)
+
+masked26:
 	ADDQ $-16, R14
-	ADDQ $-16, R11
-	ADDQ $+256, BX
+	ADDQ $-16, R10
+	ADDQ $+256, R9
 	ADDQ $+16, DX
-	CMPQ DX, DI
+	CMPQ DX, SI
 	JLT  loop5
 
 end6:
-	ADDQ $+1, R13
+	ADDQ $+1, 144(SP)
+	ADDQ 160(SP), R13
 	ADDQ 160(SP), R12
-	ADDQ $+1, 128(SP)
-	MOVQ 128(SP), AX
-	CMPQ AX, 144(SP)
+	ADDQ 160(SP), R11
+	ADDQ $+1, 152(SP)
+	MOVQ 152(SP), AX
+	CMPQ AX, 176(SP)
 	JLT  loop3
 
 end4:
+	MOVQ 192(SP), AX
+	ADDQ 224(SP), AX
+	MOVQ AX, 192(SP)
+	MOVQ 208(SP), AX
+	ADDQ 224(SP), AX
+	MOVQ AX, 208(SP)
+	MOVQ 200(SP), AX
+	ADDQ 224(SP), AX
+	MOVQ AX, 200(SP)
 	MOVQ 168(SP), AX
-	ADDQ 208(SP), AX
+	ADDQ 248(SP), AX
 	MOVQ AX, 168(SP)
-	MOVQ 136(SP), AX
-	ADDQ 200(SP), AX
-	MOVQ AX, 136(SP)
-	ADDQ $+1, 176(SP)
-	MOVQ 176(SP), AX
-	CMPQ AX, 192(SP)
+	ADDQ $+1, 216(SP)
+	MOVQ 216(SP), AX
+	CMPQ AX, 240(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 224(SP), AX
+	MOVQ 264(SP), AX
 	DECQ AX
-	MOVQ AX, 224(SP)
+	MOVQ AX, 264(SP)
 	JEQ  done
-	MOVQ 216(SP), AX
+	MOVQ 256(SP), AX
 	INCQ AX
-	MOVQ AX, 216(SP)
+	MOVQ AX, 256(SP)
 	JMP  tile
 
 done:

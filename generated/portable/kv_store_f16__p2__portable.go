@@ -24,6 +24,10 @@ func kv_store_f16__p2__portable(a *kernel.Args, lo, hi int) {
 	nkv := int(a.Int[1])
 	nhd := int(a.Int[2])
 	nrot := int(a.Int[3])
+	var rpartner [1][16]float32
+	var w50 [16]float32
+	var w52 [16]bool
+	var w46 [16]int
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v7 := int(*(*int32)(unsafe.Add(ppos, t0*4)))
@@ -38,40 +42,72 @@ func kv_store_f16__p2__portable(a *kernel.Args, lo, hi int) {
 				v36 := v30 * nhd
 				v39 := (v22 >> 4) * nhd
 				v45 := v22 & 15
-				v54 := int32(nrot >> 1)
-				v71 := (v30 + v22) * v20
+				v54 := nrot >> 1
 				for l := range 16 {
 					v34 := v32 + l
+					w46[l] = (v36 + ((v39 + v34) * 16)) + v45
 					v35 := v34 < nhd
-					var v48 float32
-					v47 := v27 + v34
+					var v50 float32
 					if v35 {
-						v48 = *(*float32)(unsafe.Add(pk, v47*4))
+						v50 = *(*float32)(unsafe.Add(pk, (v27+v34)*4))
 					}
-					v50 := (v34 < nrot) && v35
-					var v61 float32
-					v53 := int32(v34)
-					if v50 {
-						v61 = *(*float32)(unsafe.Add(pk, (v27+int(lane.Select(v53 < v54, v53+v54, v53-v54)))*4))
+					w50[l] = v50
+					w52[l] = (v34 < nrot) && v35
+				}
+				if (v54 & 15) == 0 {
+					if v32 < v54 {
+						v61 := (v27 + v32) + v54
+						for l := range 16 {
+							var v64 float32
+							if w52[l] {
+								v64 = *(*float32)(unsafe.Add(pk, (v61+l)*4))
+							}
+							rpartner[0][l] = v64
+						}
+					} else {
+						v67 := (v27 + v32) - v54
+						for l := range 16 {
+							var v70 float32
+							if w52[l] {
+								v70 = *(*float32)(unsafe.Add(pk, (v67+l)*4))
+							}
+							rpartner[0][l] = v70
+						}
 					}
-					var v63 float32
-					v62 := v8 + v34
-					if v50 {
-						v63 = *(*float32)(unsafe.Add(pc, v62*4))
+				} else {
+					v75 := int32(v54)
+					for l := range 16 {
+						var v82 float32
+						v74 := int32(v32 + l)
+						if w52[l] {
+							v82 = *(*float32)(unsafe.Add(pk, (v27+int(lane.Select(v74 < v75, v74+v75, v74-v75)))*4))
+						}
+						rpartner[0][l] = v82
 					}
-					var v66 float32
-					if v50 {
-						v66 = *(*float32)(unsafe.Add(ps, v62*4))
+				}
+				v95 := (v30 + v22) * v20
+				for l := range 16 {
+					v85 := rpartner[0][l]
+					var v87 float32
+					v34 := v32 + l
+					v86 := v8 + v34
+					if w52[l] {
+						v87 = *(*float32)(unsafe.Add(pc, v86*4))
+					}
+					var v90 float32
+					if w52[l] {
+						v90 = *(*float32)(unsafe.Add(ps, v86*4))
+					}
+					v35 := v34 < nhd
+					if v35 {
+						*(*uint16)(unsafe.Add(pkcache, w46[l]*2)) = lane.F32ToF16(lane.Select(w52[l], float32(w50[l]*v87)+float32(v85*v90), w50[l]))
+					}
+					var v98 float32
+					if v35 {
+						v98 = *(*float32)(unsafe.Add(pv, (v27+v34)*4))
 					}
 					if v35 {
-						*(*uint16)(unsafe.Add(pkcache, ((v36+((v39+v34)*16))+v45)*2)) = lane.F32ToF16(lane.Select(v50, float32(v48*v63)+float32(v61*v66), v48))
-					}
-					var v74 float32
-					if v35 {
-						v74 = *(*float32)(unsafe.Add(pv, v47*4))
-					}
-					if v35 {
-						*(*uint16)(unsafe.Add(pvcache, (v71+v34)*2)) = lane.F32ToF16(v74)
+						*(*uint16)(unsafe.Add(pvcache, (v95+v34)*2)) = lane.F32ToF16(v98)
 					}
 				}
 			}

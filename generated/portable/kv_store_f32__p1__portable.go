@@ -24,8 +24,8 @@ func kv_store_f32__p1__portable(a *kernel.Args, lo, hi int) {
 	nkv := int(a.Int[1])
 	nhd := int(a.Int[2])
 	nrot := int(a.Int[3])
-	var w48 [16]float32
-	var w50 [16]bool
+	var w50 [16]float32
+	var w52 [16]bool
 	var w46 [16]int
 	t0 := lo
 	for ; lo < hi; lo++ {
@@ -45,35 +45,35 @@ func kv_store_f32__p1__portable(a *kernel.Args, lo, hi int) {
 					v34 := v32 + l
 					w46[l] = (v36 + ((v39 + v34) * 16)) + v45
 					v35 := v34 < nhd
-					var v48 float32
+					var v50 float32
 					if v35 {
-						v48 = *(*float32)(unsafe.Add(pk, (v27+v34)*4))
+						v50 = *(*float32)(unsafe.Add(pk, (v27+v34)*4))
 					}
-					w48[l] = v48
-					w50[l] = (v34 < nrot) && v35
+					w50[l] = v50
+					w52[l] = (v34 < nrot) && v35
 				}
-				v61 := (v30 + v22) * v20
+				v63 := (v30 + v22) * v20
 				for l := range 16 {
-					var v53 float32
+					var v55 float32
 					v34 := v32 + l
-					v52 := v8 + v34
-					if w50[l] {
-						v53 = *(*float32)(unsafe.Add(pc, v52*4))
+					v54 := v8 + v34
+					if w52[l] {
+						v55 = *(*float32)(unsafe.Add(pc, v54*4))
 					}
-					var v56 float32
-					if w50[l] {
-						v56 = *(*float32)(unsafe.Add(ps, v52*4))
+					var v58 float32
+					if w52[l] {
+						v58 = *(*float32)(unsafe.Add(ps, v54*4))
 					}
 					v35 := v34 < nhd
 					if v35 {
-						*(*float32)(unsafe.Add(pkcache, w46[l]*4)) = lane.Select(w50[l], float32(w48[l]*v53)+float32(w48[l^1]*v56), w48[l])
+						*(*float32)(unsafe.Add(pkcache, w46[l]*4)) = lane.Select(w52[l], float32(w50[l]*v55)+float32(w50[l^1]*v58), w50[l])
 					}
-					var v64 float32
+					var v66 float32
 					if v35 {
-						v64 = *(*float32)(unsafe.Add(pv, (v27+v34)*4))
+						v66 = *(*float32)(unsafe.Add(pv, (v27+v34)*4))
 					}
 					if v35 {
-						*(*float32)(unsafe.Add(pvcache, (v61+v34)*4)) = v64
+						*(*float32)(unsafe.Add(pvcache, (v63+v34)*4)) = v66
 					}
 				}
 			}

@@ -24,8 +24,8 @@ func rope_query__p1r0__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nrot := int(a.Int[4])
 	fscale := a.F32[0]
-	var w40 [16]float32
-	var w42 [16]bool
+	var w42 [16]float32
+	var w44 [16]bool
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v10 := int(*(*int32)(unsafe.Add(ppos, t0*4))) * nhd
@@ -39,27 +39,27 @@ func rope_query__p1r0__portable(a *kernel.Args, lo, hi int) {
 					for l := range 16 {
 						v37 := v35 + l
 						v38 := v37 < nhd
-						var v40 float32
+						var v42 float32
 						if v38 {
-							v40 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
+							v42 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
 						}
-						w40[l] = v40
-						w42[l] = (v37 < nrot) && v38
+						w42[l] = v42
+						w44[l] = (v37 < nrot) && v38
 					}
-					v57 := v28 & 3
+					v59 := v28 & 3
 					for l := range 16 {
-						var v45 float32
+						var v47 float32
 						v37 := v35 + l
-						v44 := v10 + v37
-						if w42[l] {
-							v45 = *(*float32)(unsafe.Add(pc, v44*4))
+						v46 := v10 + v37
+						if w44[l] {
+							v47 = *(*float32)(unsafe.Add(pc, v46*4))
 						}
-						var v48 float32
-						if w42[l] {
-							v48 = *(*float32)(unsafe.Add(ps, v44*4))
+						var v50 float32
+						if w44[l] {
+							v50 = *(*float32)(unsafe.Add(ps, v46*4))
 						}
 						if v37 < nhd {
-							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v57)*4)) = float32(lane.Select(w42[l], float32(w40[l]*v45)+float32(w40[l^1]*v48), w40[l]) * fscale)
+							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v59)*4)) = float32(lane.Select(w44[l], float32(w42[l]*v47)+float32(w42[l^1]*v50), w42[l]) * fscale)
 						}
 					}
 				}

@@ -25,8 +25,8 @@ func rope_query__p1r13__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nrot := int(a.Int[4])
 	fscale := a.F32[0]
-	var w40 [16]float32
-	var w42 [16]bool
+	var w42 [16]float32
+	var w44 [16]bool
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v10 := int(*(*int32)(unsafe.Add(ppos, t0*4))) * nhd
@@ -40,30 +40,30 @@ func rope_query__p1r13__portable(a *kernel.Args, lo, hi int) {
 					for l := range 16 {
 						v37 := v35 + l
 						v38 := v37 < nhd
-						var v40 float32
+						var v42 float32
 						if v38 {
-							v40 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
+							v42 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
 						}
-						w40[l] = v40
-						w42[l] = (v37 < nrot) && v38
+						w42[l] = v42
+						w44[l] = (v37 < nrot) && v38
 					}
-					v79 := v28 & 3
+					v81 := v28 & 3
 					for l := range 16 {
-						var v45 float32
+						var v47 float32
 						v37 := v35 + l
-						v44 := v10 + v37
-						if w42[l] {
-							v45 = *(*float32)(unsafe.Add(pc, v44*4))
+						v46 := v10 + v37
+						if w44[l] {
+							v47 = *(*float32)(unsafe.Add(pc, v46*4))
 						}
-						var v48 float32
-						if w42[l] {
-							v48 = *(*float32)(unsafe.Add(ps, v44*4))
+						var v50 float32
+						if w44[l] {
+							v50 = *(*float32)(unsafe.Add(ps, v46*4))
 						}
-						v53 := math.Float32bits(float32(lane.Select(w42[l], float32(w40[l]*v45)+float32(w40[l^1]*v48), w40[l]) * fscale))
-						v55 := v53 & 0x7FFFFFFF
-						v73 := lane.Select(0x5F7FFFFF < v55, uint32(0x7FC00000), lane.Select(v55 < 0x26800000, uint32(0x0), ((v53+0x3FF)+((v53>>11)&0x1))&0xFFFFF800))
+						v55 := math.Float32bits(float32(lane.Select(w44[l], float32(w42[l]*v47)+float32(w42[l^1]*v50), w42[l]) * fscale))
+						v57 := v55 & 0x7FFFFFFF
+						v75 := lane.Select(0x5F7FFFFF < v57, uint32(0x7FC00000), lane.Select(v57 < 0x26800000, uint32(0x0), ((v55+0x3FF)+((v55>>11)&0x1))&0xFFFFF800))
 						if v37 < nhd {
-							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v79)*4)) = math.Float32frombits(v73)
+							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v81)*4)) = math.Float32frombits(v75)
 						}
 					}
 				}

@@ -25,6 +25,9 @@ func rope_query__p2r13__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nrot := int(a.Int[4])
 	fscale := a.F32[0]
+	var rpartner [1][16]float32
+	var w42 [16]float32
+	var w44 [16]bool
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v10 := int(*(*int32)(unsafe.Add(ppos, t0*4))) * nhd
@@ -35,35 +38,66 @@ func rope_query__p2r13__portable(a *kernel.Args, lo, hi int) {
 				v28 := (t0 * ngroup) + v21
 				v33 := (v19 * v17) + ((v28 >> 2) * nhd)
 				for v35 := 0; v35 < nhd; v35 += 16 {
-					v46 := int32(nrot >> 1)
-					v89 := v28 & 3
+					v46 := nrot >> 1
 					for l := range 16 {
 						v37 := v35 + l
 						v38 := v37 < nhd
-						var v40 float32
+						var v42 float32
 						if v38 {
-							v40 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
+							v42 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
 						}
-						v42 := (v37 < nrot) && v38
-						var v53 float32
-						v45 := int32(v37)
-						if v42 {
-							v53 = *(*float32)(unsafe.Add(pq, (v26+int(lane.Select(v45 < v46, v45+v46, v45-v46)))*4))
+						w42[l] = v42
+						w44[l] = (v37 < nrot) && v38
+					}
+					if (v46 & 15) == 0 {
+						if v35 < v46 {
+							v53 := (v26 + v35) + v46
+							for l := range 16 {
+								var v56 float32
+								if w44[l] {
+									v56 = *(*float32)(unsafe.Add(pq, (v53+l)*4))
+								}
+								rpartner[0][l] = v56
+							}
+						} else {
+							v59 := (v26 + v35) - v46
+							for l := range 16 {
+								var v62 float32
+								if w44[l] {
+									v62 = *(*float32)(unsafe.Add(pq, (v59+l)*4))
+								}
+								rpartner[0][l] = v62
+							}
 						}
-						var v55 float32
-						v54 := v10 + v37
-						if v42 {
-							v55 = *(*float32)(unsafe.Add(pc, v54*4))
+					} else {
+						v67 := int32(v46)
+						for l := range 16 {
+							var v74 float32
+							v66 := int32(v35 + l)
+							if w44[l] {
+								v74 = *(*float32)(unsafe.Add(pq, (v26+int(lane.Select(v66 < v67, v66+v67, v66-v67)))*4))
+							}
+							rpartner[0][l] = v74
 						}
-						var v58 float32
-						if v42 {
-							v58 = *(*float32)(unsafe.Add(ps, v54*4))
+					}
+					v113 := v28 & 3
+					for l := range 16 {
+						v77 := rpartner[0][l]
+						var v79 float32
+						v37 := v35 + l
+						v78 := v10 + v37
+						if w44[l] {
+							v79 = *(*float32)(unsafe.Add(pc, v78*4))
 						}
-						v63 := math.Float32bits(float32(lane.Select(v42, float32(v40*v55)+float32(v53*v58), v40) * fscale))
-						v65 := v63 & 0x7FFFFFFF
-						v83 := lane.Select(0x5F7FFFFF < v65, uint32(0x7FC00000), lane.Select(v65 < 0x26800000, uint32(0x0), ((v63+0x3FF)+((v63>>11)&0x1))&0xFFFFF800))
-						if v38 {
-							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v89)*4)) = math.Float32frombits(v83)
+						var v82 float32
+						if w44[l] {
+							v82 = *(*float32)(unsafe.Add(ps, v78*4))
+						}
+						v87 := math.Float32bits(float32(lane.Select(w44[l], float32(w42[l]*v79)+float32(v77*v82), w42[l]) * fscale))
+						v89 := v87 & 0x7FFFFFFF
+						v107 := lane.Select(0x5F7FFFFF < v89, uint32(0x7FC00000), lane.Select(v89 < 0x26800000, uint32(0x0), ((v87+0x3FF)+((v87>>11)&0x1))&0xFFFFF800))
+						if v37 < nhd {
+							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v113)*4)) = math.Float32frombits(v107)
 						}
 					}
 				}

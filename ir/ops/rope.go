@@ -19,22 +19,34 @@ const (
 	halvesOf   pairing = 2
 )
 
-// rotate returns elements e of the head that starts at head in x, as lanes.
-func (p pairing) rotate(b *ir.Builder, x, c, s ir.Memory, head, table, e, rot, mask *ir.Value) *ir.Value {
+// rotate returns elements first + lane of the head that starts at head in x.
+func (p pairing) rotate(b *ir.Builder, x, c, s ir.Memory, head, table, first, rot, mask *ir.Value) *ir.Value {
+	e := first.Add(b.Lane())
 	v := b.LoadMasked(x, head.Add(e), mask)
 	turns := e.Lt(rot).AndB(mask)
 	var partner *ir.Value
 	if p == neighbours {
 		partner = v.ShuffleXor(1)
 	} else {
-		half := rot.Shr(1)
-		at := e.FromIndex()
-		h := half.FromIndex()
-		at = at.Lt(h).Select(at.Add(h), at.Sub(h))
-		partner = b.LoadMasked(x, head.Add(at.ToIndex()), turns)
+		partner = otherHalf(b, x, head, first, rot.Shr(1), turns)
 	}
 	y := v.Mul(b.LoadMasked(c, table.Add(e), turns)).Add(partner.Mul(b.LoadMasked(s, table.Add(e), turns)))
 	return turns.Select(y, v)
+}
+
+// otherHalf loads the partners of elements first + lane: half a turn away. Where the halves are whole vectors, so are the
+// partners.
+func otherHalf(b *ir.Builder, x ir.Memory, head, first, half, mask *ir.Value) *ir.Value {
+	partner := b.Reg("partner", ir.F32, 1)
+	whole := func(at *ir.Value) { partner.Set(b.LoadMasked(x, at.Add(b.Lane()), mask), 0) }
+	b.IfElse(half.And(15).Eq(0), func() {
+		b.IfElse(first.Lt(half), func() { whole(head.Add(first).Add(half)) }, func() { whole(head.Add(first).Sub(half)) })
+	}, func() {
+		at, h := first.Add(b.Lane()).FromIndex(), half.FromIndex()
+		at = at.Lt(h).Select(at.Add(h), at.Sub(h))
+		partner.Set(b.LoadMasked(x, head.Add(at.ToIndex()), mask), 0)
+	})
+	return partner.At(0)
 }
 
 // rotateScalar is rotate for one head.
@@ -115,7 +127,7 @@ func ropeQuery(b *ir.Builder, p pairing, bits int) {
 			b.For(0, hd, 16, func(first *ir.Value) {
 				e := first.Add(b.Lane())
 				mask := e.Lt(hd)
-				y := p.rotate(b, q, c, s, head, table, e, rot, mask).Mul(scale)
+				y := p.rotate(b, q, c, s, head, table, first, rot, mask).Mul(scale)
 				if bits > 0 {
 					y = mathx.RoundSig(y, bits)
 				}
@@ -162,7 +174,7 @@ func kvStore(b *ir.Builder, p pairing, t ir.Type) {
 		b.For(0, hd, 16, func(first *ir.Value) {
 			e := first.Add(b.Lane())
 			mask := e.Lt(hd)
-			b.StoreMasked(kc, to.Mul(hd).Add(j.Shr(4).Mul(hd).Add(e).Mul(16)).Add(j.And(15)), p.rotate(b, k, c, s, head, table, e, rot, mask), mask)
+			b.StoreMasked(kc, to.Mul(hd).Add(j.Shr(4).Mul(hd).Add(e).Mul(16)).Add(j.And(15)), p.rotate(b, k, c, s, head, table, first, rot, mask), mask)
 			b.StoreMasked(vc, to.Add(j).Mul(stride).Add(e), b.LoadMasked(v, head.Add(e), mask), mask)
 		})
 	})
