@@ -152,7 +152,7 @@ func (r Rows) Tile(m int) *kernel.Kernel {
 }
 
 // panelBytes is how much of a matrix several tiles of activations meet in turn: it stays in the second cache.
-const panelBytes = 192 << 10
+const panelBytes = 512 << 10
 
 // Panel returns how many of the n rows of k weights a call takes, a multiple of a packed tile: all where the runs have one tile
 // of activations in all, else as many as a cache holds.
