@@ -203,7 +203,7 @@ func Caps(name string) *target.Caps {
 		return nil
 	}
 	c := &target.Caps{Arch: name, Family: target.CPU, Native: map[ir.Op]bool{}, DotUMax: 127, VecRegs: a.vecRegs, VecBits: a.bits,
-		GPRs: gprs, Shared: kernel.ScratchBytes, Threads: 32}
+		Shared: kernel.ScratchBytes, Threads: 32}
 	if a.vnni {
 		c.DotUMax = 255
 	}

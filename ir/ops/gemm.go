@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/quant"
@@ -248,17 +249,13 @@ func (s gemm) dot(b *ir.Builder, code, a, acc *ir.Value) *ir.Value {
 
 // biased turns the negated sum of activations into what a dot of unsigned codes starts from: −bias·Σa.
 func biased(b *ir.Builder, negated *ir.Value, bias int) *ir.Value {
-	switch bias {
-	case 0:
+	if bias == 0 {
 		return b.I32(0)
-	case 8, 16, 32, 128:
-		shift := 0
-		for 1<<shift < bias {
-			shift++
-		}
-		return negated.Shl(shift)
 	}
-	return negated.Mul(bias)
+	if bias&(bias-1) != 0 {
+		b.Fail("bias %d of a weight format is no power of two", bias)
+	}
+	return negated.Shl(bits.TrailingZeros(uint(bias)))
 }
 
 // gemmM rounds m to what a variant of that many rows takes.

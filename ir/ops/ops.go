@@ -33,7 +33,11 @@ type Variant struct {
 	Lanes  int
 	Groups int
 	Build  func(b *ir.Builder)
-	Rows   int // activation rows a tile computes, of ops that have several row tiles
+	Rows   int // rows that a tile computes, of ops that have several row tiles
+
+	length  int     // of the transform
+	bits    int     // that activations are rounded to
+	pairing pairing // of rotary embedding
 }
 
 // Kernel builds the variant's kernel for a target.

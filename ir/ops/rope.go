@@ -70,7 +70,7 @@ func RopeQuery() *Op {
 	var vs []Variant
 	for _, p := range []pairing{neighbours, halvesOf} {
 		for _, bits := range []int{13, 0} {
-			vs = append(vs, Variant{Config: fmt.Sprintf("p%dr%d", p, bits), Lanes: 16, Groups: 1, Rows: 100*int(p) + bits, Build: func(b *ir.Builder) { ropeQuery(b, p, bits) }})
+			vs = append(vs, Variant{Config: fmt.Sprintf("p%dr%d", p, bits), Lanes: 16, Groups: 1, pairing: p, bits: bits, Build: func(b *ir.Builder) { ropeQuery(b, p, bits) }})
 		}
 	}
 	return &Op{
@@ -79,7 +79,7 @@ func RopeQuery() *Op {
 		Shapes:   []Shape{{1, 3, 3, 64, 64}, {3, 2, 2, 8, 8}, {2, 1, 5, 40, 24}, {2, 2, 1, 4, 4}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
 			m, kv, group, hd, rot := s[0], s[1], s[2], s[3], s[4]
-			p, bits := pairing(v.Rows/100), v.Rows%100
+			p, bits := v.pairing, v.bits
 			q, c, sn := d.floats(m*kv*group*hd), d.floats(7*hd), d.finite(7*hd)
 			pos := make([]int32, m)
 			rows := m * group
@@ -146,13 +146,13 @@ func KVStore() []*Op {
 	for _, t := range []ir.Type{ir.F16, ir.F32} {
 		var vs []Variant
 		for _, p := range []pairing{neighbours, halvesOf} {
-			vs = append(vs, Variant{Config: fmt.Sprintf("p%d", p), Lanes: 16, Groups: 1, Rows: int(p), Build: func(b *ir.Builder) { kvStore(b, p, t) }})
+			vs = append(vs, Variant{Config: fmt.Sprintf("p%d", p), Lanes: 16, Groups: 1, pairing: p, Build: func(b *ir.Builder) { kvStore(b, p, t) }})
 		}
 		list = append(list, &Op{
 			Name: "kv_store_" + t.String(), Source: "rope.go", Doc: "rotary embedding of keys; keys and values to an " + t.String() + " cache",
 			Variants: cpu(vs...),
 			Shapes:   []Shape{{1, 3, 64, 64}, {5, 2, 8, 8}, {2, 1, 40, 24}, {3, 2, 4, 4}},
-			Case:     func(v Variant, s Shape, d *Data) *Case { return kvStoreCase(pairing(v.Rows), t, s, d) },
+			Case:     func(v Variant, s Shape, d *Data) *Case { return kvStoreCase(v.pairing, t, s, d) },
 		})
 	}
 	return list

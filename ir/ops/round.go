@@ -13,7 +13,7 @@ import (
 func Round() *Op {
 	var vs []Variant
 	for _, f := range floatFormats {
-		vs = append(vs, Variant{Config: fmt.Sprintf("r%d", f.bits), Lanes: 32, Groups: 1, Rows: f.bits, Build: func(b *ir.Builder) {
+		vs = append(vs, Variant{Config: fmt.Sprintf("r%d", f.bits), Lanes: 32, Groups: 1, bits: f.bits, Build: func(b *ir.Builder) {
 			x, out := b.In("x", ir.F32), b.Out("out", ir.F32)
 			m, k := b.Int("m"), b.Int("k")
 			row := b.Tiles(m, 1)
@@ -39,8 +39,8 @@ func Round() *Op {
 			out := filled((m + actRows - 1) / actRows * actRows * k * 4)
 			c := &Case{Buf: map[string][]byte{"x": floatBytes(x), "out": clone(out)}, Int: map[string]int64{"m": int64(m), "k": int64(k)}}
 			for i, y := range x {
-				if v.Rows > 0 {
-					y = canon.RoundSig(y, v.Rows)
+				if v.bits > 0 {
+					y = canon.RoundSig(y, v.bits)
 				}
 				r := i / k
 				putFloat(out, (r/actRows*k+i%k)*actRows+r%actRows, y)

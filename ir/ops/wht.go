@@ -21,13 +21,13 @@ func WHT() *Op {
 			}
 			var vs []Variant
 			for n := 32; n <= 512; n *= 2 {
-				vs = append(vs, Variant{Config: fmt.Sprintf("n%d", n), Lanes: 32, Groups: 1, Rows: n, Build: func(b *ir.Builder) { buildWHT(b, n, min(hold, n/32)) }})
+				vs = append(vs, Variant{Config: fmt.Sprintf("n%d", n), Lanes: 32, Groups: 1, length: n, Build: func(b *ir.Builder) { buildWHT(b, n, min(hold, n/32)) }})
 			}
 			return vs
 		},
 		Shapes: []Shape{{1}, {3}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
-			m, n := s[0], v.Rows
+			m, n := s[0], v.length
 			x := d.floats(m * n)
 			signs := make([]int32, n)
 			for i := range signs {

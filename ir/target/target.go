@@ -26,7 +26,6 @@ type Caps struct {
 	DotUMax int            // largest unsigned code whose Dot4US is one cheap exact sequence: 255, or 127 where pairs of products saturate
 	VecRegs int            // vector registers, 0 where there is no limit
 	VecBits int            // width of a vector register
-	GPRs    int            // general registers that a kernel may use for indices and pointers, 0 where there is no limit
 	Shared  int            // bytes of shared memory a block may use
 	Threads int            // most lanes a block may have
 	Atoms   []*ir.Atom
