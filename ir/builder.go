@@ -231,6 +231,28 @@ func (b *Builder) IfElse(cond *Value, then, otherwise func()) {
 	*b.block = append(*b.block, s)
 }
 
+// Interleave runs the parts, straight-line code independent of each other, and takes an instruction of each in turn: their
+// latencies overlap.
+func (b *Builder) Interleave(parts ...func()) {
+	blocks := make([][]Stmt, len(parts))
+	longest := 0
+	for i, part := range parts {
+		b.in(&blocks[i], part)
+		longest = max(longest, len(blocks[i]))
+	}
+	for n := range longest {
+		for _, block := range blocks {
+			if n >= len(block) {
+				continue
+			}
+			if _, ok := block[n].(*Instr); !ok {
+				b.fail("interleaved code has a loop or a branch")
+			}
+			*b.block = append(*b.block, block[n])
+		}
+	}
+}
+
 func (b *Builder) in(block *[]Stmt, body func()) {
 	outer := b.block
 	b.block = block

@@ -29,15 +29,21 @@ func (x index) plus(vec []reg.VecVirtual) index {
 
 // contiguous reports whether lane l + 1 is one above lane l.
 func (x index) contiguous() bool {
+	return x.stride() == 1
+}
+
+// stride returns the constant distance between neighbouring lanes, 0 where it is not constant.
+func (x index) stride() int64 {
 	if x.vec != nil || x.lanes == nil {
-		return false
+		return 0
 	}
+	d := x.lanes[1] - x.lanes[0]
 	for l, c := range x.lanes {
-		if c != x.lanes[0]+int64(l) {
-			return false
+		if c != x.lanes[0]+int64(l)*d {
+			return 0
 		}
 	}
-	return true
+	return d
 }
 
 // laneMap applies f to the constants of all lanes.

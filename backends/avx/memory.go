@@ -252,7 +252,13 @@ func (g *gen) shuffleBytes(from ...byte) operand.Mem {
 func (g *gen) store(i *ir.Instr) {
 	x, mask := g.val(i.Args[0]).x, i.Args[1]
 	t := i.Mem.Type
+	if mask == nil && len(i.Args) == 2+4 && x.stride() >= 4 && (t.Bytes() == 4 || t == ir.F16) {
+		g.storeFours(i.Mem, x, i.Args[2:])
+		return
+	}
+	scratch := g.scratch
 	for n, v := range i.Args[2:] {
+		g.scratch = scratch // one element after the other takes the same part of the frame
 		at := g.bytesAt(i.Mem, x.p, n)
 		uniform := x.uniform() && v.Span != ir.Varying && (mask == nil || mask.Span != ir.Varying)
 		switch {
@@ -273,6 +279,62 @@ func (g *gen) store(i *ir.Instr) {
 			g.storeLanes(t, at, v, mask)
 		default:
 			g.scatter(i.Mem, x, n, v, mask)
+		}
+	}
+}
+
+// storeFours stores four consecutive elements a lane, lanes a constant distance apart: the vectors are transposed in
+// registers, and each lane's four elements go out at once.
+func (g *gen) storeFours(m ir.Memory, x index, vs []*ir.Value) {
+	size := m.Type.Bytes()
+	pair := func(op ctor, a, b reg.VecVirtual, view func(reg.VecVirtual) reg.Register) reg.VecVirtual {
+		d := g.vec()
+		g.put(op(view(b), view(a), view(d)))
+		return d
+	}
+	whole := func(v reg.VecVirtual) reg.Register { return v }
+	for p := range g.parts {
+		at := g.address(g.bytesAt(m, x.p, 0))
+		lane := func(l int) operand.Mem { return at.Offset(int(laneAt(x, p*g.per+l)) * size) }
+		var in [4]reg.VecVirtual
+		for n, v := range vs {
+			in[n] = g.in(v, p)
+		}
+		if size == 4 {
+			a, b := pair(x86.VUNPCKLPS, in[0], in[1], whole), pair(x86.VUNPCKHPS, in[0], in[1], whole)
+			c, d := pair(x86.VUNPCKLPS, in[2], in[3], whole), pair(x86.VUNPCKHPS, in[2], in[3], whole)
+			for j, v := range [...]reg.VecVirtual{
+				pair(x86.VUNPCKLPD, a, c, whole), pair(x86.VUNPCKHPD, a, c, whole), pair(x86.VUNPCKLPD, b, d, whole), pair(x86.VUNPCKHPD, b, d, whole),
+			} {
+				g.put(x86.VMOVUPS(v.AsX(), lane(j)))
+				for q := 1; q < g.per/4; q++ {
+					if g.arch.evex {
+						g.put(x86.VEXTRACTF32X4(operand.U8(q), v, lane(4*q+j)))
+					} else {
+						g.put(x86.VEXTRACTF128(operand.U8(q), v, lane(4*q+j)))
+					}
+				}
+			}
+			continue
+		}
+		for n, v := range in {
+			in[n] = g.vec()
+			g.put(x86.VCVTPS2PH(operand.U8(0), v, g.half(in[n])))
+		}
+		a, b := pair(x86.VPUNPCKLWD, in[0], in[1], g.half), pair(x86.VPUNPCKHWD, in[0], in[1], g.half)
+		c, d := pair(x86.VPUNPCKLWD, in[2], in[3], g.half), pair(x86.VPUNPCKHWD, in[2], in[3], g.half)
+		for j, v := range [...]reg.VecVirtual{
+			pair(x86.VPUNPCKLDQ, a, c, g.half), pair(x86.VPUNPCKHDQ, a, c, g.half), pair(x86.VPUNPCKLDQ, b, d, g.half), pair(x86.VPUNPCKHDQ, b, d, g.half),
+		} {
+			for q := range g.per / 8 {
+				if q > 0 {
+					h := g.vec()
+					g.put(x86.VEXTRACTI128(operand.U8(q), v.AsY(), h.AsX()))
+					v = h
+				}
+				g.put(x86.VMOVQ(v.AsX(), lane(8*q+2*j)))
+				g.put(x86.VPEXTRQ(operand.U8(1), v.AsX(), lane(8*q+2*j+1)))
+			}
 		}
 	}
 }

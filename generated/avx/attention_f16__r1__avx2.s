@@ -6,726 +6,1135 @@
 
 // func attention_f16__r1__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
-TEXT ·attention_f16__r1__avx2(SB), NOSPLIT, $488-24
+TEXT ·attention_f16__r1__avx2(SB), NOSPLIT, $400-24
 	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 328(SP)
-	SUBQ   CX, 328(SP)
+	MOVQ   AX, 256(SP)
+	SUBQ   CX, 256(SP)
 	JLE    done
-	MOVQ   a+0(FP), R8
-	MOVQ   96(R8), AX
-	MOVQ   AX, 344(SP)
-	MOVQ   344(SP), AX
+	MOVQ   a+0(FP), SI
+	MOVQ   96(SI), AX
+	MOVQ   AX, 272(SP)
+	MOVQ   272(SP), AX
 	LEAQ   3(AX), AX
-	MOVQ   AX, 368(SP)
-	MOVQ   368(SP), AX
+	MOVQ   AX, 296(SP)
+	MOVQ   296(SP), AX
 	SHRQ   $0x02, AX
-	MOVQ   AX, 368(SP)
+	MOVQ   AX, 296(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   368(SP), CX
+	MOVQ   296(SP), CX
 	DIVQ   CX
 	MOVQ   AX, CX
-	MOVQ   DX, 272(SP)
-	MOVQ   104(R8), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   336(SP), AX
+	MOVQ   DX, 200(SP)
+	MOVQ   104(SI), AX
+	MOVQ   AX, 264(SP)
+	MOVQ   264(SP), AX
 	LEAQ   (AX), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   360(SP), AX
+	MOVQ   AX, 288(SP)
+	MOVQ   288(SP), AX
 	SHRQ   $0x00, AX
-	MOVQ   AX, 360(SP)
+	MOVQ   AX, 288(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   360(SP), CX
+	MOVQ   288(SP), CX
 	DIVQ   CX
-	MOVQ   AX, 288(SP)
-	MOVQ   DX, 264(SP)
-	MOVQ   120(R8), DI
-	MOVQ   128(R8), CX
-	MOVQ   344(SP), AX
-	LEAQ   -1(AX), SI
-	MOVQ   32(R8), AX
-	MOVQ   AX, 192(SP)
-	IMUL3Q $-1, CX, BX
-	MOVQ   24(R8), AX
-	MOVQ   AX, 448(SP)
-	MOVQ   SI, 320(SP)
-	MOVQ   320(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 320(SP)
-	MOVQ   8(R8), AX
-	MOVQ   AX, 440(SP)
-	MOVQ   336(SP), AX
-	MOVQ   AX, 400(SP)
-	MOVQ   400(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 400(SP)
-	IMUL3Q $+32, DI, AX
-	MOVQ   AX, 280(SP)
-	MOVQ   (R8), AX
-	MOVQ   AX, 432(SP)
-	MOVQ   DI, 392(SP)
-	MOVQ   392(SP), AX
-	IMULQ  320(SP), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   DX, 192(SP)
+	MOVQ   120(SI), BX
+	MOVQ   128(SI), CX
+	MOVQ   272(SP), AX
+	LEAQ   -1(AX), AX
+	MOVQ   AX, 144(SP)
+	MOVQ   32(SI), AX
 	MOVQ   AX, 392(SP)
-	MOVQ   208(R8), DX
-	MOVQ   48(R8), AX
-	MOVQ   AX, 424(SP)
-	MOVQ   344(SP), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   352(SP), AX
-	IMULQ  336(SP), AX
-	MOVQ   AX, 352(SP)
-	LEAQ   15(DI), AX
+	IMUL3Q $-1, CX, AX
+	MOVQ   AX, 384(SP)
+	MOVQ   208(SI), DX
+	MOVQ   24(SI), AX
+	MOVQ   AX, 376(SP)
+	MOVQ   144(SP), AX
 	MOVQ   AX, 248(SP)
 	MOVQ   248(SP), AX
-	SHRQ   $0x04, AX
+	SHRQ   $0x02, AX
 	MOVQ   AX, 248(SP)
-	MOVQ   16(R8), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   336(SP), AX
+	MOVQ   8(SI), AX
+	MOVQ   AX, 368(SP)
+	MOVQ   264(SP), AX
+	MOVQ   AX, 328(SP)
+	MOVQ   328(SP), AX
+	IMULQ  BX, AX
+	MOVQ   AX, 328(SP)
+	IMUL3Q $+32, BX, AX
+	MOVQ   AX, 208(SP)
+	MOVQ   (SI), AX
+	MOVQ   AX, 360(SP)
+	MOVQ   BX, 320(SP)
+	MOVQ   320(SP), AX
 	IMULQ  248(SP), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   248(SP), AX
+	MOVQ   AX, 320(SP)
+	MOVQ   48(SI), AX
+	MOVQ   AX, 352(SP)
+	MOVQ   272(SP), AX
+	MOVQ   AX, 280(SP)
+	MOVQ   280(SP), AX
+	IMULQ  264(SP), AX
+	MOVQ   AX, 280(SP)
+	LEAQ   15(BX), AX
+	MOVQ   AX, 104(SP)
+	MOVQ   104(SP), AX
+	SHRQ   $0x04, AX
+	MOVQ   AX, 104(SP)
+	MOVQ   16(SI), AX
+	MOVQ   AX, 344(SP)
+	MOVQ   264(SP), AX
+	IMULQ  104(SP), AX
+	MOVQ   AX, 264(SP)
+	MOVQ   104(SP), AX
 	IMUL3Q $+32, AX, CX
-	MOVQ   40(R8), AX
-	MOVQ   AX, 408(SP)
-	MOVQ   352(SP), AX
-	MOVQ   AX, 384(SP)
-	MOVQ   384(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 384(SP)
-	MOVQ   344(SP), AX
-	MOVQ   AX, 376(SP)
-	MOVQ   376(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 376(SP)
+	MOVQ   40(SI), AX
+	MOVQ   AX, 336(SP)
+	MOVQ   280(SP), AX
+	MOVQ   AX, 312(SP)
+	MOVQ   312(SP), AX
+	IMULQ  BX, AX
+	MOVQ   AX, 312(SP)
+	MOVQ   272(SP), AX
+	MOVQ   AX, 304(SP)
+	MOVQ   304(SP), AX
+	IMULQ  BX, AX
+	MOVQ   AX, 304(SP)
 
 tile:
-	MOVQ    272(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 256(SP)
-	MOVQ    256(SP), AX
-	MOVQ    AX, 224(SP)
-	CMPQ    SI, 224(SP)
-	MOVQ    224(SP), AX
-	CMOVQLT SI, AX
-	MOVQ    AX, 224(SP)
-	MOVQ    192(SP), R8
-	MOVQ    224(SP), AX
-	MOVLQSX (R8)(AX*4), R8
-	MOVQ    288(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R12
-	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	CMPQ    R12, R11
-	CMOVQLT R12, R11
-	MOVQ    $+256, R8
-	MOVQ    R11, 232(SP)
-	CMPQ    R8, 232(SP)
-	MOVQ    232(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 232(SP)
-	XORQ    AX, AX
-	MOVQ    R12, R8
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
-	CMPQ    R11, R12
-	CMOVQGT R11, R12
-	MOVQ    272(SP), R10
-	CMPQ    320(SP), R10
-	MOVQ    320(SP), AX
-	CMOVQLT AX, R10
-	MOVQ    232(SP), R15
-	SHRQ    $0x04, R15
-	LEAQ    15(R8), R14
-	SHRQ    $0x04, R14
-	MOVQ    DI, R9
-	IMULQ   264(SP), R9
-	IMUL3Q  $+512, R9, R13
-	MOVQ    440(SP), AX
-	LEAQ    (AX)(R13*1), R13
-	MOVQ    DI, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R13)(AX*1), AX
-	MOVQ    AX, 296(SP)
-	IMUL3Q  $+16, R9, R9
-	MOVQ    432(SP), AX
-	LEAQ    (AX)(R9*1), R9
-	MOVQ    392(SP), AX
-	IMULQ   264(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R9)(AX*1), R9
-	MOVQ    DI, AX
-	IMULQ   R10, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R9)(AX*1), AX
-	MOVQ    AX, 200(SP)
-	IMUL3Q  $+64, R15, AX
-	LEAQ    (DX)(AX*1), R13
-	MOVQ    288(SP), AX
-	IMUL3Q  $-256, AX, AX
-	MOVQ    AX, 208(SP)
-	MOVQ    352(SP), R9
-	IMULQ   288(SP), R9
-	MOVQ    424(SP), AX
-	LEAQ    (AX)(R9*8), R9
-	MOVQ    344(SP), AX
-	IMULQ   264(SP), AX
-	LEAQ    (R9)(AX*8), R9
-	MOVQ    272(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R9)(AX*1), AX
-	MOVQ    AX, 216(SP)
-	MOVQ    248(SP), AX
-	IMULQ   264(SP), AX
-	IMUL3Q  $+8192, AX, R9
-	MOVQ    416(SP), AX
-	LEAQ    (AX)(R9*1), AX
-	MOVQ    AX, 312(SP)
-	MOVQ    248(SP), AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	MOVQ    AX, 304(SP)
-	MOVQ    384(SP), R9
-	IMULQ   288(SP), R9
-	MOVQ    408(SP), AX
-	LEAQ    (AX)(R9*4), R9
-	MOVQ    376(SP), AX
-	IMULQ   264(SP), AX
-	LEAQ    (R9)(AX*4), R9
-	MOVQ    DI, AX
-	IMULQ   272(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R9)(AX*1), AX
-	MOVQ    AX, 240(SP)
-	CMPQ    232(SP), R8
-	JGE     else1
-	MOVQ    288(SP), R8
-	MOVQ    448(SP), AX
-	MOVLQSX (AX)(R8*4), AX
-	MOVQ    AX, 232(SP)
-	MOVQ    400(SP), AX
-	IMULQ   232(SP), AX
-	IMUL3Q  $+512, AX, R8
-	MOVQ    296(SP), AX
-	LEAQ    (AX)(R8*1), R10
-	CMPQ    R15, R14
-	JGE     end4
+	MOVQ         200(SP), AX
+	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 184(SP)
+	MOVQ         184(SP), SI
+	CMPQ         144(SP), SI
+	MOVQ         144(SP), AX
+	CMOVQLT      AX, SI
+	MOVQ         392(SP), AX
+	MOVLQSX      (AX)(SI*4), SI
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (SI)(AX*1), SI
+	LEAQ         1(SI), R12
+	MOVQ         $+256, AX
+	CMPQ         AX, R12
+	CMOVQLT      AX, R12
+	XORQ         AX, AX
+	CMPQ         AX, R12
+	CMOVQGT      AX, R12
+	MOVQ         384(SP), AX
+	LEAQ         (SI)(AX*1), AX
+	LEAQ         1(AX), R11
+	XORQ         AX, AX
+	CMPQ         AX, R11
+	CMOVQGT      AX, R11
+	CMPQ         R12, R11
+	CMOVQLT      R12, R11
+	VMOVD        R11, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        X0, 1024(DX)
+	VMOVD        R12, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        X0, 1028(DX)
+	MOVQ         $+256, SI
+	MOVQ         R11, 176(SP)
+	CMPQ         SI, 176(SP)
+	MOVQ         176(SP), AX
+	CMOVQLT      SI, AX
+	MOVQ         AX, 176(SP)
+	XORQ         SI, SI
+	MOVQ         R12, 168(SP)
+	CMPQ         SI, 168(SP)
+	MOVQ         168(SP), AX
+	CMOVQGT      SI, AX
+	MOVQ         AX, 168(SP)
+	XORQ         AX, AX
+	CMPQ         AX, R11
+	CMOVQGT      AX, R11
+	MOVQ         $+256, AX
+	CMPQ         AX, R12
+	CMOVQLT      AX, R12
+	CMPQ         R11, R12
+	CMOVQGT      R11, R12
+	MOVQ         200(SP), R8
+	CMPQ         248(SP), R8
+	MOVQ         248(SP), AX
+	CMOVQLT      AX, R8
+	MOVQ         176(SP), R14
+	SHRQ         $0x04, R14
+	MOVQ         168(SP), AX
+	LEAQ         15(AX), R13
+	SHRQ         $0x04, R13
+	MOVQ         BX, DI
+	IMULQ        192(SP), DI
+	IMUL3Q       $+512, DI, SI
+	MOVQ         368(SP), AX
+	LEAQ         (AX)(SI*1), SI
+	MOVQ         BX, AX
+	IMULQ        R14, AX
+	IMUL3Q       $+32, AX, AX
+	LEAQ         (SI)(AX*1), SI
+	IMUL3Q       $+16, DI, DI
+	MOVQ         360(SP), AX
+	LEAQ         (AX)(DI*1), DI
+	MOVQ         320(SP), AX
+	IMULQ        192(SP), AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (DI)(AX*1), DI
+	MOVQ         BX, AX
+	IMULQ        R8, AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (DI)(AX*1), R10
+	IMUL3Q       $+64, R14, AX
+	LEAQ         (DX)(AX*1), R9
+	MOVQ         280(SP), DI
+	IMULQ        224(SP), DI
+	MOVQ         352(SP), AX
+	LEAQ         (AX)(DI*8), DI
+	MOVQ         272(SP), AX
+	IMULQ        192(SP), AX
+	LEAQ         (DI)(AX*8), DI
+	MOVQ         200(SP), AX
+	IMUL3Q       $+32, AX, AX
+	LEAQ         (DI)(AX*1), AX
+	MOVQ         AX, 152(SP)
+	MOVQ         104(SP), AX
+	IMULQ        192(SP), AX
+	IMUL3Q       $+8192, AX, DI
+	MOVQ         344(SP), AX
+	LEAQ         (AX)(DI*1), AX
+	MOVQ         AX, 240(SP)
+	MOVQ         104(SP), AX
+	IMULQ        R11, AX
+	IMUL3Q       $+32, AX, AX
+	MOVQ         AX, 232(SP)
+	MOVQ         312(SP), DI
+	IMULQ        224(SP), DI
+	MOVQ         336(SP), AX
+	LEAQ         (AX)(DI*4), DI
+	MOVQ         304(SP), AX
+	IMULQ        192(SP), AX
+	LEAQ         (DI)(AX*4), DI
+	MOVQ         BX, AX
+	IMULQ        200(SP), AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (DI)(AX*1), AX
+	MOVQ         AX, 160(SP)
+	MOVQ         176(SP), AX
+	CMPQ         AX, 168(SP)
+	JGE          else1
+	MOVQ         224(SP), DI
+	MOVQ         376(SP), AX
+	MOVLQSX      (AX)(DI*4), AX
+	MOVQ         AX, 216(SP)
+	MOVQ         328(SP), AX
+	IMULQ        216(SP), AX
+	IMUL3Q       $+512, AX, AX
+	LEAQ         (SI)(AX*1), R8
+	CMPQ         R14, R13
+	JGE          end4
 
 loop3:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y3, Y3, Y3
-	MOVQ  R10, R9
-	MOVQ  200(SP), R8
+	MOVQ  R8, DI
+	MOVQ  R10, SI
 	XORQ  AX, AX
-	CMPQ  AX, DI
+	CMPQ  AX, BX
 	JGE   end6
 
 loop5:
-	VCVTPH2PS    (R9), Y2
-	VCVTPH2PS    16(R9), Y1
-	VBROADCASTSS (R8), Y0
+	VCVTPH2PS    (DI), Y2
+	VCVTPH2PS    16(DI), Y1
+	VBROADCASTSS (SI), Y0
 	VFMADD231PS  Y2, Y0, Y4
 	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         $+32, R9
-	ADDQ         $+16, R8
+	ADDQ         $+32, DI
+	ADDQ         $+16, SI
 	ADDQ         $+1, AX
-	CMPQ         AX, DI
+	CMPQ         AX, BX
 	JLT          loop5
 
 end6:
-	VMOVUPS Y4, (R13)
-	VMOVUPS Y3, 32(R13)
-	ADDQ    280(SP), R10
-	ADDQ    $+64, R13
-	ADDQ    $+1, R15
-	CMPQ    R15, R14
+	VMOVUPS Y4, (R9)
+	VMOVUPS Y3, 32(R9)
+	ADDQ    208(SP), R8
+	ADDQ    $+64, R9
+	ADDQ    $+1, R14
+	CMPQ    R14, R13
 	JLT     loop3
 
 end4:
-	MOVQ 256(SP), R13
-	MOVQ DX, R10
-	XORQ R9, R9
+	MOVQ DX, R9
+	MOVQ 184(SP), AX
+	MOVQ AX, 64(SP)
+	XORQ R8, R8
 
 loop7:
-	MOVQ         R13, R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         192(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         208(SP), AX
-	LEAQ         (AX)(R8*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
+	MOVLQSX      1024(DX)(R8*8), R13
+	MOVLQSX      1028(DX)(R8*8), R10
 	VMOVUPS      attention_f16__r1__avx2_data<>+0(SB), Y0
 	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y2
-	VMOVD        R8, X1
+	VMOVD        R13, X1
 	VPBROADCASTD X1, Y1
 	VPSUBD       Y1, Y0, Y0
-	VMOVUPS      Y0, 160(SP)
+	VMOVUPS      Y0, 112(SP)
 	VPSUBD       Y1, Y2, Y0
-	VMOVUPS      Y0, 128(SP)
-	MOVQ         R15, AX
-	SUBQ         R8, AX
-	VMOVD        AX, X7
-	VPBROADCASTD X7, Y7
-	MOVQ         R8, AX
+	VMOVUPS      Y0, 72(SP)
+	MOVQ         R10, AX
+	SUBQ         R13, AX
+	VMOVD        AX, X8
+	VPBROADCASTD X8, Y8
+	MOVQ         R13, SI
+	SHRQ         $0x05, SI
+	LEAQ         31(R13), DI
+	SHRQ         $0x05, DI
+	MOVQ         R10, AX
 	SHRQ         $0x05, AX
-	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y1
-	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y0
-	IMUL3Q       $+32, AX, R14
-	MOVQ         R14, AX
-	CMPQ         AX, R15
+	IMUL3Q       $+32, AX, R15
+	IMUL3Q       $+32, DI, R14
+	CMPQ         R14, R15
+	CMOVQGT      R14, R15
+	MOVQ         R14, DI
+	CMPQ         R10, DI
+	CMOVQLT      R10, DI
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y9
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y7
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y3
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y2
+	IMUL3Q       $+32, SI, SI
+	MOVQ         SI, AX
+	CMPQ         AX, DI
 	JGE          end10
 
 loop9:
-	VMOVD        AX, X3
-	VPBROADCASTD X3, Y3
-	VMOVUPS      160(SP), Y2
-	VPADDD       Y3, Y2, Y4
-	VMOVUPS      128(SP), Y2
-	VPADDD       Y3, Y2, Y3
-	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y4, Y2
-	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y3, Y4
-	VPMAXUD      Y7, Y2, Y3
-	VPCMPEQD     Y2, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y5
-	VPMAXUD      Y7, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y6
-	VPMASKMOVD   (R10)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R10)(AX*4), Y6, Y3
-	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y2
-	VBLENDVPS    Y5, Y4, Y2, Y5
-	VBLENDVPS    Y6, Y3, Y2, Y4
-	VCMPPS       $0x11, Y5, Y1, Y3
-	VCMPPS       $0x11, Y4, Y0, Y2
-	VBLENDVPS    Y3, Y5, Y1, Y1
-	VBLENDVPS    Y2, Y4, Y0, Y0
-	ADDQ         $+16, AX
-	CMPQ         AX, R15
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	VMOVUPS      112(SP), Y0
+	VPADDD       Y1, Y0, Y11
+	VMOVUPS      72(SP), Y0
+	VPADDD       Y1, Y0, Y10
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y11, Y0
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y10, Y4
+	VPMAXUD      Y8, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y8, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y6
+	VPMASKMOVD   (R9)(AX*4), Y5, Y4
+	VPMASKMOVD   32(R9)(AX*4), Y6, Y1
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y0
+	VBLENDVPS    Y5, Y4, Y0, Y5
+	VBLENDVPS    Y6, Y1, Y0, Y4
+	VCMPPS       $0x11, Y5, Y9, Y1
+	VCMPPS       $0x11, Y4, Y7, Y0
+	VBLENDVPS    Y1, Y5, Y9, Y9
+	VBLENDVPS    Y0, Y4, Y7, Y7
+	VPADDD       attention_f16__r1__avx2_data<>+128(SB), Y11, Y0
+	VPADDD       attention_f16__r1__avx2_data<>+128(SB), Y10, Y4
+	VPMAXUD      Y8, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y8, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y6
+	VPMASKMOVD   64(R9)(AX*4), Y5, Y4
+	VPMASKMOVD   96(R9)(AX*4), Y6, Y1
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y0
+	VBLENDVPS    Y5, Y4, Y0, Y5
+	VBLENDVPS    Y6, Y1, Y0, Y4
+	VCMPPS       $0x11, Y5, Y3, Y1
+	VCMPPS       $0x11, Y4, Y2, Y0
+	VBLENDVPS    Y1, Y5, Y3, Y3
+	VBLENDVPS    Y0, Y4, Y2, Y2
+	ADDQ         $+32, AX
+	CMPQ         AX, DI
 	JLT          loop9
 
 end10:
-	VMAXPS  attention_f16__r1__avx2_data<>+64(SB), Y1, Y1
-	VMAXPS  attention_f16__r1__avx2_data<>+64(SB), Y0, Y0
-	VMAXPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VMAXPS  Y0, Y1, Y1
-	VPSHUFD $0x4e, Y1, Y0
-	VMAXPS  Y0, Y1, Y1
-	VPSHUFD $0xb1, Y1, Y0
-	VMAXPS  Y0, Y1, Y0
-	VMOVUPS Y0, 32(SP)
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y0, Y0, Y0
-	CMPQ    R14, R15
-	JGE     end12
+	MOVQ R14, AX
+	CMPQ AX, R15
+	JGE  end12
 
 loop11:
-	VMOVD        R14, X3
-	VPBROADCASTD X3, Y3
-	VMOVUPS      160(SP), Y2
-	VPADDD       Y3, Y2, Y9
-	VMOVUPS      128(SP), Y2
-	VPADDD       Y3, Y2, Y8
-	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y9, Y2
-	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y8, Y4
-	VPMAXUD      Y7, Y2, Y3
-	VPCMPEQD     Y2, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y7, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   (R10)(R14*4), Y11, Y4
-	VPMASKMOVD   32(R10)(R14*4), Y10, Y3
-	VMOVUPS      32(SP), Y2
-	VSUBPS       Y2, Y4, Y12
-	VMOVUPS      32(SP), Y2
-	VSUBPS       Y2, Y3, Y4
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+128(SB), Y12, Y2
-	VMOVUPS      Y2, 64(SP)
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+128(SB), Y4, Y2
-	VMOVUPS      Y2, 96(SP)
-	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y12, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y4, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y3, Y14
-	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y2, Y13
-	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y14, Y3
-	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y13, Y15
-	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y3, Y2
-	VMOVUPS      Y2, (SP)
-	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y15, Y2
-	VMOVUPS      Y2, 456(SP)
-	VMOVUPS      (SP), Y2
-	VSUBPS       Y2, Y12, Y12
-	VMOVUPS      456(SP), Y2
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y15, Y2
-	VSUBPS       Y3, Y12, Y12
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y12, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
-	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y12
-	VPSLLD       $0x17, Y14, Y3
-	VPSLLD       $0x17, Y13, Y2
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y2, Y12, Y3
-	VMOVUPS      64(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
-	VMOVUPS      96(SP), Y2
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y3, Y15
-	VMOVUPS      attention_f16__r1__avx2_data<>+480(SB), Y12
-	VPMAXUD      Y12, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VMOVUPS      Y2, (SP)
-	VPMAXUD      Y12, Y15, Y3
-	VPCMPEQD     Y15, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y14
-	VPADDD       attention_f16__r1__avx2_data<>+512(SB), Y4, Y13
-	VPADDD       attention_f16__r1__avx2_data<>+512(SB), Y15, Y12
-	VPSRLD       $0x0b, Y4, Y3
-	VPSRLD       $0x0b, Y15, Y2
-	VPAND        attention_f16__r1__avx2_data<>+544(SB), Y3, Y3
-	VPAND        attention_f16__r1__avx2_data<>+544(SB), Y2, Y2
-	VPADDD       Y3, Y13, Y3
-	VPADDD       Y2, Y12, Y2
-	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y3, Y12
-	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y2, Y3
-	VMOVUPS      (SP), Y2
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y12, Y13
-	VBLENDVPS    Y14, attention_f16__r1__avx2_data<>+96(SB), Y3, Y12
-	VMOVUPS      attention_f16__r1__avx2_data<>+448(SB), Y14
-	VPMAXUD      Y4, Y14, Y3
-	VPCMPEQD     Y14, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y15, Y14, Y3
-	VPCMPEQD     Y14, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+608(SB), Y13, Y3
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+608(SB), Y12, Y4
-	VPMASKMOVD   Y3, Y11, (R10)(R14*4)
-	VPMASKMOVD   Y4, Y10, 32(R10)(R14*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y2, Y5, Y5
-	VPADDD       attention_f16__r1__avx2_data<>+640(SB), Y9, Y2
-	VPADDD       attention_f16__r1__avx2_data<>+640(SB), Y8, Y4
-	VPMAXUD      Y7, Y2, Y3
-	VPCMPEQD     Y2, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y9
-	VPMAXUD      Y7, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y8
-	VPMASKMOVD   64(R10)(R14*4), Y9, Y4
-	VPMASKMOVD   96(R10)(R14*4), Y8, Y3
-	VMOVUPS      32(SP), Y2
-	VSUBPS       Y2, Y4, Y10
-	VMOVUPS      32(SP), Y2
-	VSUBPS       Y2, Y3, Y4
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+128(SB), Y10, Y2
-	VMOVUPS      Y2, (SP)
-	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+128(SB), Y4, Y11
-	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y10, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y4, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y3, Y13
-	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y12, Y14
-	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y15, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS       Y3, Y10, Y10
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y15, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS       Y3, Y10, Y10
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y10, Y3
-	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y10, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
-	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y10
-	VPSLLD       $0x17, Y13, Y3
-	VPSLLD       $0x17, Y12, Y2
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y2, Y10, Y3
-	VMOVUPS      (SP), Y2
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
-	VBLENDVPS    Y11, attention_f16__r1__avx2_data<>+96(SB), Y3, Y13
-	VMOVUPS      attention_f16__r1__avx2_data<>+480(SB), Y10
-	VPMAXUD      Y10, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y10, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPADDD       attention_f16__r1__avx2_data<>+512(SB), Y4, Y14
-	VPADDD       attention_f16__r1__avx2_data<>+512(SB), Y13, Y12
-	VPSRLD       $0x0b, Y4, Y3
-	VPSRLD       $0x0b, Y13, Y2
-	VPAND        attention_f16__r1__avx2_data<>+544(SB), Y3, Y3
-	VPAND        attention_f16__r1__avx2_data<>+544(SB), Y2, Y2
-	VPADDD       Y3, Y14, Y3
-	VPADDD       Y2, Y12, Y2
-	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
-	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y2, Y2
-	VBLENDVPS    Y11, attention_f16__r1__avx2_data<>+96(SB), Y3, Y12
-	VBLENDVPS    Y10, attention_f16__r1__avx2_data<>+96(SB), Y2, Y11
-	VMOVUPS      attention_f16__r1__avx2_data<>+448(SB), Y10
-	VPMAXUD      Y4, Y10, Y3
-	VPCMPEQD     Y10, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y13, Y10, Y3
-	VPCMPEQD     Y10, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+608(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+608(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y9, 64(R10)(R14*4)
-	VPMASKMOVD   Y4, Y8, 96(R10)(R14*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y9, Y3, Y2, Y3
-	VBLENDVPS    Y8, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, R14
-	CMPQ         R14, R15
-	JLT          loop11
+	VMOVUPS   (R9)(AX*4), Y5
+	VMOVUPS   32(R9)(AX*4), Y4
+	VCMPPS    $0x11, Y5, Y9, Y1
+	VCMPPS    $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y9, Y9
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VMOVUPS   64(R9)(AX*4), Y5
+	VMOVUPS   96(R9)(AX*4), Y4
+	VCMPPS    $0x11, Y5, Y3, Y1
+	VCMPPS    $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ      $+32, AX
+	CMPQ      AX, R15
+	JLT       loop11
 
 end12:
-	VADDPS  Y1, Y6, Y1
-	VADDPS  Y0, Y5, Y0
-	VADDPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
-	VPSHUFD $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
-	VPSHUFD $0xb1, Y1, Y0
-	VADDPS  Y0, Y1, Y1
-	CMPQ    R13, SI
-	SETLE   AL
-	MOVBLZX AL, R14
-	CMPQ    R8, R15
-	SETLT   AL
-	MOVBLZX AL, R8
-	MOVL    R14, AX
-	ANDL    R8, AX
-	TESTL   AX, AX
-	JEQ     else13
-	MOVQ    216(SP), AX
-	VMOVUPS 32(SP), Y0
-	VMOVD   X0, (AX)(R9*8)
-	MOVQ    216(SP), AX
-	VMOVD   X1, 4(AX)(R9*8)
+	MOVQ R15, AX
+	CMPQ AX, R10
+	JGE  end14
 
-else13:
-	ADDQ $+1, R13
-	ADDQ $+1024, R10
-	ADDQ $+1, R9
-	CMPQ R9, $+1
-	JLT  loop7
+loop13:
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	VMOVUPS      112(SP), Y0
+	VPADDD       Y1, Y0, Y11
+	VMOVUPS      72(SP), Y0
+	VPADDD       Y1, Y0, Y10
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y11, Y0
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y10, Y4
+	VPMAXUD      Y8, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y8, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y6
+	VPMASKMOVD   (R9)(AX*4), Y5, Y4
+	VPMASKMOVD   32(R9)(AX*4), Y6, Y1
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y0
+	VBLENDVPS    Y5, Y4, Y0, Y5
+	VBLENDVPS    Y6, Y1, Y0, Y4
+	VCMPPS       $0x11, Y5, Y9, Y1
+	VCMPPS       $0x11, Y4, Y7, Y0
+	VBLENDVPS    Y1, Y5, Y9, Y9
+	VBLENDVPS    Y0, Y4, Y7, Y7
+	VPADDD       attention_f16__r1__avx2_data<>+128(SB), Y11, Y0
+	VPADDD       attention_f16__r1__avx2_data<>+128(SB), Y10, Y4
+	VPMAXUD      Y8, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y8, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y6
+	VPMASKMOVD   64(R9)(AX*4), Y5, Y4
+	VPMASKMOVD   96(R9)(AX*4), Y6, Y1
+	VMOVUPS      attention_f16__r1__avx2_data<>+64(SB), Y0
+	VBLENDVPS    Y5, Y4, Y0, Y5
+	VBLENDVPS    Y6, Y1, Y0, Y4
+	VCMPPS       $0x11, Y5, Y3, Y1
+	VCMPPS       $0x11, Y4, Y2, Y0
+	VBLENDVPS    Y1, Y5, Y3, Y3
+	VBLENDVPS    Y0, Y4, Y2, Y2
+	ADDQ         $+32, AX
+	CMPQ         AX, R10
+	JLT          loop13
 
-end8:
-	MOVQ   336(SP), AX
-	IMULQ  232(SP), AX
-	IMUL3Q $+8192, AX, R8
-	MOVQ   312(SP), AX
-	LEAQ   (AX)(R8*1), AX
-	MOVQ   AX, 200(SP)
-	MOVQ   304(SP), R8
-	MOVQ   200(SP), AX
-	LEAQ   (AX)(R8*1), R10
-	MOVQ   DI, R9
-	XORQ   R8, R8
-	CMPQ   R8, DI
-	JGE    end16
+end14:
+	VCMPPS    $0x11, Y3, Y9, Y1
+	VCMPPS    $0x11, Y2, Y7, Y0
+	VBLENDVPS Y1, Y3, Y9, Y1
+	VBLENDVPS Y0, Y2, Y7, Y0
+	VMAXPS    attention_f16__r1__avx2_data<>+64(SB), Y1, Y1
+	VMAXPS    attention_f16__r1__avx2_data<>+64(SB), Y0, Y0
+	VMAXPS    Y0, Y1, Y1
+	VPERMQ    $0x4e, Y1, Y0
+	VMAXPS    Y0, Y1, Y1
+	VPSHUFD   $0x4e, Y1, Y0
+	VMAXPS    Y0, Y1, Y1
+	VPSHUFD   $0xb1, Y1, Y0
+	VMAXPS    Y0, Y1, Y5
+	VPXOR     Y7, Y7, Y7
+	VPXOR     Y6, Y6, Y6
+	VPXOR     Y1, Y1, Y1
+	VPXOR     Y0, Y0, Y0
+	CMPQ      SI, DI
+	JGE       end16
 
 loop15:
-	MOVQ    192(SP), R13
-	MOVQ    224(SP), AX
-	MOVLQSX (R13)(AX*4), R13
-	MOVQ    208(SP), AX
-	LEAQ    (AX)(R13*1), R13
-	LEAQ    1(R13), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R13)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R11, R13
-	CMPQ    R15, R13
-	CMOVQLT R15, R13
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	MOVQ    200(SP), AX
-	LEAQ    (AX)(R8*2), R15
-	MOVQ    248(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R13
-	JGE     end18
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Y3
+	VMOVUPS      112(SP), Y2
+	VPADDD       Y3, Y2, Y2
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      72(SP), Y2
+	VPADDD       Y3, Y2, Y2
+	VMOVUPS      Y2, (SP)
+	VMOVUPS      32(SP), Y2
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y2, Y9
+	VMOVUPS      (SP), Y2
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y2, Y4
+	VPMAXUD      Y8, Y9, Y3
+	VPCMPEQD     Y9, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y10
+	VPMAXUD      Y8, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y9
+	VPMASKMOVD   (R9)(SI*4), Y10, Y3
+	VPMASKMOVD   32(R9)(SI*4), Y9, Y2
+	VSUBPS       Y5, Y3, Y13
+	VSUBPS       Y5, Y2, Y12
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y13, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y12, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y3, Y15
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y2, Y14
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y15, Y3
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y14, Y2
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y3, Y11
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y2, Y4
+	VSUBPS       Y11, Y13, Y11
+	VSUBPS       Y4, Y12, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y2, Y2
+	VSUBPS       Y3, Y11, Y11
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y11, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y11
+	VPSLLD       $0x17, Y15, Y3
+	VPSLLD       $0x17, Y14, Y2
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y11, Y11
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+480(SB), Y13, Y3
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+480(SB), Y12, Y2
+	VBLENDVPS    Y3, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y11, Y14
+	VMOVUPS      attention_f16__r1__avx2_data<>+512(SB), Y11
+	VPMAXUD      Y11, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y12
+	VPMAXUD      Y11, Y14, Y3
+	VPCMPEQD     Y14, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y11
+	VPADDD       attention_f16__r1__avx2_data<>+544(SB), Y4, Y15
+	VPADDD       attention_f16__r1__avx2_data<>+544(SB), Y14, Y13
+	VPSRLD       $0x0b, Y4, Y3
+	VPSRLD       $0x0b, Y14, Y2
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y2, Y2
+	VPADDD       Y3, Y15, Y3
+	VPADDD       Y2, Y13, Y2
+	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y2, Y2
+	VBLENDVPS    Y12, attention_f16__r1__avx2_data<>+96(SB), Y3, Y12
+	VBLENDVPS    Y11, attention_f16__r1__avx2_data<>+96(SB), Y2, Y11
+	VMOVUPS      attention_f16__r1__avx2_data<>+448(SB), Y13
+	VPMAXUD      Y4, Y13, Y3
+	VPCMPEQD     Y13, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y4
+	VPMAXUD      Y14, Y13, Y3
+	VPCMPEQD     Y13, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y2
+	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+640(SB), Y12, Y3
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+640(SB), Y11, Y4
+	VPMASKMOVD   Y3, Y10, (R9)(SI*4)
+	VPMASKMOVD   Y4, Y9, 32(R9)(SI*4)
+	VPXOR        Y2, Y2, Y2
+	VBLENDVPS    Y10, Y3, Y2, Y3
+	VBLENDVPS    Y9, Y4, Y2, Y2
+	VADDPS       Y3, Y7, Y7
+	VADDPS       Y2, Y6, Y6
+	VMOVUPS      32(SP), Y2
+	VPADDD       attention_f16__r1__avx2_data<>+128(SB), Y2, Y9
+	VMOVUPS      (SP), Y2
+	VPADDD       attention_f16__r1__avx2_data<>+128(SB), Y2, Y4
+	VPMAXUD      Y8, Y9, Y3
+	VPCMPEQD     Y9, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y10
+	VPMAXUD      Y8, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y9
+	VPMASKMOVD   64(R9)(SI*4), Y10, Y3
+	VPMASKMOVD   96(R9)(SI*4), Y9, Y2
+	VSUBPS       Y5, Y3, Y13
+	VSUBPS       Y5, Y2, Y12
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y13, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y12, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y3, Y15
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y2, Y14
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y15, Y3
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y14, Y2
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y3, Y11
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y2, Y4
+	VSUBPS       Y11, Y13, Y11
+	VSUBPS       Y4, Y12, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y2, Y2
+	VSUBPS       Y3, Y11, Y11
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y11, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y11
+	VPSLLD       $0x17, Y15, Y3
+	VPSLLD       $0x17, Y14, Y2
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y11, Y11
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+480(SB), Y13, Y3
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+480(SB), Y12, Y2
+	VBLENDVPS    Y3, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y11, Y14
+	VMOVUPS      attention_f16__r1__avx2_data<>+512(SB), Y11
+	VPMAXUD      Y11, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y12
+	VPMAXUD      Y11, Y14, Y3
+	VPCMPEQD     Y14, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y11
+	VPADDD       attention_f16__r1__avx2_data<>+544(SB), Y4, Y15
+	VPADDD       attention_f16__r1__avx2_data<>+544(SB), Y14, Y13
+	VPSRLD       $0x0b, Y4, Y3
+	VPSRLD       $0x0b, Y14, Y2
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y2, Y2
+	VPADDD       Y3, Y15, Y3
+	VPADDD       Y2, Y13, Y2
+	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y2, Y2
+	VBLENDVPS    Y12, attention_f16__r1__avx2_data<>+96(SB), Y3, Y12
+	VBLENDVPS    Y11, attention_f16__r1__avx2_data<>+96(SB), Y2, Y11
+	VMOVUPS      attention_f16__r1__avx2_data<>+448(SB), Y13
+	VPMAXUD      Y4, Y13, Y3
+	VPCMPEQD     Y13, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y4
+	VPMAXUD      Y14, Y13, Y3
+	VPCMPEQD     Y13, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y2
+	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+640(SB), Y12, Y3
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+640(SB), Y11, Y4
+	VPMASKMOVD   Y3, Y10, 64(R9)(SI*4)
+	VPMASKMOVD   Y4, Y9, 96(R9)(SI*4)
+	VPXOR        Y2, Y2, Y2
+	VBLENDVPS    Y10, Y3, Y2, Y3
+	VBLENDVPS    Y9, Y4, Y2, Y2
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y2, Y0, Y0
+	ADDQ         $+32, SI
+	CMPQ         SI, DI
+	JLT          loop15
+
+end16:
+	CMPQ R14, R15
+	JGE  end18
 
 loop17:
-	VCVTPH2PS    (AX), Y2
-	VCVTPH2PS    16(AX), Y1
-	VBROADCASTSS (DX)(R14*4), Y0
-	VFMADD231PS  Y2, Y0, Y4
-	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R13
-	JLT          loop17
+	VMOVUPS   (R9)(R14*4), Y3
+	VMOVUPS   32(R9)(R14*4), Y2
+	VSUBPS    Y5, Y3, Y11
+	VSUBPS    Y5, Y2, Y10
+	VMULPS    attention_f16__r1__avx2_data<>+160(SB), Y11, Y3
+	VMULPS    attention_f16__r1__avx2_data<>+160(SB), Y10, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+192(SB), Y3, Y13
+	VADDPS    attention_f16__r1__avx2_data<>+192(SB), Y2, Y12
+	VSUBPS    attention_f16__r1__avx2_data<>+192(SB), Y13, Y15
+	VSUBPS    attention_f16__r1__avx2_data<>+192(SB), Y12, Y14
+	VMULPS    attention_f16__r1__avx2_data<>+224(SB), Y15, Y3
+	VMULPS    attention_f16__r1__avx2_data<>+224(SB), Y14, Y2
+	VSUBPS    Y3, Y11, Y9
+	VSUBPS    Y2, Y10, Y4
+	VMULPS    attention_f16__r1__avx2_data<>+256(SB), Y15, Y3
+	VMULPS    attention_f16__r1__avx2_data<>+256(SB), Y14, Y2
+	VSUBPS    Y3, Y9, Y9
+	VSUBPS    Y2, Y4, Y4
+	VMULPS    attention_f16__r1__avx2_data<>+288(SB), Y9, Y3
+	VMULPS    attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
+	VADDPS    attention_f16__r1__avx2_data<>+448(SB), Y2, Y9
+	VPSLLD    $0x17, Y13, Y3
+	VPSLLD    $0x17, Y12, Y2
+	VMULPS    Y3, Y4, Y4
+	VMULPS    Y2, Y9, Y9
+	VCMPPS    $0x11, attention_f16__r1__avx2_data<>+480(SB), Y11, Y3
+	VCMPPS    $0x11, attention_f16__r1__avx2_data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
+	VBLENDVPS Y2, attention_f16__r1__avx2_data<>+96(SB), Y9, Y12
+	VMOVUPS   attention_f16__r1__avx2_data<>+512(SB), Y9
+	VPMAXUD   Y9, Y4, Y3
+	VPCMPEQD  Y4, Y3, Y3
+	VPCMPEQD  Y2, Y2, Y2
+	VPXOR     Y2, Y3, Y10
+	VPMAXUD   Y9, Y12, Y3
+	VPCMPEQD  Y12, Y3, Y3
+	VPCMPEQD  Y2, Y2, Y2
+	VPXOR     Y2, Y3, Y9
+	VPADDD    attention_f16__r1__avx2_data<>+544(SB), Y4, Y13
+	VPADDD    attention_f16__r1__avx2_data<>+544(SB), Y12, Y11
+	VPSRLD    $0x0b, Y4, Y3
+	VPSRLD    $0x0b, Y12, Y2
+	VPAND     attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
+	VPAND     attention_f16__r1__avx2_data<>+576(SB), Y2, Y2
+	VPADDD    Y3, Y13, Y3
+	VPADDD    Y2, Y11, Y2
+	VPAND     attention_f16__r1__avx2_data<>+608(SB), Y3, Y3
+	VPAND     attention_f16__r1__avx2_data<>+608(SB), Y2, Y2
+	VBLENDVPS Y10, attention_f16__r1__avx2_data<>+96(SB), Y3, Y11
+	VBLENDVPS Y9, attention_f16__r1__avx2_data<>+96(SB), Y2, Y10
+	VMOVUPS   attention_f16__r1__avx2_data<>+448(SB), Y9
+	VPMAXUD   Y4, Y9, Y3
+	VPCMPEQD  Y9, Y3, Y3
+	VPCMPEQD  Y2, Y2, Y2
+	VPXOR     Y2, Y3, Y4
+	VPMAXUD   Y12, Y9, Y3
+	VPCMPEQD  Y9, Y3, Y3
+	VPCMPEQD  Y2, Y2, Y2
+	VPXOR     Y2, Y3, Y2
+	VBLENDVPS Y4, attention_f16__r1__avx2_data<>+640(SB), Y11, Y3
+	VBLENDVPS Y2, attention_f16__r1__avx2_data<>+640(SB), Y10, Y2
+	VMOVUPS   Y3, (R9)(R14*4)
+	VMOVUPS   Y2, 32(R9)(R14*4)
+	VADDPS    Y3, Y7, Y7
+	VADDPS    Y2, Y6, Y6
+	VMOVUPS   64(R9)(R14*4), Y3
+	VMOVUPS   96(R9)(R14*4), Y2
+	VSUBPS    Y5, Y3, Y11
+	VSUBPS    Y5, Y2, Y10
+	VMULPS    attention_f16__r1__avx2_data<>+160(SB), Y11, Y3
+	VMULPS    attention_f16__r1__avx2_data<>+160(SB), Y10, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+192(SB), Y3, Y13
+	VADDPS    attention_f16__r1__avx2_data<>+192(SB), Y2, Y12
+	VSUBPS    attention_f16__r1__avx2_data<>+192(SB), Y13, Y15
+	VSUBPS    attention_f16__r1__avx2_data<>+192(SB), Y12, Y14
+	VMULPS    attention_f16__r1__avx2_data<>+224(SB), Y15, Y3
+	VMULPS    attention_f16__r1__avx2_data<>+224(SB), Y14, Y2
+	VSUBPS    Y3, Y11, Y9
+	VSUBPS    Y2, Y10, Y4
+	VMULPS    attention_f16__r1__avx2_data<>+256(SB), Y15, Y3
+	VMULPS    attention_f16__r1__avx2_data<>+256(SB), Y14, Y2
+	VSUBPS    Y3, Y9, Y9
+	VSUBPS    Y2, Y4, Y4
+	VMULPS    attention_f16__r1__avx2_data<>+288(SB), Y9, Y3
+	VMULPS    attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
+	VADDPS    attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
+	VMULPS    Y9, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
+	VADDPS    attention_f16__r1__avx2_data<>+448(SB), Y2, Y9
+	VPSLLD    $0x17, Y13, Y3
+	VPSLLD    $0x17, Y12, Y2
+	VMULPS    Y3, Y4, Y4
+	VMULPS    Y2, Y9, Y9
+	VCMPPS    $0x11, attention_f16__r1__avx2_data<>+480(SB), Y11, Y3
+	VCMPPS    $0x11, attention_f16__r1__avx2_data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
+	VBLENDVPS Y2, attention_f16__r1__avx2_data<>+96(SB), Y9, Y12
+	VMOVUPS   attention_f16__r1__avx2_data<>+512(SB), Y9
+	VPMAXUD   Y9, Y4, Y3
+	VPCMPEQD  Y4, Y3, Y3
+	VPCMPEQD  Y2, Y2, Y2
+	VPXOR     Y2, Y3, Y10
+	VPMAXUD   Y9, Y12, Y3
+	VPCMPEQD  Y12, Y3, Y3
+	VPCMPEQD  Y2, Y2, Y2
+	VPXOR     Y2, Y3, Y9
+	VPADDD    attention_f16__r1__avx2_data<>+544(SB), Y4, Y13
+	VPADDD    attention_f16__r1__avx2_data<>+544(SB), Y12, Y11
+	VPSRLD    $0x0b, Y4, Y3
+	VPSRLD    $0x0b, Y12, Y2
+	VPAND     attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
+	VPAND     attention_f16__r1__avx2_data<>+576(SB), Y2, Y2
+	VPADDD    Y3, Y13, Y3
+	VPADDD    Y2, Y11, Y2
+	VPAND     attention_f16__r1__avx2_data<>+608(SB), Y3, Y3
+	VPAND     attention_f16__r1__avx2_data<>+608(SB), Y2, Y2
+	VBLENDVPS Y10, attention_f16__r1__avx2_data<>+96(SB), Y3, Y11
+	VBLENDVPS Y9, attention_f16__r1__avx2_data<>+96(SB), Y2, Y10
+	VMOVUPS   attention_f16__r1__avx2_data<>+448(SB), Y9
+	VPMAXUD   Y4, Y9, Y3
+	VPCMPEQD  Y9, Y3, Y3
+	VPCMPEQD  Y2, Y2, Y2
+	VPXOR     Y2, Y3, Y4
+	VPMAXUD   Y12, Y9, Y3
+	VPCMPEQD  Y9, Y3, Y3
+	VPCMPEQD  Y2, Y2, Y2
+	VPXOR     Y2, Y3, Y2
+	VBLENDVPS Y4, attention_f16__r1__avx2_data<>+640(SB), Y11, Y3
+	VBLENDVPS Y2, attention_f16__r1__avx2_data<>+640(SB), Y10, Y2
+	VMOVUPS   Y3, 64(R9)(R14*4)
+	VMOVUPS   Y2, 96(R9)(R14*4)
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y2, Y0, Y0
+	ADDQ      $+32, R14
+	CMPQ      R14, R15
+	JLT       loop17
 
 end18:
-	MOVQ R10, R13
-	MOVQ R11, AX
-	CMPQ AX, R12
+	CMPQ R15, R10
 	JGE  end20
 
 loop19:
-	VCVTPH2PS    (R13), Y2
-	VCVTPH2PS    16(R13), Y1
-	VBROADCASTSS (DX)(AX*4), Y0
-	VFMADD231PS  Y2, Y0, Y4
-	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         CX, R13
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
+	VMOVD        R15, X3
+	VPBROADCASTD X3, Y3
+	VMOVUPS      112(SP), Y2
+	VPADDD       Y3, Y2, Y2
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      72(SP), Y2
+	VPADDD       Y3, Y2, Y2
+	VMOVUPS      Y2, (SP)
+	VMOVUPS      32(SP), Y2
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y2, Y9
+	VMOVUPS      (SP), Y2
+	VPADDD       attention_f16__r1__avx2_data<>+96(SB), Y2, Y4
+	VPMAXUD      Y8, Y9, Y3
+	VPCMPEQD     Y9, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y10
+	VPMAXUD      Y8, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y9
+	VPMASKMOVD   (R9)(R15*4), Y10, Y3
+	VPMASKMOVD   32(R9)(R15*4), Y9, Y2
+	VSUBPS       Y5, Y3, Y13
+	VSUBPS       Y5, Y2, Y12
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y13, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y12, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y3, Y15
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y2, Y14
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y15, Y3
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y14, Y2
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y3, Y11
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y2, Y4
+	VSUBPS       Y11, Y13, Y11
+	VSUBPS       Y4, Y12, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y2, Y2
+	VSUBPS       Y3, Y11, Y11
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y11, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y11
+	VPSLLD       $0x17, Y15, Y3
+	VPSLLD       $0x17, Y14, Y2
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y11, Y11
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+480(SB), Y13, Y3
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+480(SB), Y12, Y2
+	VBLENDVPS    Y3, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y11, Y14
+	VMOVUPS      attention_f16__r1__avx2_data<>+512(SB), Y11
+	VPMAXUD      Y11, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y12
+	VPMAXUD      Y11, Y14, Y3
+	VPCMPEQD     Y14, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y11
+	VPADDD       attention_f16__r1__avx2_data<>+544(SB), Y4, Y15
+	VPADDD       attention_f16__r1__avx2_data<>+544(SB), Y14, Y13
+	VPSRLD       $0x0b, Y4, Y3
+	VPSRLD       $0x0b, Y14, Y2
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y2, Y2
+	VPADDD       Y3, Y15, Y3
+	VPADDD       Y2, Y13, Y2
+	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y2, Y2
+	VBLENDVPS    Y12, attention_f16__r1__avx2_data<>+96(SB), Y3, Y12
+	VBLENDVPS    Y11, attention_f16__r1__avx2_data<>+96(SB), Y2, Y11
+	VMOVUPS      attention_f16__r1__avx2_data<>+448(SB), Y13
+	VPMAXUD      Y4, Y13, Y3
+	VPCMPEQD     Y13, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y4
+	VPMAXUD      Y14, Y13, Y3
+	VPCMPEQD     Y13, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y2
+	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+640(SB), Y12, Y3
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+640(SB), Y11, Y4
+	VPMASKMOVD   Y3, Y10, (R9)(R15*4)
+	VPMASKMOVD   Y4, Y9, 32(R9)(R15*4)
+	VPXOR        Y2, Y2, Y2
+	VBLENDVPS    Y10, Y3, Y2, Y3
+	VBLENDVPS    Y9, Y4, Y2, Y2
+	VADDPS       Y3, Y7, Y7
+	VADDPS       Y2, Y6, Y6
+	VMOVUPS      32(SP), Y2
+	VPADDD       attention_f16__r1__avx2_data<>+128(SB), Y2, Y9
+	VMOVUPS      (SP), Y2
+	VPADDD       attention_f16__r1__avx2_data<>+128(SB), Y2, Y4
+	VPMAXUD      Y8, Y9, Y3
+	VPCMPEQD     Y9, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y10
+	VPMAXUD      Y8, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y9
+	VPMASKMOVD   64(R9)(R15*4), Y10, Y3
+	VPMASKMOVD   96(R9)(R15*4), Y9, Y2
+	VSUBPS       Y5, Y3, Y13
+	VSUBPS       Y5, Y2, Y12
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y13, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+160(SB), Y12, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y3, Y15
+	VADDPS       attention_f16__r1__avx2_data<>+192(SB), Y2, Y14
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y15, Y3
+	VSUBPS       attention_f16__r1__avx2_data<>+192(SB), Y14, Y2
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y3, Y11
+	VMULPS       attention_f16__r1__avx2_data<>+224(SB), Y2, Y4
+	VSUBPS       Y11, Y13, Y11
+	VSUBPS       Y4, Y12, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+256(SB), Y2, Y2
+	VSUBPS       Y3, Y11, Y11
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y11, Y3
+	VMULPS       attention_f16__r1__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+384(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+416(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y3
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y2
+	VMULPS       Y11, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y3, Y4
+	VADDPS       attention_f16__r1__avx2_data<>+448(SB), Y2, Y11
+	VPSLLD       $0x17, Y15, Y3
+	VPSLLD       $0x17, Y14, Y2
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y2, Y11, Y11
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+480(SB), Y13, Y3
+	VCMPPS       $0x11, attention_f16__r1__avx2_data<>+480(SB), Y12, Y2
+	VBLENDVPS    Y3, attention_f16__r1__avx2_data<>+96(SB), Y4, Y4
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+96(SB), Y11, Y14
+	VMOVUPS      attention_f16__r1__avx2_data<>+512(SB), Y11
+	VPMAXUD      Y11, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y12
+	VPMAXUD      Y11, Y14, Y3
+	VPCMPEQD     Y14, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y11
+	VPADDD       attention_f16__r1__avx2_data<>+544(SB), Y4, Y15
+	VPADDD       attention_f16__r1__avx2_data<>+544(SB), Y14, Y13
+	VPSRLD       $0x0b, Y4, Y3
+	VPSRLD       $0x0b, Y14, Y2
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+576(SB), Y2, Y2
+	VPADDD       Y3, Y15, Y3
+	VPADDD       Y2, Y13, Y2
+	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y3, Y3
+	VPAND        attention_f16__r1__avx2_data<>+608(SB), Y2, Y2
+	VBLENDVPS    Y12, attention_f16__r1__avx2_data<>+96(SB), Y3, Y12
+	VBLENDVPS    Y11, attention_f16__r1__avx2_data<>+96(SB), Y2, Y11
+	VMOVUPS      attention_f16__r1__avx2_data<>+448(SB), Y13
+	VPMAXUD      Y4, Y13, Y3
+	VPCMPEQD     Y13, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y4
+	VPMAXUD      Y14, Y13, Y3
+	VPCMPEQD     Y13, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y2
+	VBLENDVPS    Y4, attention_f16__r1__avx2_data<>+640(SB), Y12, Y3
+	VBLENDVPS    Y2, attention_f16__r1__avx2_data<>+640(SB), Y11, Y4
+	VPMASKMOVD   Y3, Y10, 64(R9)(R15*4)
+	VPMASKMOVD   Y4, Y9, 96(R9)(R15*4)
+	VPXOR        Y2, Y2, Y2
+	VBLENDVPS    Y10, Y3, Y2, Y3
+	VBLENDVPS    Y9, Y4, Y2, Y2
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y2, Y0, Y0
+	ADDQ         $+32, R15
+	CMPQ         R15, R10
 	JLT          loop19
 
 end20:
-	MOVQ    192(SP), R13
-	MOVQ    224(SP), AX
-	MOVLQSX (R13)(AX*4), R13
-	MOVQ    208(SP), AX
-	LEAQ    (AX)(R13*1), R13
-	LEAQ    1(R13), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R13)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R12, R13
-	CMPQ    R15, R13
-	CMOVQGT R15, R13
-	MOVQ    200(SP), AX
-	LEAQ    (AX)(R8*2), R15
-	MOVQ    248(SP), AX
+	VADDPS  Y1, Y7, Y1
+	VADDPS  Y0, Y6, Y0
+	VADDPS  Y0, Y1, Y1
+	VPERMQ  $0x4e, Y1, Y0
+	VADDPS  Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VADDPS  Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VADDPS  Y0, Y1, Y0
+	MOVQ    64(SP), AX
+	CMPQ    AX, 144(SP)
+	SETLE   AL
+	MOVBLZX AL, DI
+	CMPQ    R13, R10
+	SETLT   AL
+	MOVBLZX AL, SI
+	MOVL    DI, AX
+	ANDL    SI, AX
+	TESTL   AX, AX
+	JEQ     else21
+	MOVQ    152(SP), AX
+	VMOVD   X5, (AX)(R8*8)
+	MOVQ    152(SP), AX
+	VMOVD   X0, 4(AX)(R8*8)
+
+else21:
+	ADDQ $+1024, R9
+	ADDQ $+1, 64(SP)
+	ADDQ $+1, R8
+	CMPQ R8, $+1
+	JLT  loop7
+
+end8:
+	MOVQ   264(SP), AX
+	IMULQ  216(SP), AX
+	IMUL3Q $+8192, AX, SI
+	MOVQ   240(SP), AX
+	LEAQ   (AX)(SI*1), R10
+	MOVQ   232(SP), AX
+	LEAQ   (R10)(AX*1), R9
+	MOVQ   BX, R8
+	XORQ   DI, DI
+	CMPQ   DI, BX
+	JGE    end24
+
+loop23:
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y3, Y3, Y3
+	CMPQ    176(SP), R11
+	JGE     else25
+	MOVLQSX 1024(DX), R13
+	MOVLQSX 1028(DX), AX
+	MOVQ    R11, SI
+	CMPQ    AX, SI
+	CMOVQLT AX, SI
+	MOVQ    104(SP), AX
 	IMULQ   R13, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R13, R14
-	JGE     end22
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R13, SI
+	JGE     end28
 
-loop21:
+loop27:
 	VCVTPH2PS    (AX), Y2
 	VCVTPH2PS    16(AX), Y1
 	VBROADCASTSS (DX)(R13*4), Y0
@@ -733,89 +1142,119 @@ loop21:
 	VFMADD231PS  Y1, Y0, Y3
 	ADDQ         CX, AX
 	ADDQ         $+1, R13
-	CMPQ         R13, R14
-	JLT          loop21
+	CMPQ         R13, SI
+	JLT          loop27
 
-end22:
-	MOVQ         192(SP), R13
-	MOVQ         224(SP), AX
-	MOVLQSX      (R13)(AX*4), R13
-	MOVQ         208(SP), AX
-	LEAQ         (AX)(R13*1), R13
-	LEAQ         1(R13), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R13)(BX*1), AX
-	LEAQ         1(AX), R13
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	CMPQ         R15, R13
-	CMOVQLT      R15, R13
-	CMPQ         256(SP), SI
+end28:
+else25:
+	MOVQ R9, SI
+	MOVQ R11, AX
+	CMPQ AX, R12
+	JGE  end30
+
+loop29:
+	VCVTPH2PS    (SI), Y2
+	VCVTPH2PS    16(SI), Y1
+	VBROADCASTSS (DX)(AX*4), Y0
+	VFMADD231PS  Y2, Y0, Y4
+	VFMADD231PS  Y1, Y0, Y3
+	ADDQ         CX, SI
+	ADDQ         $+1, AX
+	CMPQ         AX, R12
+	JLT          loop29
+
+end30:
+	CMPQ    R12, 168(SP)
+	JGE     else31
+	MOVLQSX 1024(DX), AX
+	MOVLQSX 1028(DX), R13
+	MOVQ    R12, SI
+	CMPQ    AX, SI
+	CMOVQGT AX, SI
+	MOVQ    104(SP), AX
+	IMULQ   SI, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    SI, R13
+	JGE     end34
+
+loop33:
+	VCVTPH2PS    (AX), Y2
+	VCVTPH2PS    16(AX), Y1
+	VBROADCASTSS (DX)(SI*4), Y0
+	VFMADD231PS  Y2, Y0, Y4
+	VFMADD231PS  Y1, Y0, Y3
+	ADDQ         CX, AX
+	ADDQ         $+1, SI
+	CMPQ         SI, R13
+	JLT          loop33
+
+end34:
+else31:
+	MOVLQSX      1024(DX), R14
+	MOVLQSX      1028(DX), SI
+	MOVQ         184(SP), AX
+	CMPQ         AX, 144(SP)
 	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R13, R15
-	SETLT        AL
 	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
+	CMPQ         R14, SI
+	SETLT        AL
+	MOVBLZX      AL, SI
+	MOVL         R13, AX
+	ANDL         SI, AX
 	TESTL        AX, AX
-	JEQ          else23
+	JEQ          else35
 	VMOVUPS      attention_f16__r1__avx2_data<>+0(SB), Y1
 	VMOVUPS      attention_f16__r1__avx2_data<>+32(SB), Y2
-	MOVQ         R9, R13
+	MOVQ         R8, SI
 	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
+	CMPQ         SI, AX
+	CMOVQGT      AX, SI
 	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
+	CMPQ         SI, AX
+	CMOVQLT      AX, SI
+	VMOVD        SI, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
 	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         240(SP), AX
-	VPMASKMOVD   Y4, Y1, (AX)(R8*4)
-	MOVQ         240(SP), AX
-	VPMASKMOVD   Y3, Y0, 32(AX)(R8*4)
+	MOVQ         160(SP), AX
+	VPMASKMOVD   Y4, Y1, (AX)(DI*4)
+	MOVQ         160(SP), AX
+	VPMASKMOVD   Y3, Y0, 32(AX)(DI*4)
 
-else23:
+else35:
 	ADDQ $+32, R10
-	ADDQ $-16, R9
-	ADDQ $+16, R8
-	CMPQ R8, DI
-	JLT  loop15
+	ADDQ $+32, R9
+	ADDQ $-16, R8
+	ADDQ $+16, DI
+	CMPQ DI, BX
+	JLT  loop23
 
-end16:
+end24:
 else1:
-	MOVQ 328(SP), AX
+	MOVQ 256(SP), AX
 	DECQ AX
-	MOVQ AX, 328(SP)
+	MOVQ AX, 256(SP)
 	JEQ  done
-	MOVQ 272(SP), AX
+	MOVQ 200(SP), AX
 	INCQ AX
-	MOVQ AX, 272(SP)
-	MOVQ 272(SP), AX
-	CMPQ AX, 368(SP)
+	MOVQ AX, 200(SP)
+	MOVQ 200(SP), AX
+	CMPQ AX, 296(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 272(SP)
-	MOVQ 264(SP), AX
+	MOVQ AX, 200(SP)
+	MOVQ 192(SP), AX
 	INCQ AX
-	MOVQ AX, 264(SP)
-	MOVQ 264(SP), AX
-	CMPQ AX, 360(SP)
+	MOVQ AX, 192(SP)
+	MOVQ 192(SP), AX
+	CMPQ AX, 288(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 264(SP)
-	MOVQ 288(SP), AX
+	MOVQ AX, 192(SP)
+	MOVQ 224(SP), AX
 	INCQ AX
-	MOVQ AX, 288(SP)
+	MOVQ AX, 224(SP)
 	JMP  tile
 
 done:
@@ -838,10 +1277,10 @@ DATA attention_f16__r1__avx2_data<>+96(SB)/8, $0x0000000000000000
 DATA attention_f16__r1__avx2_data<>+104(SB)/8, $0x0000000000000000
 DATA attention_f16__r1__avx2_data<>+112(SB)/8, $0x0000000000000000
 DATA attention_f16__r1__avx2_data<>+120(SB)/8, $0x0000000000000000
-DATA attention_f16__r1__avx2_data<>+128(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r1__avx2_data<>+136(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r1__avx2_data<>+144(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r1__avx2_data<>+152(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+128(SB)/8, $0x0000001000000010
+DATA attention_f16__r1__avx2_data<>+136(SB)/8, $0x0000001000000010
+DATA attention_f16__r1__avx2_data<>+144(SB)/8, $0x0000001000000010
+DATA attention_f16__r1__avx2_data<>+152(SB)/8, $0x0000001000000010
 DATA attention_f16__r1__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA attention_f16__r1__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA attention_f16__r1__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
@@ -882,28 +1321,28 @@ DATA attention_f16__r1__avx2_data<>+448(SB)/8, $0x3f8000003f800000
 DATA attention_f16__r1__avx2_data<>+456(SB)/8, $0x3f8000003f800000
 DATA attention_f16__r1__avx2_data<>+464(SB)/8, $0x3f8000003f800000
 DATA attention_f16__r1__avx2_data<>+472(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r1__avx2_data<>+480(SB)/8, $0x2680000026800000
-DATA attention_f16__r1__avx2_data<>+488(SB)/8, $0x2680000026800000
-DATA attention_f16__r1__avx2_data<>+496(SB)/8, $0x2680000026800000
-DATA attention_f16__r1__avx2_data<>+504(SB)/8, $0x2680000026800000
-DATA attention_f16__r1__avx2_data<>+512(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r1__avx2_data<>+520(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r1__avx2_data<>+528(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r1__avx2_data<>+536(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r1__avx2_data<>+544(SB)/8, $0x0000000100000001
-DATA attention_f16__r1__avx2_data<>+552(SB)/8, $0x0000000100000001
-DATA attention_f16__r1__avx2_data<>+560(SB)/8, $0x0000000100000001
-DATA attention_f16__r1__avx2_data<>+568(SB)/8, $0x0000000100000001
-DATA attention_f16__r1__avx2_data<>+576(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r1__avx2_data<>+584(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r1__avx2_data<>+592(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r1__avx2_data<>+600(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r1__avx2_data<>+608(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r1__avx2_data<>+616(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r1__avx2_data<>+624(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r1__avx2_data<>+632(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r1__avx2_data<>+640(SB)/8, $0x0000001000000010
-DATA attention_f16__r1__avx2_data<>+648(SB)/8, $0x0000001000000010
-DATA attention_f16__r1__avx2_data<>+656(SB)/8, $0x0000001000000010
-DATA attention_f16__r1__avx2_data<>+664(SB)/8, $0x0000001000000010
+DATA attention_f16__r1__avx2_data<>+480(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+488(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+496(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+504(SB)/8, $0xc2300000c2300000
+DATA attention_f16__r1__avx2_data<>+512(SB)/8, $0x2680000026800000
+DATA attention_f16__r1__avx2_data<>+520(SB)/8, $0x2680000026800000
+DATA attention_f16__r1__avx2_data<>+528(SB)/8, $0x2680000026800000
+DATA attention_f16__r1__avx2_data<>+536(SB)/8, $0x2680000026800000
+DATA attention_f16__r1__avx2_data<>+544(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r1__avx2_data<>+552(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r1__avx2_data<>+560(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r1__avx2_data<>+568(SB)/8, $0x000003ff000003ff
+DATA attention_f16__r1__avx2_data<>+576(SB)/8, $0x0000000100000001
+DATA attention_f16__r1__avx2_data<>+584(SB)/8, $0x0000000100000001
+DATA attention_f16__r1__avx2_data<>+592(SB)/8, $0x0000000100000001
+DATA attention_f16__r1__avx2_data<>+600(SB)/8, $0x0000000100000001
+DATA attention_f16__r1__avx2_data<>+608(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r1__avx2_data<>+616(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r1__avx2_data<>+624(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r1__avx2_data<>+632(SB)/8, $0xfffff800fffff800
+DATA attention_f16__r1__avx2_data<>+640(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r1__avx2_data<>+648(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r1__avx2_data<>+656(SB)/8, $0x7fc000007fc00000
+DATA attention_f16__r1__avx2_data<>+664(SB)/8, $0x7fc000007fc00000
 GLOBL attention_f16__r1__avx2_data<>(SB), RODATA|NOPTR, $672

@@ -6,380 +6,456 @@
 
 // func attention_f16__r2__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f16__r2__avx512vnni(SB), NOSPLIT, $312-24
+TEXT ·attention_f16__r2__avx512vnni(SB), NOSPLIT, $328-24
 	MOVQ         lo+8(FP), CX
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 160(SP)
-	SUBQ         CX, 160(SP)
+	MOVQ         AX, 152(SP)
+	SUBQ         CX, 152(SP)
 	JLE          done
 	MOVQ         a+0(FP), R8
 	MOVQ         96(R8), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         176(SP), AX
+	MOVQ         AX, 192(SP)
+	MOVQ         192(SP), AX
 	LEAQ         3(AX), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         200(SP), AX
+	MOVQ         AX, 216(SP)
+	MOVQ         216(SP), AX
 	SHRQ         $0x02, AX
-	MOVQ         AX, 200(SP)
+	MOVQ         AX, 216(SP)
 	MOVQ         CX, AX
 	XORQ         DX, DX
-	MOVQ         200(SP), CX
+	MOVQ         216(SP), CX
 	DIVQ         CX
 	MOVQ         AX, CX
 	MOVQ         DX, 112(SP)
 	MOVQ         104(R8), AX
-	MOVQ         AX, 168(SP)
-	MOVQ         168(SP), AX
+	MOVQ         AX, 184(SP)
+	MOVQ         184(SP), AX
 	LEAQ         (AX), AX
-	MOVQ         AX, 192(SP)
-	MOVQ         192(SP), AX
-	SHRQ         $0x00, AX
-	MOVQ         AX, 192(SP)
-	MOVQ         CX, AX
-	XORQ         DX, DX
-	MOVQ         192(SP), CX
-	DIVQ         CX
-	MOVQ         AX, 104(SP)
-	MOVQ         DX, 96(SP)
-	MOVQ         120(R8), DI
-	MOVQ         128(R8), CX
-	MOVQ         176(SP), AX
-	LEAQ         -1(AX), AX
-	MOVQ         AX, 24(SP)
-	MOVQ         32(R8), SI
-	IMUL3Q       $-1, CX, BX
-	MOVQ         24(R8), AX
-	MOVQ         AX, 288(SP)
-	MOVQ         24(SP), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         152(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 152(SP)
-	MOVQ         8(R8), AX
-	MOVQ         AX, 280(SP)
-	MOVQ         168(SP), AX
-	MOVQ         AX, 232(SP)
-	MOVQ         232(SP), AX
-	IMULQ        DI, AX
-	MOVQ         AX, 232(SP)
-	IMUL3Q       $+32, DI, AX
-	MOVQ         AX, 120(SP)
-	MOVQ         (R8), AX
-	MOVQ         AX, 272(SP)
-	MOVQ         DI, 224(SP)
-	MOVQ         224(SP), AX
-	IMULQ        152(SP), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         208(R8), DX
-	VPXORD       Z22, Z22, Z22
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+64(SB), Z21
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+192(SB), Z20
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+196(SB), Z19
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+200(SB), Z18
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+204(SB), Z17
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+208(SB), Z16
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+212(SB), Z15
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+216(SB), Z14
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+220(SB), Z13
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+224(SB), Z12
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+228(SB), Z11
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+232(SB), Z10
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+236(SB), Z9
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+240(SB), Z8
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+244(SB), Z7
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+248(SB), Z6
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+252(SB), Z5
-	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+256(SB), Z4
-	MOVQ         48(R8), AX
-	MOVQ         AX, 264(SP)
-	MOVQ         176(SP), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         184(SP), AX
-	IMULQ        168(SP), AX
-	MOVQ         AX, 184(SP)
-	LEAQ         15(DI), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         32(SP), AX
-	SHRQ         $0x04, AX
-	MOVQ         AX, 32(SP)
-	MOVQ         16(R8), AX
-	MOVQ         AX, 256(SP)
-	MOVQ         168(SP), AX
-	IMULQ        32(SP), AX
-	MOVQ         AX, 168(SP)
-	MOVQ         32(SP), AX
-	IMUL3Q       $+32, AX, CX
-	MOVQ         40(R8), AX
-	MOVQ         AX, 248(SP)
-	MOVQ         184(SP), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         216(SP), AX
-	IMULQ        DI, AX
-	MOVQ         AX, 216(SP)
-	MOVQ         176(SP), AX
 	MOVQ         AX, 208(SP)
 	MOVQ         208(SP), AX
-	IMULQ        DI, AX
+	SHRQ         $0x00, AX
 	MOVQ         AX, 208(SP)
-	IMUL3Q       $+4, DI, AX
+	MOVQ         CX, AX
+	XORQ         DX, DX
+	MOVQ         208(SP), CX
+	DIVQ         CX
+	MOVQ         AX, 120(SP)
+	MOVQ         DX, 104(SP)
+	MOVQ         120(R8), SI
+	MOVQ         128(R8), CX
+	MOVQ         192(SP), AX
+	LEAQ         -1(AX), AX
+	MOVQ         AX, 40(SP)
+	MOVQ         32(R8), AX
+	MOVQ         AX, 176(SP)
+	IMUL3Q       $-1, CX, AX
+	MOVQ         AX, 168(SP)
+	MOVQ         208(R8), BX
+	MOVQ         24(R8), AX
+	MOVQ         AX, 320(SP)
+	MOVQ         40(SP), AX
+	MOVQ         AX, 144(SP)
+	MOVQ         144(SP), AX
+	SHRQ         $0x02, AX
+	MOVQ         AX, 144(SP)
+	MOVQ         8(R8), AX
+	MOVQ         AX, 312(SP)
+	MOVQ         184(SP), AX
+	MOVQ         AX, 248(SP)
+	MOVQ         248(SP), AX
+	IMULQ        SI, AX
+	MOVQ         AX, 248(SP)
+	IMUL3Q       $+64, SI, AX
+	MOVQ         AX, 80(SP)
+	IMUL3Q       $+32, SI, AX
+	MOVQ         AX, 304(SP)
+	MOVQ         (R8), AX
+	MOVQ         AX, 296(SP)
+	MOVQ         SI, 240(SP)
+	MOVQ         240(SP), AX
+	IMULQ        144(SP), AX
 	MOVQ         AX, 240(SP)
+	VPXORD       Z22, Z22, Z22
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+64(SB), Z21
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+68(SB), Z20
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+192(SB), Z19
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+196(SB), Z18
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+200(SB), Z17
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+204(SB), Z16
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+208(SB), Z15
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+212(SB), Z14
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+216(SB), Z13
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+220(SB), Z12
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+224(SB), Z11
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+228(SB), Z10
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+232(SB), Z9
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+236(SB), Z8
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+240(SB), Z7
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+244(SB), Z6
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+248(SB), Z5
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+252(SB), Z4
+	MOVQ         48(R8), AX
+	MOVQ         AX, 288(SP)
+	MOVQ         192(SP), AX
+	MOVQ         AX, 200(SP)
+	MOVQ         200(SP), AX
+	IMULQ        184(SP), AX
+	MOVQ         AX, 200(SP)
+	LEAQ         15(SI), DX
+	SHRQ         $0x04, DX
+	IMUL3Q       $+16, DX, DI
+	SHRQ         $0x05, DI
+	IMUL3Q       $+32, DI, AX
+	MOVQ         AX, 96(SP)
+	MOVQ         16(R8), AX
+	MOVQ         AX, 280(SP)
+	MOVQ         184(SP), AX
+	IMULQ        DX, AX
+	MOVQ         AX, 184(SP)
+	IMUL3Q       $+32, DX, CX
+	MOVQ         40(R8), AX
+	MOVQ         AX, 272(SP)
+	MOVQ         200(SP), AX
+	MOVQ         AX, 232(SP)
+	MOVQ         232(SP), AX
+	IMULQ        SI, AX
+	MOVQ         AX, 232(SP)
+	MOVQ         192(SP), AX
+	MOVQ         AX, 224(SP)
+	MOVQ         224(SP), AX
+	IMULQ        SI, AX
+	MOVQ         AX, 224(SP)
+	IMUL3Q       $+4, SI, AX
+	MOVQ         AX, 264(SP)
+	IMUL3Q       $+64, DI, AX
+	MOVQ         AX, 160(SP)
+	IMUL3Q       $-32, DI, AX
+	LEAQ         (SI)(AX*1), AX
+	MOVQ         AX, 256(SP)
 
 tile:
-	MOVQ    112(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 72(SP)
-	MOVQ    72(SP), AX
-	MOVQ    AX, 48(SP)
-	MOVQ    24(SP), AX
-	CMPQ    AX, 48(SP)
-	MOVQ    24(SP), R8
-	MOVQ    48(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 48(SP)
-	MOVQ    48(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    104(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R13
-	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R12
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    $+256, AX
-	MOVQ    R12, R9
-	CMPQ    AX, R9
-	CMOVQLT AX, R9
-	XORQ    AX, AX
-	MOVQ    R13, R8
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	MOVQ    72(SP), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 88(SP)
-	MOVQ    88(SP), AX
-	MOVQ    AX, 40(SP)
-	MOVQ    24(SP), AX
-	CMPQ    AX, 40(SP)
-	MOVQ    24(SP), R10
-	MOVQ    40(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 40(SP)
-	MOVQ    40(SP), AX
-	MOVLQSX (SI)(AX*4), R10
-	MOVQ    104(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(BX*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	CMPQ    R12, R13
-	CMOVQGT R12, R13
-	MOVQ    112(SP), R11
-	CMPQ    152(SP), R11
-	MOVQ    152(SP), AX
-	CMOVQLT AX, R11
-	MOVQ    R9, R15
-	SHRQ    $0x04, R15
-	LEAQ    15(R8), AX
-	MOVQ    AX, (SP)
-	MOVQ    (SP), AX
-	SHRQ    $0x04, AX
-	MOVQ    AX, (SP)
-	MOVQ    DI, R10
-	IMULQ   96(SP), R10
-	IMUL3Q  $+512, R10, R14
-	MOVQ    280(SP), AX
-	LEAQ    (AX)(R14*1), R14
-	MOVQ    DI, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R14)(AX*1), AX
-	MOVQ    AX, 128(SP)
-	IMUL3Q  $+16, R10, R10
-	MOVQ    272(SP), AX
-	LEAQ    (AX)(R10*1), R10
-	MOVQ    224(SP), AX
-	IMULQ   96(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	MOVQ    DI, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	MOVQ    AX, 16(SP)
-	IMUL3Q  $+64, R15, AX
-	LEAQ    (DX)(AX*1), R14
-	MOVQ    104(SP), AX
-	IMUL3Q  $-256, AX, R11
-	MOVQ    184(SP), R10
-	IMULQ   104(SP), R10
-	MOVQ    264(SP), AX
-	LEAQ    (AX)(R10*8), R10
-	MOVQ    176(SP), AX
-	IMULQ   96(SP), AX
-	LEAQ    (R10)(AX*8), R10
-	MOVQ    112(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	MOVQ    AX, 8(SP)
-	MOVQ    32(SP), AX
-	IMULQ   96(SP), AX
-	IMUL3Q  $+8192, AX, R10
-	MOVQ    256(SP), AX
-	LEAQ    (AX)(R10*1), AX
-	MOVQ    AX, 144(SP)
-	MOVQ    32(SP), AX
-	IMULQ   R12, AX
-	IMUL3Q  $+32, AX, AX
-	MOVQ    AX, 136(SP)
-	MOVQ    216(SP), R10
-	IMULQ   104(SP), R10
-	MOVQ    248(SP), AX
-	LEAQ    (AX)(R10*4), R10
-	MOVQ    208(SP), AX
-	IMULQ   96(SP), AX
-	LEAQ    (R10)(AX*4), R10
-	MOVQ    DI, AX
-	IMULQ   112(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	MOVQ    AX, 56(SP)
-	MOVQ    240(SP), R10
-	MOVQ    56(SP), AX
-	LEAQ    (AX)(R10*1), AX
-	MOVQ    AX, 64(SP)
-	CMPQ    R9, R8
-	JGE     else1
-	MOVQ    104(SP), R8
-	MOVQ    288(SP), AX
-	MOVLQSX (AX)(R8*4), AX
-	MOVQ    AX, 80(SP)
-	MOVQ    232(SP), AX
-	IMULQ   80(SP), AX
-	IMUL3Q  $+512, AX, R8
-	MOVQ    128(SP), AX
-	LEAQ    (AX)(R8*1), R10
-	CMPQ    R15, (SP)
-	JGE     end4
+	MOVQ         112(SP), AX
+	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 64(SP)
+	MOVQ         64(SP), DI
+	CMPQ         40(SP), DI
+	MOVQ         40(SP), AX
+	CMOVQLT      AX, DI
+	MOVQ         176(SP), AX
+	MOVLQSX      (AX)(DI*4), DI
+	MOVQ         120(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (DI)(AX*1), DI
+	LEAQ         1(DI), R13
+	MOVQ         $+256, AX
+	CMPQ         AX, R13
+	CMOVQLT      AX, R13
+	XORQ         AX, AX
+	CMPQ         AX, R13
+	CMOVQGT      AX, R13
+	MOVQ         168(SP), AX
+	LEAQ         (DI)(AX*1), AX
+	LEAQ         1(AX), R12
+	XORQ         AX, AX
+	CMPQ         AX, R12
+	CMOVQGT      AX, R12
+	CMPQ         R13, R12
+	CMOVQLT      R13, R12
+	VPBROADCASTD R12, Z0
+	VMOVD        X0, 2048(BX)
+	VPBROADCASTD R13, Z0
+	VMOVD        X0, 2052(BX)
+	MOVQ         $+256, DI
+	MOVQ         R12, 56(SP)
+	CMPQ         DI, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQLT      DI, AX
+	MOVQ         AX, 56(SP)
+	XORQ         DI, DI
+	MOVQ         R13, 48(SP)
+	CMPQ         DI, 48(SP)
+	MOVQ         48(SP), AX
+	CMOVQGT      DI, AX
+	MOVQ         AX, 48(SP)
+	XORQ         AX, AX
+	CMPQ         AX, R12
+	CMOVQGT      AX, R12
+	MOVQ         $+256, AX
+	CMPQ         AX, R13
+	CMOVQLT      AX, R13
+	MOVQ         64(SP), AX
+	LEAQ         1(AX), AX
+	MOVQ         AX, 72(SP)
+	MOVQ         72(SP), DI
+	CMPQ         40(SP), DI
+	MOVQ         40(SP), AX
+	CMOVQLT      AX, DI
+	MOVQ         176(SP), AX
+	MOVLQSX      (AX)(DI*4), DI
+	MOVQ         120(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (DI)(AX*1), DI
+	LEAQ         1(DI), R8
+	MOVQ         $+256, AX
+	CMPQ         AX, R8
+	CMOVQLT      AX, R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	MOVQ         168(SP), AX
+	LEAQ         (DI)(AX*1), AX
+	LEAQ         1(AX), DI
+	XORQ         AX, AX
+	CMPQ         AX, DI
+	CMOVQGT      AX, DI
+	CMPQ         R8, DI
+	CMOVQLT      R8, DI
+	VPBROADCASTD DI, Z0
+	VMOVD        X0, 2056(BX)
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 2060(BX)
+	CMPQ         DI, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQLT      DI, AX
+	MOVQ         AX, 56(SP)
+	CMPQ         R8, 48(SP)
+	MOVQ         48(SP), AX
+	CMOVQGT      R8, AX
+	MOVQ         AX, 48(SP)
+	CMPQ         DI, R12
+	CMOVQGT      DI, R12
+	CMPQ         R8, R13
+	CMOVQLT      R8, R13
+	CMPQ         R12, R13
+	CMOVQGT      R12, R13
+	MOVQ         112(SP), R9
+	CMPQ         144(SP), R9
+	MOVQ         144(SP), AX
+	CMOVQLT      AX, R9
+	MOVQ         56(SP), R15
+	SHRQ         $0x05, R15
+	MOVQ         48(SP), AX
+	LEAQ         31(AX), AX
+	MOVQ         AX, (SP)
+	MOVQ         (SP), AX
+	SHRQ         $0x05, AX
+	MOVQ         AX, (SP)
+	MOVQ         SI, R10
+	IMULQ        104(SP), R10
+	IMUL3Q       $+512, R10, DI
+	MOVQ         312(SP), AX
+	LEAQ         (AX)(DI*1), DI
+	MOVQ         SI, AX
+	IMULQ        R15, AX
+	IMUL3Q       $+64, AX, AX
+	LEAQ         (DI)(AX*1), R8
+	IMUL3Q       $+16, R10, DI
+	MOVQ         296(SP), AX
+	LEAQ         (AX)(DI*1), DI
+	MOVQ         240(SP), AX
+	IMULQ        104(SP), AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (DI)(AX*1), DI
+	MOVQ         SI, AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (DI)(AX*1), AX
+	MOVQ         AX, 16(SP)
+	IMUL3Q       $+128, R15, AX
+	LEAQ         (BX)(AX*1), R14
+	MOVQ         200(SP), DI
+	IMULQ        120(SP), DI
+	MOVQ         288(SP), AX
+	LEAQ         (AX)(DI*8), DI
+	MOVQ         192(SP), AX
+	IMULQ        104(SP), AX
+	LEAQ         (DI)(AX*8), DI
+	MOVQ         112(SP), AX
+	IMUL3Q       $+32, AX, AX
+	LEAQ         (DI)(AX*1), AX
+	MOVQ         AX, 24(SP)
+	MOVQ         DX, AX
+	IMULQ        104(SP), AX
+	IMUL3Q       $+8192, AX, DI
+	MOVQ         280(SP), AX
+	LEAQ         (AX)(DI*1), AX
+	MOVQ         AX, 128(SP)
+	MOVQ         DX, AX
+	IMULQ        R12, AX
+	IMUL3Q       $+32, AX, AX
+	MOVQ         AX, 136(SP)
+	MOVQ         232(SP), DI
+	IMULQ        120(SP), DI
+	MOVQ         272(SP), AX
+	LEAQ         (AX)(DI*4), DI
+	MOVQ         224(SP), AX
+	IMULQ        104(SP), AX
+	LEAQ         (DI)(AX*4), DI
+	MOVQ         SI, AX
+	IMULQ        112(SP), AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (DI)(AX*1), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         264(SP), DI
+	MOVQ         8(SP), AX
+	LEAQ         (AX)(DI*1), AX
+	MOVQ         AX, 32(SP)
+	MOVQ         56(SP), AX
+	CMPQ         AX, 48(SP)
+	JGE          else1
+	MOVQ         120(SP), DI
+	MOVQ         320(SP), AX
+	MOVLQSX      (AX)(DI*4), AX
+	MOVQ         AX, 88(SP)
+	MOVQ         248(SP), AX
+	IMULQ        88(SP), AX
+	IMUL3Q       $+512, AX, AX
+	LEAQ         (R8)(AX*1), R11
+	MOVQ         304(SP), AX
+	LEAQ         (R11)(AX*1), R10
+	CMPQ         R15, (SP)
+	JGE          end4
 
 loop3:
-	VPXORD Z2, Z2, Z2
-	VPXORD Z1, Z1, Z1
-	MOVQ   R10, R9
-	MOVQ   16(SP), R8
+	VPXORD Z25, Z25, Z25
+	VPXORD Z24, Z24, Z24
+	VPXORD Z23, Z23, Z23
+	VPXORD Z3, Z3, Z3
+	MOVQ   R11, R9
+	MOVQ   R10, R8
+	MOVQ   16(SP), DI
 	XORQ   AX, AX
-	CMPQ   AX, DI
+	CMPQ   AX, SI
 	JGE    end6
 
 loop5:
-	VCVTPH2PS        (R9), Z0
-	VFMADD231PS.BCST (R8), Z0, Z2
-	VFMADD231PS.BCST 4(R8), Z0, Z1
-	ADDQ             $+32, R9
-	ADDQ             $+16, R8
-	ADDQ             $+1, AX
-	CMPQ             AX, DI
-	JLT              loop5
+	VCVTPH2PS    (R9), Z2
+	VCVTPH2PS    (R8), Z1
+	VBROADCASTSS (DI), Z0
+	VFMADD231PS  Z2, Z0, Z25
+	VFMADD231PS  Z1, Z0, Z24
+	VBROADCASTSS 4(DI), Z0
+	VFMADD231PS  Z2, Z0, Z23
+	VFMADD231PS  Z1, Z0, Z3
+	ADDQ         $+32, R9
+	ADDQ         $+32, R8
+	ADDQ         $+16, DI
+	ADDQ         $+1, AX
+	CMPQ         AX, SI
+	JLT          loop5
 
 end6:
-	VMOVUPS Z2, (R14)
-	VMOVUPS Z1, 1024(R14)
-	ADDQ    120(SP), R10
-	ADDQ    $+64, R14
+	VMOVUPS Z25, (R14)
+	VMOVUPS Z24, 64(R14)
+	VMOVUPS Z23, 1024(R14)
+	VMOVUPS Z3, 1088(R14)
+	ADDQ    80(SP), R11
+	ADDQ    80(SP), R10
+	ADDQ    $+128, R14
 	ADDQ    $+1, R15
 	CMPQ    R15, (SP)
 	JLT     loop3
 
 end4:
-	MOVQ 72(SP), AX
-	MOVQ AX, (SP)
-	MOVQ DX, R10
+	MOVQ BX, R10
+	MOVQ 64(SP), AX
+	MOVQ AX, 16(SP)
 	XORQ R9, R9
 
 loop7:
-	MOVQ         (SP), R8
-	CMPQ         24(SP), R8
-	MOVQ         24(SP), AX
-	CMOVQLT      AX, R8
-	MOVLQSX      (SI)(R8*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
+	MOVLQSX      2048(BX)(R9*8), AX
+	MOVQ         AX, (SP)
+	MOVLQSX      2052(BX)(R9*8), R11
 	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
-	VPBROADCASTD R8, Z0
+	MOVQ         (SP), AX
+	VPBROADCASTD AX, Z0
 	VPSUBD       Z0, Z1, Z25
-	MOVQ         R15, AX
-	SUBQ         R8, AX
+	MOVQ         R11, AX
+	SUBQ         (SP), AX
 	VPBROADCASTD AX, Z24
-	MOVQ         R8, AX
+	MOVQ         (SP), DI
+	SHRQ         $0x05, DI
+	MOVQ         (SP), AX
+	LEAQ         31(AX), R8
+	SHRQ         $0x05, R8
+	MOVQ         R11, AX
 	SHRQ         $0x05, AX
+	IMUL3Q       $+32, AX, R15
+	IMUL3Q       $+32, R8, R14
+	CMPQ         R14, R15
+	CMOVQGT      R14, R15
+	MOVQ         R14, R8
+	CMPQ         R11, R8
+	CMOVQLT      R11, R8
+	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+64(SB), Z2
 	VBROADCASTSS attention_f16__r2__avx512vnni_data<>+64(SB), Z0
-	IMUL3Q       $+32, AX, R14
-	MOVQ         R14, AX
-	CMPQ         AX, R15
+	IMUL3Q       $+32, DI, DI
+	MOVQ         DI, AX
+	CMPQ         AX, R8
 	JGE          end10
 
 loop9:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z25, Z1
-	VPADDD       Z22, Z1, Z1
+	VPADDD       Z1, Z25, Z3
+	VPADDD       Z22, Z3, Z1
 	VPCMPUD      $0x01, Z24, Z1, K1
 	VMOVUPS.Z    (R10)(AX*4), K1, Z1
 	VPBLENDMD    Z1, Z21, K1, Z1
+	VCMPPS       $0x11, Z1, Z2, K1
+	VPBLENDMD    Z1, Z2, K1, Z2
+	VPADDD       Z20, Z3, Z1
+	VPCMPUD      $0x01, Z24, Z1, K1
+	VMOVUPS.Z    64(R10)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z21, K1, Z1
 	VCMPPS       $0x11, Z1, Z0, K1
 	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+16, AX
-	CMPQ         AX, R15
+	ADDQ         $+32, AX
+	CMPQ         AX, R8
 	JLT          loop9
 
 end10:
+	MOVQ R14, AX
+	CMPQ AX, R15
+	JGE  end12
+
+loop11:
+	VMOVUPS   (R10)(AX*4), Z1
+	VCMPPS    $0x11, Z1, Z2, K1
+	VPBLENDMD Z1, Z2, K1, Z2
+	VMOVUPS   64(R10)(AX*4), Z1
+	VCMPPS    $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ      $+32, AX
+	CMPQ      AX, R15
+	JLT       loop11
+
+end12:
+	MOVQ R15, AX
+	CMPQ AX, R11
+	JGE  end14
+
+loop13:
+	VPBROADCASTD AX, Z1
+	VPADDD       Z1, Z25, Z3
+	VPADDD       Z22, Z3, Z1
+	VPCMPUD      $0x01, Z24, Z1, K1
+	VMOVUPS.Z    (R10)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z21, K1, Z1
+	VCMPPS       $0x11, Z1, Z2, K1
+	VPBLENDMD    Z1, Z2, K1, Z2
+	VPADDD       Z20, Z3, Z1
+	VPCMPUD      $0x01, Z24, Z1, K1
+	VMOVUPS.Z    64(R10)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z21, K1, Z1
+	VCMPPS       $0x11, Z1, Z0, K1
+	VPBLENDMD    Z1, Z0, K1, Z0
+	ADDQ         $+32, AX
+	CMPQ         AX, R11
+	JLT          loop13
+
+end14:
+	VCMPPS     $0x11, Z0, Z2, K1
+	VPBLENDMD  Z0, Z2, K1, Z0
 	VMAXPS     attention_f16__r2__avx512vnni_data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
@@ -391,23 +467,22 @@ end10:
 	VMAXPS     Z0, Z1, Z2
 	VPXORD     Z23, Z23, Z23
 	VPXORD     Z0, Z0, Z0
-	CMPQ       R14, R15
-	JGE        end12
+	CMPQ       DI, R8
+	JGE        end16
 
-loop11:
-	VPBROADCASTD R14, Z1
+loop15:
+	VPBROADCASTD DI, Z1
 	VPADDD       Z1, Z25, Z3
 	VPADDD       Z22, Z3, Z1
 	VPCMPUD      $0x01, Z24, Z1, K2
-	VMOVUPS.Z    (R10)(R14*4), K2, Z1
-	VSUBPS       Z2, Z1, Z26
-	VCMPPS       $0x11, Z20, Z26, K1
-	VMULPS       Z19, Z26, Z1
-	VADDPS       Z18, Z1, Z27
-	VSUBPS       Z18, Z27, Z28
-	VMULPS       Z17, Z28, Z1
-	VSUBPS       Z1, Z26, Z26
-	VMULPS       Z16, Z28, Z1
+	VMOVUPS.Z    (R10)(DI*4), K2, Z1
+	VSUBPS       Z2, Z1, Z27
+	VMULPS       Z19, Z27, Z1
+	VADDPS       Z18, Z1, Z28
+	VSUBPS       Z18, Z28, Z29
+	VMULPS       Z17, Z29, Z1
+	VSUBPS       Z1, Z27, Z26
+	VMULPS       Z16, Z29, Z1
 	VSUBPS       Z1, Z26, Z26
 	VMULPS       Z26, Z15, Z1
 	VADDPS       Z14, Z1, Z1
@@ -421,32 +496,32 @@ loop11:
 	VADDPS       Z10, Z1, Z1
 	VMULPS       Z26, Z1, Z1
 	VADDPS       Z10, Z1, Z26
-	VPSLLD       $0x17, Z27, Z1
+	VPSLLD       $0x17, Z28, Z1
 	VMULPS       Z1, Z26, Z1
+	VCMPPS       $0x11, Z9, Z27, K1
 	VPBLENDMD    Z22, Z1, K1, Z27
-	VPCMPUD      $0x01, Z9, Z27, K1
-	VPADDD       Z8, Z27, Z26
+	VPCMPUD      $0x01, Z8, Z27, K1
+	VPADDD       Z7, Z27, Z26
 	VPSRLD       $0x0b, Z27, Z1
-	VPANDD       Z7, Z1, Z1
-	VPADDD       Z1, Z26, Z1
 	VPANDD       Z6, Z1, Z1
+	VPADDD       Z1, Z26, Z1
+	VPANDD       Z5, Z1, Z1
 	VPBLENDMD    Z22, Z1, K1, Z1
 	VPCMPUD      $0x01, Z27, Z10, K1
-	VPBLENDMD    Z5, Z1, K1, Z1
-	VMOVUPS      Z1, K2, (R10)(R14*4)
+	VPBLENDMD    Z4, Z1, K1, Z1
+	VMOVUPS      Z1, K2, (R10)(DI*4)
 	VPBLENDMD    Z1, Z22, K2, Z1
 	VADDPS       Z1, Z23, Z23
-	VPADDD       Z4, Z3, Z1
+	VPADDD       Z20, Z3, Z1
 	VPCMPUD      $0x01, Z24, Z1, K2
-	VMOVUPS.Z    64(R10)(R14*4), K2, Z1
-	VSUBPS       Z2, Z1, Z3
-	VCMPPS       $0x11, Z20, Z3, K1
-	VMULPS       Z19, Z3, Z1
-	VADDPS       Z18, Z1, Z26
-	VSUBPS       Z18, Z26, Z27
-	VMULPS       Z17, Z27, Z1
-	VSUBPS       Z1, Z3, Z3
-	VMULPS       Z16, Z27, Z1
+	VMOVUPS.Z    64(R10)(DI*4), K2, Z1
+	VSUBPS       Z2, Z1, Z26
+	VMULPS       Z19, Z26, Z1
+	VADDPS       Z18, Z1, Z27
+	VSUBPS       Z18, Z27, Z28
+	VMULPS       Z17, Z28, Z1
+	VSUBPS       Z1, Z26, Z3
+	VMULPS       Z16, Z28, Z1
 	VSUBPS       Z1, Z3, Z3
 	VMULPS       Z3, Z15, Z1
 	VADDPS       Z14, Z1, Z1
@@ -460,26 +535,197 @@ loop11:
 	VADDPS       Z10, Z1, Z1
 	VMULPS       Z3, Z1, Z1
 	VADDPS       Z10, Z1, Z3
-	VPSLLD       $0x17, Z26, Z1
+	VPSLLD       $0x17, Z27, Z1
 	VMULPS       Z1, Z3, Z1
+	VCMPPS       $0x11, Z9, Z26, K1
 	VPBLENDMD    Z22, Z1, K1, Z26
-	VPCMPUD      $0x01, Z9, Z26, K1
-	VPADDD       Z8, Z26, Z3
+	VPCMPUD      $0x01, Z8, Z26, K1
+	VPADDD       Z7, Z26, Z3
 	VPSRLD       $0x0b, Z26, Z1
-	VPANDD       Z7, Z1, Z1
-	VPADDD       Z1, Z3, Z1
 	VPANDD       Z6, Z1, Z1
+	VPADDD       Z1, Z3, Z1
+	VPANDD       Z5, Z1, Z1
 	VPBLENDMD    Z22, Z1, K1, Z1
 	VPCMPUD      $0x01, Z26, Z10, K1
-	VPBLENDMD    Z5, Z1, K1, Z1
-	VMOVUPS      Z1, K2, 64(R10)(R14*4)
+	VPBLENDMD    Z4, Z1, K1, Z1
+	VMOVUPS      Z1, K2, 64(R10)(DI*4)
 	VPBLENDMD    Z1, Z22, K2, Z1
 	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, R14
-	CMPQ         R14, R15
-	JLT          loop11
+	ADDQ         $+32, DI
+	CMPQ         DI, R8
+	JLT          loop15
 
-end12:
+end16:
+	CMPQ R14, R15
+	JGE  end18
+
+loop17:
+	VMOVUPS   (R10)(R14*4), Z1
+	VSUBPS    Z2, Z1, Z26
+	VMULPS    Z19, Z26, Z1
+	VADDPS    Z18, Z1, Z27
+	VSUBPS    Z18, Z27, Z28
+	VMULPS    Z17, Z28, Z1
+	VSUBPS    Z1, Z26, Z3
+	VMULPS    Z16, Z28, Z1
+	VSUBPS    Z1, Z3, Z3
+	VMULPS    Z3, Z15, Z1
+	VADDPS    Z14, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z13, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z12, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z11, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z10, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z10, Z1, Z3
+	VPSLLD    $0x17, Z27, Z1
+	VMULPS    Z1, Z3, Z1
+	VCMPPS    $0x11, Z9, Z26, K1
+	VPBLENDMD Z22, Z1, K1, Z26
+	VPCMPUD   $0x01, Z8, Z26, K1
+	VPADDD    Z7, Z26, Z3
+	VPSRLD    $0x0b, Z26, Z1
+	VPANDD    Z6, Z1, Z1
+	VPADDD    Z1, Z3, Z1
+	VPANDD    Z5, Z1, Z1
+	VPBLENDMD Z22, Z1, K1, Z1
+	VPCMPUD   $0x01, Z26, Z10, K1
+	VPBLENDMD Z4, Z1, K1, Z1
+	VMOVUPS   Z1, (R10)(R14*4)
+	VADDPS    Z1, Z23, Z23
+	VMOVUPS   64(R10)(R14*4), Z1
+	VSUBPS    Z2, Z1, Z26
+	VMULPS    Z19, Z26, Z1
+	VADDPS    Z18, Z1, Z27
+	VSUBPS    Z18, Z27, Z28
+	VMULPS    Z17, Z28, Z1
+	VSUBPS    Z1, Z26, Z3
+	VMULPS    Z16, Z28, Z1
+	VSUBPS    Z1, Z3, Z3
+	VMULPS    Z3, Z15, Z1
+	VADDPS    Z14, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z13, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z12, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z11, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z10, Z1, Z1
+	VMULPS    Z3, Z1, Z1
+	VADDPS    Z10, Z1, Z3
+	VPSLLD    $0x17, Z27, Z1
+	VMULPS    Z1, Z3, Z1
+	VCMPPS    $0x11, Z9, Z26, K1
+	VPBLENDMD Z22, Z1, K1, Z26
+	VPCMPUD   $0x01, Z8, Z26, K1
+	VPADDD    Z7, Z26, Z3
+	VPSRLD    $0x0b, Z26, Z1
+	VPANDD    Z6, Z1, Z1
+	VPADDD    Z1, Z3, Z1
+	VPANDD    Z5, Z1, Z1
+	VPBLENDMD Z22, Z1, K1, Z1
+	VPCMPUD   $0x01, Z26, Z10, K1
+	VPBLENDMD Z4, Z1, K1, Z1
+	VMOVUPS   Z1, 64(R10)(R14*4)
+	VADDPS    Z1, Z0, Z0
+	ADDQ      $+32, R14
+	CMPQ      R14, R15
+	JLT       loop17
+
+end18:
+	CMPQ R15, R11
+	JGE  end20
+
+loop19:
+	VPBROADCASTD R15, Z1
+	VPADDD       Z1, Z25, Z3
+	VPADDD       Z22, Z3, Z1
+	VPCMPUD      $0x01, Z24, Z1, K2
+	VMOVUPS.Z    (R10)(R15*4), K2, Z1
+	VSUBPS       Z2, Z1, Z27
+	VMULPS       Z19, Z27, Z1
+	VADDPS       Z18, Z1, Z28
+	VSUBPS       Z18, Z28, Z29
+	VMULPS       Z17, Z29, Z1
+	VSUBPS       Z1, Z27, Z26
+	VMULPS       Z16, Z29, Z1
+	VSUBPS       Z1, Z26, Z26
+	VMULPS       Z26, Z15, Z1
+	VADDPS       Z14, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z13, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z12, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z11, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z10, Z1, Z26
+	VPSLLD       $0x17, Z28, Z1
+	VMULPS       Z1, Z26, Z1
+	VCMPPS       $0x11, Z9, Z27, K1
+	VPBLENDMD    Z22, Z1, K1, Z27
+	VPCMPUD      $0x01, Z8, Z27, K1
+	VPADDD       Z7, Z27, Z26
+	VPSRLD       $0x0b, Z27, Z1
+	VPANDD       Z6, Z1, Z1
+	VPADDD       Z1, Z26, Z1
+	VPANDD       Z5, Z1, Z1
+	VPBLENDMD    Z22, Z1, K1, Z1
+	VPCMPUD      $0x01, Z27, Z10, K1
+	VPBLENDMD    Z4, Z1, K1, Z1
+	VMOVUPS      Z1, K2, (R10)(R15*4)
+	VPBLENDMD    Z1, Z22, K2, Z1
+	VADDPS       Z1, Z23, Z23
+	VPADDD       Z20, Z3, Z1
+	VPCMPUD      $0x01, Z24, Z1, K2
+	VMOVUPS.Z    64(R10)(R15*4), K2, Z1
+	VSUBPS       Z2, Z1, Z26
+	VMULPS       Z19, Z26, Z1
+	VADDPS       Z18, Z1, Z27
+	VSUBPS       Z18, Z27, Z28
+	VMULPS       Z17, Z28, Z1
+	VSUBPS       Z1, Z26, Z3
+	VMULPS       Z16, Z28, Z1
+	VSUBPS       Z1, Z3, Z3
+	VMULPS       Z3, Z15, Z1
+	VADDPS       Z14, Z1, Z1
+	VMULPS       Z3, Z1, Z1
+	VADDPS       Z13, Z1, Z1
+	VMULPS       Z3, Z1, Z1
+	VADDPS       Z12, Z1, Z1
+	VMULPS       Z3, Z1, Z1
+	VADDPS       Z11, Z1, Z1
+	VMULPS       Z3, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VMULPS       Z3, Z1, Z1
+	VADDPS       Z10, Z1, Z3
+	VPSLLD       $0x17, Z27, Z1
+	VMULPS       Z1, Z3, Z1
+	VCMPPS       $0x11, Z9, Z26, K1
+	VPBLENDMD    Z22, Z1, K1, Z26
+	VPCMPUD      $0x01, Z8, Z26, K1
+	VPADDD       Z7, Z26, Z3
+	VPSRLD       $0x0b, Z26, Z1
+	VPANDD       Z6, Z1, Z1
+	VPADDD       Z1, Z3, Z1
+	VPANDD       Z5, Z1, Z1
+	VPBLENDMD    Z22, Z1, K1, Z1
+	VPCMPUD      $0x01, Z26, Z10, K1
+	VPBLENDMD    Z4, Z1, K1, Z1
+	VMOVUPS      Z1, K2, 64(R10)(R15*4)
+	VPBLENDMD    Z1, Z22, K2, Z1
+	VADDPS       Z1, Z0, Z0
+	ADDQ         $+32, R15
+	CMPQ         R15, R11
+	JLT          loop19
+
+end20:
 	VADDPS     Z0, Z23, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VADDPS     Z0, Z1, Z1
@@ -489,340 +735,465 @@ end12:
 	VADDPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VADDPS     Z0, Z1, Z0
-	MOVQ       (SP), AX
-	CMPQ       AX, 24(SP)
+	MOVQ       16(SP), AX
+	CMPQ       AX, 40(SP)
 	SETLE      AL
-	MOVBLZX    AL, R14
-	CMPQ       R8, R15
-	SETLT      AL
 	MOVBLZX    AL, R8
-	MOVL       R14, AX
-	ANDL       R8, AX
+	CMPQ       (SP), R11
+	SETLT      AL
+	MOVBLZX    AL, DI
+	MOVL       R8, AX
+	ANDL       DI, AX
 	TESTL      AX, AX
-	JEQ        else13
-	MOVQ       8(SP), AX
+	JEQ        else21
+	MOVQ       24(SP), AX
 	VMOVD      X2, (AX)(R9*8)
-	MOVQ       8(SP), AX
+	MOVQ       24(SP), AX
 	VMOVD      X0, 4(AX)(R9*8)
 
-else13:
-	ADDQ $+1, (SP)
+else21:
 	ADDQ $+1024, R10
+	ADDQ $+1, 16(SP)
 	ADDQ $+1, R9
 	CMPQ R9, $+2
 	JLT  loop7
 
 end8:
-	MOVQ   168(SP), AX
-	IMULQ  80(SP), AX
-	IMUL3Q $+8192, AX, R8
-	MOVQ   144(SP), AX
-	LEAQ   (AX)(R8*1), R10
-	MOVQ   136(SP), AX
-	LEAQ   (R10)(AX*1), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   DI, 304(SP)
-	XORQ   R9, R9
-	CMPQ   R9, DI
-	JGE    end16
-
-loop15:
-	MOVQ    48(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z3, Z3, Z3
-	LEAQ    (R10)(R9*2), AX
-	MOVQ    AX, (SP)
-	MOVQ    32(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	MOVQ    AX, 296(SP)
-	MOVQ    (SP), R15
-	MOVQ    296(SP), AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end18
-
-loop17:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (DX)(R14*4), Z0, Z3
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop17
-
-end18:
-	MOVQ    40(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z2, Z2, Z2
-	LEAQ    (R10)(R9*2), AX
-	MOVQ    AX, (SP)
-	MOVQ    32(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	MOVQ    AX, 296(SP)
-	MOVQ    (SP), R15
-	MOVQ    296(SP), AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end20
-
-loop19:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(DX)(R14*4), Z0, Z2
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop19
-
-end20:
-	MOVQ 8(SP), R8
-	MOVQ R12, AX
-	CMPQ AX, R13
-	JGE  end22
-
-loop21:
-	VCVTPH2PS        (R8), Z0
-	VFMADD231PS.BCST (DX)(AX*4), Z0, Z3
-	VFMADD231PS.BCST 1024(DX)(AX*4), Z0, Z2
-	ADDQ             CX, R8
-	ADDQ             $+1, AX
-	CMPQ             AX, R13
-	JLT              loop21
-
-end22:
-	MOVQ    48(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), AX
-	MOVQ    AX, (SP)
-	MOVQ    32(SP), AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	MOVQ    AX, 296(SP)
-	MOVQ    (SP), R15
-	MOVQ    296(SP), AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end24
+	MOVQ   184(SP), AX
+	IMULQ  88(SP), AX
+	IMUL3Q $+8192, AX, DI
+	MOVQ   128(SP), AX
+	LEAQ   (AX)(DI*1), AX
+	MOVQ   AX, (SP)
+	MOVQ   (SP), R10
+	MOVQ   136(SP), DI
+	MOVQ   (SP), AX
+	LEAQ   (AX)(DI*1), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   16(SP), R9
+	MOVQ   SI, R8
+	XORQ   DI, DI
+	CMPQ   DI, 96(SP)
+	JGE    end24
 
 loop23:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (DX)(R8*4), Z0, Z3
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop23
+	VPXORD  Z25, Z25, Z25
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z3, Z3, Z3
+	CMPQ    56(SP), R12
+	JGE     else25
+	MOVLQSX 2048(BX), R14
+	MOVLQSX 2052(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
+	JGE     end28
+
+loop27:
+	VCVTPH2PS    (AX), Z2
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS (BX)(R14*4), Z0
+	VFMADD231PS  Z2, Z0, Z25
+	VFMADD231PS  Z1, Z0, Z24
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop27
+
+end28:
+	MOVLQSX 2056(BX), R14
+	MOVLQSX 2060(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
+	JGE     end30
+
+loop29:
+	VCVTPH2PS    (AX), Z2
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 1024(BX)(R14*4), Z0
+	VFMADD231PS  Z2, Z0, Z23
+	VFMADD231PS  Z1, Z0, Z3
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop29
+
+end30:
+else25:
+	MOVQ R9, R11
+	MOVQ R12, AX
+	CMPQ AX, R13
+	JGE  end32
+
+loop31:
+	VCVTPH2PS    (R11), Z2
+	VCVTPH2PS    32(R11), Z1
+	VBROADCASTSS (BX)(AX*4), Z0
+	VFMADD231PS  Z2, Z0, Z25
+	VFMADD231PS  Z1, Z0, Z24
+	VBROADCASTSS 1024(BX)(AX*4), Z0
+	VFMADD231PS  Z2, Z0, Z23
+	VFMADD231PS  Z1, Z0, Z3
+	ADDQ         CX, R11
+	ADDQ         $+1, AX
+	CMPQ         AX, R13
+	JLT          loop31
+
+end32:
+	CMPQ    R13, 48(SP)
+	JGE     else33
+	MOVLQSX 2048(BX), AX
+	MOVLQSX 2052(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end36
+
+loop35:
+	VCVTPH2PS    (AX), Z2
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS (BX)(R11*4), Z0
+	VFMADD231PS  Z2, Z0, Z25
+	VFMADD231PS  Z1, Z0, Z24
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop35
+
+end36:
+	MOVLQSX 2056(BX), AX
+	MOVLQSX 2060(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end38
+
+loop37:
+	VCVTPH2PS    (AX), Z2
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 1024(BX)(R11*4), Z0
+	VFMADD231PS  Z2, Z0, Z23
+	VFMADD231PS  Z1, Z0, Z3
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop37
+
+end38:
+else33:
+	MOVLQSX      2048(BX), R15
+	MOVLQSX      2052(BX), R11
+	MOVQ         64(SP), AX
+	CMPQ         AX, 40(SP)
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R15, R11
+	SETLT        AL
+	MOVBLZX      AL, R11
+	MOVL         R14, AX
+	ANDL         R11, AX
+	LEAQ         -16(R8), R11
+	TESTL        AX, AX
+	JEQ          else39
+	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         8(SP), AX
+	VMOVUPS      Z25, K1, (AX)(DI*4)
+	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         8(SP), AX
+	VMOVUPS      Z24, K1, 64(AX)(DI*4)
+
+else39:
+	MOVLQSX      2056(BX), R14
+	MOVLQSX      2060(BX), AX
+	MOVQ         72(SP), R15
+	CMPQ         R15, 40(SP)
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else41
+	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         32(SP), AX
+	VMOVUPS      Z23, K1, (AX)(DI*4)
+	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         $+2147483647, AX
+	CMPQ         R11, AX
+	CMOVQGT      AX, R11
+	MOVQ         $-2147483647, AX
+	CMPQ         R11, AX
+	CMOVQLT      AX, R11
+	VPBROADCASTD R11, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         32(SP), AX
+	VMOVUPS      Z3, K1, 64(AX)(DI*4)
+
+else41:
+	ADDQ $+64, R10
+	ADDQ $+64, R9
+	ADDQ $-32, R8
+	ADDQ $+32, DI
+	CMPQ DI, 96(SP)
+	JLT  loop23
 
 end24:
-	MOVQ    40(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), AX
-	MOVQ    AX, (SP)
-	MOVQ    32(SP), AX
-	IMULQ   R8, AX
+	MOVQ 160(SP), DI
+	MOVQ (SP), AX
+	LEAQ (AX)(DI*1), R11
+	MOVQ 160(SP), DI
+	MOVQ 16(SP), AX
+	LEAQ (AX)(DI*1), R10
+	MOVQ 256(SP), R9
+	MOVQ 96(SP), R8
+	CMPQ R8, SI
+	JGE  end44
+
+loop43:
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z2, Z2, Z2
+	CMPQ    56(SP), R12
+	JGE     else45
+	MOVLQSX 2048(BX), R14
+	MOVLQSX 2052(BX), AX
+	MOVQ    R12, DI
+	CMPQ    AX, DI
+	CMOVQLT AX, DI
+	MOVQ    DX, AX
+	IMULQ   R14, AX
 	IMUL3Q  $+32, AX, AX
-	MOVQ    AX, 296(SP)
-	MOVQ    (SP), R15
-	MOVQ    296(SP), AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end26
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, DI
+	JGE     end48
 
-loop25:
+loop47:
 	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(DX)(R8*4), Z0, Z2
+	VFMADD231PS.BCST (BX)(R14*4), Z0, Z3
 	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop25
+	ADDQ             $+1, R14
+	CMPQ             R14, DI
+	JLT              loop47
 
-end26:
-	MOVQ         48(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         72(SP), AX
-	CMPQ         AX, 24(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else27
-	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         304(SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         56(SP), AX
-	VMOVUPS      Z3, K1, (AX)(R9*4)
+end48:
+	MOVLQSX 2056(BX), R14
+	MOVLQSX 2060(BX), AX
+	MOVQ    R12, DI
+	CMPQ    AX, DI
+	CMOVQLT AX, DI
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, DI
+	JGE     end50
 
-else27:
-	MOVQ         40(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         88(SP), AX
-	CMPQ         AX, 24(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else29
-	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         304(SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
+loop49:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 1024(BX)(R14*4), Z0, Z2
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, DI
+	JLT              loop49
+
+end50:
+else45:
+	MOVQ R10, DI
+	MOVQ R12, AX
+	CMPQ AX, R13
+	JGE  end52
+
+loop51:
+	VCVTPH2PS        (DI), Z0
+	VFMADD231PS.BCST (BX)(AX*4), Z0, Z3
+	VFMADD231PS.BCST 1024(BX)(AX*4), Z0, Z2
+	ADDQ             CX, DI
+	ADDQ             $+1, AX
+	CMPQ             AX, R13
+	JLT              loop51
+
+end52:
+	CMPQ    R13, 48(SP)
+	JGE     else53
+	MOVLQSX 2048(BX), AX
+	MOVLQSX 2052(BX), R14
+	MOVQ    R13, DI
+	CMPQ    AX, DI
+	CMOVQGT AX, DI
+	MOVQ    DX, AX
+	IMULQ   DI, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    DI, R14
+	JGE     end56
+
+loop55:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST (BX)(DI*4), Z0, Z3
+	ADDQ             CX, AX
+	ADDQ             $+1, DI
+	CMPQ             DI, R14
+	JLT              loop55
+
+end56:
+	MOVLQSX 2056(BX), AX
+	MOVLQSX 2060(BX), R14
+	MOVQ    R13, DI
+	CMPQ    AX, DI
+	CMOVQGT AX, DI
+	MOVQ    DX, AX
+	IMULQ   DI, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    DI, R14
+	JGE     end58
+
+loop57:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 1024(BX)(DI*4), Z0, Z2
+	ADDQ             CX, AX
+	ADDQ             $+1, DI
+	CMPQ             DI, R14
+	JLT              loop57
+
+end58:
+else53:
+	MOVLQSX      2048(BX), R15
+	MOVLQSX      2052(BX), DI
 	MOVQ         64(SP), AX
-	VMOVUPS      Z2, K1, (AX)(R9*4)
+	CMPQ         AX, 40(SP)
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R15, DI
+	SETLT        AL
+	MOVBLZX      AL, DI
+	MOVL         R14, AX
+	ANDL         DI, AX
+	TESTL        AX, AX
+	JEQ          else59
+	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, DI
+	MOVQ         $+2147483647, AX
+	CMPQ         DI, AX
+	CMOVQGT      AX, DI
+	MOVQ         $-2147483647, AX
+	CMPQ         DI, AX
+	CMOVQLT      AX, DI
+	VPBROADCASTD DI, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         8(SP), AX
+	VMOVUPS      Z3, K1, (AX)(R8*4)
 
-else29:
-	ADDQ $+32, 8(SP)
-	ADDQ $-16, 304(SP)
-	ADDQ $+16, R9
-	CMPQ R9, DI
-	JLT  loop15
+else59:
+	MOVLQSX      2056(BX), R15
+	MOVLQSX      2060(BX), DI
+	MOVQ         72(SP), AX
+	CMPQ         AX, 40(SP)
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R15, DI
+	SETLT        AL
+	MOVBLZX      AL, DI
+	MOVL         R14, AX
+	ANDL         DI, AX
+	TESTL        AX, AX
+	JEQ          else61
+	VMOVUPS      attention_f16__r2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, DI
+	MOVQ         $+2147483647, AX
+	CMPQ         DI, AX
+	CMOVQGT      AX, DI
+	MOVQ         $-2147483647, AX
+	CMPQ         DI, AX
+	CMOVQLT      AX, DI
+	VPBROADCASTD DI, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         32(SP), AX
+	VMOVUPS      Z2, K1, (AX)(R8*4)
 
-end16:
+else61:
+	ADDQ $+32, R11
+	ADDQ $+32, R10
+	ADDQ $-16, R9
+	ADDQ $+16, R8
+	CMPQ R8, SI
+	JLT  loop43
+
+end44:
 else1:
-	MOVQ 160(SP), AX
+	MOVQ 152(SP), AX
 	DECQ AX
-	MOVQ AX, 160(SP)
+	MOVQ AX, 152(SP)
 	JEQ  done
 	MOVQ 112(SP), AX
 	INCQ AX
 	MOVQ AX, 112(SP)
 	MOVQ 112(SP), AX
-	CMPQ AX, 200(SP)
+	CMPQ AX, 216(SP)
 	JLT  tile
 	XORQ AX, AX
 	MOVQ AX, 112(SP)
-	MOVQ 96(SP), AX
-	INCQ AX
-	MOVQ AX, 96(SP)
-	MOVQ 96(SP), AX
-	CMPQ AX, 192(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 96(SP)
 	MOVQ 104(SP), AX
 	INCQ AX
 	MOVQ AX, 104(SP)
+	MOVQ 104(SP), AX
+	CMPQ AX, 208(SP)
+	JLT  tile
+	XORQ AX, AX
+	MOVQ AX, 104(SP)
+	MOVQ 120(SP), AX
+	INCQ AX
+	MOVQ AX, 120(SP)
 	JMP  tile
 
 done:
@@ -838,6 +1209,7 @@ DATA attention_f16__r2__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
 DATA attention_f16__r2__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
 DATA attention_f16__r2__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
 DATA attention_f16__r2__avx512vnni_data<>+64(SB)/4, $0xff800000
+DATA attention_f16__r2__avx512vnni_data<>+68(SB)/4, $0x00000010
 DATA attention_f16__r2__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
 DATA attention_f16__r2__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
 DATA attention_f16__r2__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
@@ -846,21 +1218,20 @@ DATA attention_f16__r2__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
 DATA attention_f16__r2__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
 DATA attention_f16__r2__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
 DATA attention_f16__r2__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
-DATA attention_f16__r2__avx512vnni_data<>+192(SB)/4, $0xc2300000
-DATA attention_f16__r2__avx512vnni_data<>+196(SB)/4, $0x3fb8aa3b
-DATA attention_f16__r2__avx512vnni_data<>+200(SB)/4, $0x4b40007f
-DATA attention_f16__r2__avx512vnni_data<>+204(SB)/4, $0x3f317200
-DATA attention_f16__r2__avx512vnni_data<>+208(SB)/4, $0x35bfbe8e
-DATA attention_f16__r2__avx512vnni_data<>+212(SB)/4, $0x3ab58f09
-DATA attention_f16__r2__avx512vnni_data<>+216(SB)/4, $0x3c092f9d
-DATA attention_f16__r2__avx512vnni_data<>+220(SB)/4, $0x3d2aacd0
-DATA attention_f16__r2__avx512vnni_data<>+224(SB)/4, $0x3e2aaa32
-DATA attention_f16__r2__avx512vnni_data<>+228(SB)/4, $0x3efffffd
-DATA attention_f16__r2__avx512vnni_data<>+232(SB)/4, $0x3f800000
+DATA attention_f16__r2__avx512vnni_data<>+192(SB)/4, $0x3fb8aa3b
+DATA attention_f16__r2__avx512vnni_data<>+196(SB)/4, $0x4b40007f
+DATA attention_f16__r2__avx512vnni_data<>+200(SB)/4, $0x3f317200
+DATA attention_f16__r2__avx512vnni_data<>+204(SB)/4, $0x35bfbe8e
+DATA attention_f16__r2__avx512vnni_data<>+208(SB)/4, $0x3ab58f09
+DATA attention_f16__r2__avx512vnni_data<>+212(SB)/4, $0x3c092f9d
+DATA attention_f16__r2__avx512vnni_data<>+216(SB)/4, $0x3d2aacd0
+DATA attention_f16__r2__avx512vnni_data<>+220(SB)/4, $0x3e2aaa32
+DATA attention_f16__r2__avx512vnni_data<>+224(SB)/4, $0x3efffffd
+DATA attention_f16__r2__avx512vnni_data<>+228(SB)/4, $0x3f800000
+DATA attention_f16__r2__avx512vnni_data<>+232(SB)/4, $0xc2300000
 DATA attention_f16__r2__avx512vnni_data<>+236(SB)/4, $0x26800000
 DATA attention_f16__r2__avx512vnni_data<>+240(SB)/4, $0x000003ff
 DATA attention_f16__r2__avx512vnni_data<>+244(SB)/4, $0x00000001
 DATA attention_f16__r2__avx512vnni_data<>+248(SB)/4, $0xfffff800
 DATA attention_f16__r2__avx512vnni_data<>+252(SB)/4, $0x7fc00000
-DATA attention_f16__r2__avx512vnni_data<>+256(SB)/4, $0x00000010
-GLOBL attention_f16__r2__avx512vnni_data<>(SB), RODATA|NOPTR, $260
+GLOBL attention_f16__r2__avx512vnni_data<>(SB), RODATA|NOPTR, $256

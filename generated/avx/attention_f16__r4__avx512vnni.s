@@ -6,14 +6,14 @@
 
 // func attention_f16__r4__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f16__r4__avx512vnni(SB), NOSPLIT, $360-24
+TEXT ·attention_f16__r4__avx512vnni(SB), NOSPLIT, $376-24
 	MOVQ         lo+8(FP), CX
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 208(SP)
-	SUBQ         CX, 208(SP)
+	MOVQ         AX, 200(SP)
+	SUBQ         CX, 200(SP)
 	JLE          done
-	MOVQ         a+0(FP), R8
-	MOVQ         96(R8), AX
+	MOVQ         a+0(FP), R9
+	MOVQ         96(R9), AX
 	MOVQ         AX, 224(SP)
 	MOVQ         224(SP), AX
 	LEAQ         3(AX), AX
@@ -26,8 +26,8 @@ TEXT ·attention_f16__r4__avx512vnni(SB), NOSPLIT, $360-24
 	MOVQ         248(SP), CX
 	DIVQ         CX
 	MOVQ         AX, CX
-	MOVQ         DX, 184(SP)
-	MOVQ         104(R8), AX
+	MOVQ         DX, 168(SP)
+	MOVQ         104(R9), AX
 	MOVQ         AX, 216(SP)
 	MOVQ         216(SP), AX
 	LEAQ         (AX), AX
@@ -39,78 +39,80 @@ TEXT ·attention_f16__r4__avx512vnni(SB), NOSPLIT, $360-24
 	XORQ         DX, DX
 	MOVQ         240(SP), CX
 	DIVQ         CX
-	MOVQ         AX, 144(SP)
-	MOVQ         DX, 160(SP)
-	MOVQ         120(R8), DI
-	MOVQ         128(R8), CX
+	MOVQ         AX, 160(SP)
+	MOVQ         DX, 152(SP)
+	MOVQ         120(R9), DI
+	MOVQ         128(R9), CX
 	MOVQ         224(SP), AX
-	LEAQ         -1(AX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         32(R8), SI
-	IMUL3Q       $-1, CX, BX
-	MOVQ         24(R8), AX
-	MOVQ         AX, 352(SP)
-	MOVQ         32(SP), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         200(SP), AX
+	LEAQ         -1(AX), SI
+	MOVQ         32(R9), AX
+	MOVQ         AX, 184(SP)
+	IMUL3Q       $-1, CX, AX
+	MOVQ         AX, 176(SP)
+	MOVQ         208(R9), BX
+	MOVQ         24(R9), AX
+	MOVQ         AX, 368(SP)
+	MOVQ         SI, 192(SP)
+	MOVQ         192(SP), AX
 	SHRQ         $0x02, AX
-	MOVQ         AX, 200(SP)
-	MOVQ         8(R8), AX
-	MOVQ         AX, 344(SP)
+	MOVQ         AX, 192(SP)
+	MOVQ         8(R9), AX
+	MOVQ         AX, 360(SP)
 	MOVQ         216(SP), AX
 	MOVQ         AX, 280(SP)
 	MOVQ         280(SP), AX
 	IMULQ        DI, AX
 	MOVQ         AX, 280(SP)
+	IMUL3Q       $+64, DI, AX
+	MOVQ         AX, 120(SP)
 	IMUL3Q       $+32, DI, AX
-	MOVQ         AX, 192(SP)
-	MOVQ         (R8), AX
-	MOVQ         AX, 336(SP)
+	MOVQ         AX, 352(SP)
+	MOVQ         (R9), AX
+	MOVQ         AX, 344(SP)
 	MOVQ         DI, 272(SP)
 	MOVQ         272(SP), AX
-	IMULQ        200(SP), AX
+	IMULQ        192(SP), AX
 	MOVQ         AX, 272(SP)
-	MOVQ         208(R8), DX
 	VPXORD       Z21, Z21, Z21
 	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+64(SB), Z20
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+192(SB), Z19
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+196(SB), Z18
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+200(SB), Z17
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+204(SB), Z16
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+208(SB), Z15
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+212(SB), Z14
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+216(SB), Z13
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+220(SB), Z12
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+224(SB), Z11
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+228(SB), Z10
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+232(SB), Z9
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+236(SB), Z8
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+240(SB), Z7
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+244(SB), Z6
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+248(SB), Z5
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+252(SB), Z4
-	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+256(SB), Z3
-	MOVQ         48(R8), AX
-	MOVQ         AX, 328(SP)
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+68(SB), Z19
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+192(SB), Z18
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+196(SB), Z17
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+200(SB), Z16
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+204(SB), Z15
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+208(SB), Z14
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+212(SB), Z13
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+216(SB), Z12
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+220(SB), Z11
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+224(SB), Z10
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+228(SB), Z9
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+232(SB), Z8
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+236(SB), Z7
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+240(SB), Z6
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+244(SB), Z5
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+248(SB), Z4
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+252(SB), Z3
+	MOVQ         48(R9), AX
+	MOVQ         AX, 336(SP)
 	MOVQ         224(SP), AX
 	MOVQ         AX, 232(SP)
 	MOVQ         232(SP), AX
 	IMULQ        216(SP), AX
 	MOVQ         AX, 232(SP)
-	LEAQ         15(DI), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         8(SP), AX
-	SHRQ         $0x04, AX
-	MOVQ         AX, 8(SP)
-	MOVQ         16(R8), AX
-	MOVQ         AX, 320(SP)
+	LEAQ         15(DI), DX
+	SHRQ         $0x04, DX
+	IMUL3Q       $+16, DX, R8
+	SHRQ         $0x05, R8
+	IMUL3Q       $+32, R8, AX
+	MOVQ         AX, 128(SP)
+	MOVQ         16(R9), AX
+	MOVQ         AX, 328(SP)
 	MOVQ         216(SP), AX
-	IMULQ        8(SP), AX
+	IMULQ        DX, AX
 	MOVQ         AX, 216(SP)
-	MOVQ         8(SP), AX
-	IMUL3Q       $+32, AX, CX
-	MOVQ         40(R8), AX
-	MOVQ         AX, 312(SP)
+	IMUL3Q       $+32, DX, CX
+	MOVQ         40(R9), AX
+	MOVQ         AX, 320(SP)
 	MOVQ         232(SP), AX
 	MOVQ         AX, 264(SP)
 	MOVQ         264(SP), AX
@@ -122,358 +124,450 @@ TEXT ·attention_f16__r4__avx512vnni(SB), NOSPLIT, $360-24
 	IMULQ        DI, AX
 	MOVQ         AX, 256(SP)
 	IMUL3Q       $+4, DI, AX
-	MOVQ         AX, 304(SP)
+	MOVQ         AX, 312(SP)
 	IMUL3Q       $+8, DI, AX
-	MOVQ         AX, 296(SP)
+	MOVQ         AX, 304(SP)
 	IMUL3Q       $+12, DI, AX
+	MOVQ         AX, 296(SP)
+	IMUL3Q       $+64, R8, AX
+	MOVQ         AX, 208(SP)
+	IMUL3Q       $-32, R8, AX
+	LEAQ         (DI)(AX*1), AX
 	MOVQ         AX, 288(SP)
 
 tile:
-	MOVQ    184(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 112(SP)
-	MOVQ    112(SP), AX
-	MOVQ    AX, 64(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 64(SP)
-	MOVQ    32(SP), R8
-	MOVQ    64(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 64(SP)
-	MOVQ    64(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    144(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R13
-	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R12
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    $+256, AX
-	MOVQ    R12, R9
-	CMPQ    AX, R9
-	CMOVQLT AX, R9
-	XORQ    AX, AX
-	MOVQ    R13, R8
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	MOVQ    112(SP), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 152(SP)
-	MOVQ    152(SP), AX
-	MOVQ    AX, 56(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 56(SP)
-	MOVQ    32(SP), R10
-	MOVQ    56(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 56(SP)
-	MOVQ    56(SP), AX
-	MOVLQSX (SI)(AX*4), R10
-	MOVQ    144(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(BX*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	MOVQ    112(SP), AX
-	LEAQ    2(AX), AX
-	MOVQ    AX, 136(SP)
-	MOVQ    136(SP), AX
-	MOVQ    AX, 48(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 48(SP)
-	MOVQ    32(SP), R10
-	MOVQ    48(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 48(SP)
-	MOVQ    48(SP), AX
-	MOVLQSX (SI)(AX*4), R10
-	MOVQ    144(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(BX*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	MOVQ    112(SP), AX
-	LEAQ    3(AX), AX
-	MOVQ    AX, 120(SP)
-	MOVQ    120(SP), AX
-	MOVQ    AX, 40(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 40(SP)
-	MOVQ    32(SP), R10
-	MOVQ    40(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 40(SP)
-	MOVQ    40(SP), AX
-	MOVLQSX (SI)(AX*4), R10
-	MOVQ    144(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(BX*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	CMPQ    R12, R13
-	CMOVQGT R12, R13
-	MOVQ    184(SP), R11
-	CMPQ    200(SP), R11
-	MOVQ    200(SP), AX
-	CMOVQLT AX, R11
-	MOVQ    R9, R15
-	SHRQ    $0x04, R15
-	LEAQ    15(R8), AX
-	MOVQ    AX, (SP)
-	MOVQ    (SP), AX
-	SHRQ    $0x04, AX
-	MOVQ    AX, (SP)
-	MOVQ    DI, R10
-	IMULQ   160(SP), R10
-	IMUL3Q  $+512, R10, R14
-	MOVQ    344(SP), AX
-	LEAQ    (AX)(R14*1), R14
-	MOVQ    DI, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R14)(AX*1), AX
-	MOVQ    AX, 128(SP)
-	IMUL3Q  $+16, R10, R10
-	MOVQ    336(SP), AX
-	LEAQ    (AX)(R10*1), R10
-	MOVQ    272(SP), AX
-	IMULQ   160(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	MOVQ    DI, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	MOVQ    AX, 16(SP)
-	IMUL3Q  $+64, R15, AX
-	LEAQ    (DX)(AX*1), R14
-	MOVQ    144(SP), AX
-	IMUL3Q  $-256, AX, R11
-	MOVQ    232(SP), R10
-	IMULQ   144(SP), R10
-	MOVQ    328(SP), AX
-	LEAQ    (AX)(R10*8), R10
-	MOVQ    224(SP), AX
-	IMULQ   160(SP), AX
-	LEAQ    (R10)(AX*8), R10
-	MOVQ    184(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	MOVQ    AX, 24(SP)
-	MOVQ    8(SP), AX
-	IMULQ   160(SP), AX
-	IMUL3Q  $+8192, AX, R10
-	MOVQ    320(SP), AX
-	LEAQ    (AX)(R10*1), AX
-	MOVQ    AX, 176(SP)
-	MOVQ    8(SP), AX
-	IMULQ   R12, AX
-	IMUL3Q  $+32, AX, AX
-	MOVQ    AX, 168(SP)
-	MOVQ    264(SP), R10
-	IMULQ   144(SP), R10
-	MOVQ    312(SP), AX
-	LEAQ    (AX)(R10*4), R10
-	MOVQ    256(SP), AX
-	IMULQ   160(SP), AX
-	LEAQ    (R10)(AX*4), R10
-	MOVQ    DI, AX
-	IMULQ   184(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	MOVQ    AX, 72(SP)
-	MOVQ    304(SP), R10
-	MOVQ    72(SP), AX
-	LEAQ    (AX)(R10*1), AX
-	MOVQ    AX, 96(SP)
-	MOVQ    296(SP), R10
-	MOVQ    72(SP), AX
-	LEAQ    (AX)(R10*1), AX
-	MOVQ    AX, 88(SP)
-	MOVQ    288(SP), R10
-	MOVQ    72(SP), AX
-	LEAQ    (AX)(R10*1), AX
-	MOVQ    AX, 80(SP)
-	CMPQ    R9, R8
-	JGE     else1
-	MOVQ    144(SP), R8
-	MOVQ    352(SP), AX
-	MOVLQSX (AX)(R8*4), AX
-	MOVQ    AX, 104(SP)
-	MOVQ    280(SP), AX
-	IMULQ   104(SP), AX
-	IMUL3Q  $+512, AX, R8
-	MOVQ    128(SP), AX
-	LEAQ    (AX)(R8*1), R10
-	CMPQ    R15, (SP)
-	JGE     end4
+	MOVQ         168(SP), AX
+	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 80(SP)
+	MOVQ         80(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         184(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         160(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R13
+	MOVQ         $+256, AX
+	CMPQ         AX, R13
+	CMOVQLT      AX, R13
+	XORQ         AX, AX
+	CMPQ         AX, R13
+	CMOVQGT      AX, R13
+	MOVQ         176(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R12
+	XORQ         AX, AX
+	CMPQ         AX, R12
+	CMOVQGT      AX, R12
+	CMPQ         R13, R12
+	CMOVQLT      R13, R12
+	VPBROADCASTD R12, Z0
+	VMOVD        X0, 4096(BX)
+	VPBROADCASTD R13, Z0
+	VMOVD        X0, 4100(BX)
+	MOVQ         $+256, R8
+	MOVQ         R12, 72(SP)
+	CMPQ         R8, 72(SP)
+	MOVQ         72(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 72(SP)
+	XORQ         R8, R8
+	MOVQ         R13, 64(SP)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQGT      R8, AX
+	MOVQ         AX, 64(SP)
+	XORQ         AX, AX
+	CMPQ         AX, R12
+	CMOVQGT      AX, R12
+	MOVQ         $+256, AX
+	CMPQ         AX, R13
+	CMOVQLT      AX, R13
+	MOVQ         80(SP), AX
+	LEAQ         1(AX), AX
+	MOVQ         AX, 104(SP)
+	MOVQ         104(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         184(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         160(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         176(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 4104(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 4108(BX)
+	CMPQ         R8, 72(SP)
+	MOVQ         72(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 72(SP)
+	CMPQ         R9, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	MOVQ         80(SP), AX
+	LEAQ         2(AX), AX
+	MOVQ         AX, 96(SP)
+	MOVQ         96(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         184(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         160(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         176(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 4112(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 4116(BX)
+	CMPQ         R8, 72(SP)
+	MOVQ         72(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 72(SP)
+	CMPQ         R9, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	MOVQ         80(SP), AX
+	LEAQ         3(AX), AX
+	MOVQ         AX, 88(SP)
+	MOVQ         88(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         184(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         160(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         176(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 4120(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 4124(BX)
+	CMPQ         R8, 72(SP)
+	MOVQ         72(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 72(SP)
+	CMPQ         R9, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	CMPQ         R12, R13
+	CMOVQGT      R12, R13
+	MOVQ         168(SP), R10
+	CMPQ         192(SP), R10
+	MOVQ         192(SP), AX
+	CMOVQLT      AX, R10
+	MOVQ         72(SP), R14
+	SHRQ         $0x05, R14
+	MOVQ         64(SP), AX
+	LEAQ         31(AX), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         8(SP), AX
+	SHRQ         $0x05, AX
+	MOVQ         AX, 8(SP)
+	MOVQ         DI, R9
+	IMULQ        152(SP), R9
+	IMUL3Q       $+512, R9, R8
+	MOVQ         360(SP), AX
+	LEAQ         (AX)(R8*1), R8
+	MOVQ         DI, AX
+	IMULQ        R14, AX
+	IMUL3Q       $+64, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	IMUL3Q       $+16, R9, R9
+	MOVQ         344(SP), AX
+	LEAQ         (AX)(R9*1), R9
+	MOVQ         272(SP), AX
+	IMULQ        152(SP), AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (R9)(AX*1), R9
+	MOVQ         DI, AX
+	IMULQ        R10, AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (R9)(AX*1), AX
+	MOVQ         AX, 24(SP)
+	IMUL3Q       $+128, R14, AX
+	LEAQ         (BX)(AX*1), R11
+	MOVQ         232(SP), R9
+	IMULQ        160(SP), R9
+	MOVQ         336(SP), AX
+	LEAQ         (AX)(R9*8), R9
+	MOVQ         224(SP), AX
+	IMULQ        152(SP), AX
+	LEAQ         (R9)(AX*8), R9
+	MOVQ         168(SP), AX
+	IMUL3Q       $+32, AX, AX
+	LEAQ         (R9)(AX*1), AX
+	MOVQ         AX, 32(SP)
+	MOVQ         DX, AX
+	IMULQ        152(SP), AX
+	IMUL3Q       $+8192, AX, R9
+	MOVQ         328(SP), AX
+	LEAQ         (AX)(R9*1), AX
+	MOVQ         AX, 136(SP)
+	MOVQ         DX, AX
+	IMULQ        R12, AX
+	IMUL3Q       $+32, AX, AX
+	MOVQ         AX, 144(SP)
+	MOVQ         264(SP), R9
+	IMULQ        160(SP), R9
+	MOVQ         320(SP), AX
+	LEAQ         (AX)(R9*4), R9
+	MOVQ         256(SP), AX
+	IMULQ        152(SP), AX
+	LEAQ         (R9)(AX*4), R9
+	MOVQ         DI, AX
+	IMULQ        168(SP), AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (R9)(AX*1), AX
+	MOVQ         AX, 16(SP)
+	MOVQ         312(SP), R9
+	MOVQ         16(SP), AX
+	LEAQ         (AX)(R9*1), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         304(SP), R9
+	MOVQ         16(SP), AX
+	LEAQ         (AX)(R9*1), AX
+	MOVQ         AX, 48(SP)
+	MOVQ         296(SP), R9
+	MOVQ         16(SP), AX
+	LEAQ         (AX)(R9*1), AX
+	MOVQ         AX, 40(SP)
+	MOVQ         72(SP), AX
+	CMPQ         AX, 64(SP)
+	JGE          else1
+	MOVQ         160(SP), R9
+	MOVQ         368(SP), AX
+	MOVLQSX      (AX)(R9*4), AX
+	MOVQ         AX, 112(SP)
+	MOVQ         280(SP), AX
+	IMULQ        112(SP), AX
+	IMUL3Q       $+512, AX, AX
+	LEAQ         (R8)(AX*1), R10
+	MOVQ         352(SP), AX
+	LEAQ         (R10)(AX*1), AX
+	MOVQ         AX, (SP)
+	CMPQ         R14, 8(SP)
+	JGE          end4
 
 loop3:
+	VPXORD Z29, Z29, Z29
+	VPXORD Z28, Z28, Z28
+	VPXORD Z27, Z27, Z27
+	VPXORD Z26, Z26, Z26
+	VPXORD Z25, Z25, Z25
+	VPXORD Z24, Z24, Z24
 	VPXORD Z23, Z23, Z23
 	VPXORD Z22, Z22, Z22
-	VPXORD Z2, Z2, Z2
-	VPXORD Z1, Z1, Z1
-	MOVQ   R10, R9
-	MOVQ   16(SP), R8
+	MOVQ   R10, R15
+	MOVQ   (SP), R9
+	MOVQ   24(SP), R8
 	XORQ   AX, AX
 	CMPQ   AX, DI
 	JGE    end6
 
 loop5:
-	VCVTPH2PS        (R9), Z0
-	VFMADD231PS.BCST (R8), Z0, Z23
-	VFMADD231PS.BCST 4(R8), Z0, Z22
-	VFMADD231PS.BCST 8(R8), Z0, Z2
-	VFMADD231PS.BCST 12(R8), Z0, Z1
-	ADDQ             $+32, R9
-	ADDQ             $+16, R8
-	ADDQ             $+1, AX
-	CMPQ             AX, DI
-	JLT              loop5
+	VCVTPH2PS    (R15), Z2
+	VCVTPH2PS    (R9), Z1
+	VBROADCASTSS (R8), Z0
+	VFMADD231PS  Z2, Z0, Z29
+	VFMADD231PS  Z1, Z0, Z28
+	VBROADCASTSS 4(R8), Z0
+	VFMADD231PS  Z2, Z0, Z27
+	VFMADD231PS  Z1, Z0, Z26
+	VBROADCASTSS 8(R8), Z0
+	VFMADD231PS  Z2, Z0, Z25
+	VFMADD231PS  Z1, Z0, Z24
+	VBROADCASTSS 12(R8), Z0
+	VFMADD231PS  Z2, Z0, Z23
+	VFMADD231PS  Z1, Z0, Z22
+	ADDQ         $+32, R15
+	ADDQ         $+32, R9
+	ADDQ         $+16, R8
+	ADDQ         $+1, AX
+	CMPQ         AX, DI
+	JLT          loop5
 
 end6:
-	VMOVUPS Z23, (R14)
-	VMOVUPS Z22, 1024(R14)
-	VMOVUPS Z2, 2048(R14)
-	VMOVUPS Z1, 3072(R14)
-	ADDQ    192(SP), R10
-	ADDQ    $+64, R14
-	ADDQ    $+1, R15
-	CMPQ    R15, (SP)
+	VMOVUPS Z29, (R11)
+	VMOVUPS Z28, 64(R11)
+	VMOVUPS Z27, 1024(R11)
+	VMOVUPS Z26, 1088(R11)
+	VMOVUPS Z25, 2048(R11)
+	VMOVUPS Z24, 2112(R11)
+	VMOVUPS Z23, 3072(R11)
+	VMOVUPS Z22, 3136(R11)
+	ADDQ    120(SP), R10
+	MOVQ    (SP), AX
+	ADDQ    120(SP), AX
+	MOVQ    AX, (SP)
+	ADDQ    $+128, R11
+	ADDQ    $+1, R14
+	CMPQ    R14, 8(SP)
 	JLT     loop3
 
 end4:
-	MOVQ 112(SP), AX
+	MOVQ BX, R9
+	MOVQ 80(SP), AX
+	MOVQ AX, 24(SP)
+	XORQ AX, AX
 	MOVQ AX, (SP)
-	MOVQ DX, R10
-	XORQ R9, R9
 
 loop7:
-	MOVQ         (SP), R8
-	CMPQ         32(SP), R8
-	MOVQ         32(SP), AX
-	CMOVQLT      AX, R8
-	MOVLQSX      (SI)(R8*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
+	MOVQ         (SP), AX
+	MOVLQSX      4096(BX)(AX*8), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         (SP), AX
+	MOVLQSX      4100(BX)(AX*8), R11
 	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
-	VPBROADCASTD R8, Z0
+	MOVQ         8(SP), AX
+	VPBROADCASTD AX, Z0
 	VPSUBD       Z0, Z1, Z25
-	MOVQ         R15, AX
-	SUBQ         R8, AX
+	MOVQ         R11, AX
+	SUBQ         8(SP), AX
 	VPBROADCASTD AX, Z24
-	MOVQ         R8, AX
+	MOVQ         8(SP), R8
+	SHRQ         $0x05, R8
+	MOVQ         8(SP), AX
+	LEAQ         31(AX), R10
+	SHRQ         $0x05, R10
+	MOVQ         R11, AX
 	SHRQ         $0x05, AX
+	IMUL3Q       $+32, AX, R15
+	IMUL3Q       $+32, R10, R14
+	CMPQ         R14, R15
+	CMOVQGT      R14, R15
+	MOVQ         R14, R10
+	CMPQ         R11, R10
+	CMOVQLT      R11, R10
+	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+64(SB), Z2
 	VBROADCASTSS attention_f16__r4__avx512vnni_data<>+64(SB), Z0
-	IMUL3Q       $+32, AX, R14
-	MOVQ         R14, AX
-	CMPQ         AX, R15
+	IMUL3Q       $+32, R8, R8
+	MOVQ         R8, AX
+	CMPQ         AX, R10
 	JGE          end10
 
 loop9:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z25, Z1
-	VPADDD       Z21, Z1, Z1
+	VPADDD       Z1, Z25, Z22
+	VPADDD       Z21, Z22, Z1
 	VPCMPUD      $0x01, Z24, Z1, K1
-	VMOVUPS.Z    (R10)(AX*4), K1, Z1
+	VMOVUPS.Z    (R9)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z20, K1, Z1
+	VCMPPS       $0x11, Z1, Z2, K1
+	VPBLENDMD    Z1, Z2, K1, Z2
+	VPADDD       Z19, Z22, Z1
+	VPCMPUD      $0x01, Z24, Z1, K1
+	VMOVUPS.Z    64(R9)(AX*4), K1, Z1
 	VPBLENDMD    Z1, Z20, K1, Z1
 	VCMPPS       $0x11, Z1, Z0, K1
 	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+16, AX
-	CMPQ         AX, R15
+	ADDQ         $+32, AX
+	CMPQ         AX, R10
 	JLT          loop9
 
 end10:
+	MOVQ R14, AX
+	CMPQ AX, R15
+	JGE  end12
+
+loop11:
+	VMOVUPS   (R9)(AX*4), Z1
+	VCMPPS    $0x11, Z1, Z2, K1
+	VPBLENDMD Z1, Z2, K1, Z2
+	VMOVUPS   64(R9)(AX*4), Z1
+	VCMPPS    $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ      $+32, AX
+	CMPQ      AX, R15
+	JLT       loop11
+
+end12:
+	MOVQ R15, AX
+	CMPQ AX, R11
+	JGE  end14
+
+loop13:
+	VPBROADCASTD AX, Z1
+	VPADDD       Z1, Z25, Z22
+	VPADDD       Z21, Z22, Z1
+	VPCMPUD      $0x01, Z24, Z1, K1
+	VMOVUPS.Z    (R9)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z20, K1, Z1
+	VCMPPS       $0x11, Z1, Z2, K1
+	VPBLENDMD    Z1, Z2, K1, Z2
+	VPADDD       Z19, Z22, Z1
+	VPCMPUD      $0x01, Z24, Z1, K1
+	VMOVUPS.Z    64(R9)(AX*4), K1, Z1
+	VPBLENDMD    Z1, Z20, K1, Z1
+	VCMPPS       $0x11, Z1, Z0, K1
+	VPBLENDMD    Z1, Z0, K1, Z0
+	ADDQ         $+32, AX
+	CMPQ         AX, R11
+	JLT          loop13
+
+end14:
+	VCMPPS     $0x11, Z0, Z2, K1
+	VPBLENDMD  Z0, Z2, K1, Z0
 	VMAXPS     attention_f16__r4__avx512vnni_data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
@@ -485,23 +579,22 @@ end10:
 	VMAXPS     Z0, Z1, Z2
 	VPXORD     Z23, Z23, Z23
 	VPXORD     Z0, Z0, Z0
-	CMPQ       R14, R15
-	JGE        end12
+	CMPQ       R8, R10
+	JGE        end16
 
-loop11:
-	VPBROADCASTD R14, Z1
+loop15:
+	VPBROADCASTD R8, Z1
 	VPADDD       Z1, Z25, Z22
 	VPADDD       Z21, Z22, Z1
 	VPCMPUD      $0x01, Z24, Z1, K2
-	VMOVUPS.Z    (R10)(R14*4), K2, Z1
-	VSUBPS       Z2, Z1, Z26
-	VCMPPS       $0x11, Z19, Z26, K1
-	VMULPS       Z18, Z26, Z1
-	VADDPS       Z17, Z1, Z27
-	VSUBPS       Z17, Z27, Z28
-	VMULPS       Z16, Z28, Z1
-	VSUBPS       Z1, Z26, Z26
-	VMULPS       Z15, Z28, Z1
+	VMOVUPS.Z    (R9)(R8*4), K2, Z1
+	VSUBPS       Z2, Z1, Z27
+	VMULPS       Z18, Z27, Z1
+	VADDPS       Z17, Z1, Z28
+	VSUBPS       Z17, Z28, Z29
+	VMULPS       Z16, Z29, Z1
+	VSUBPS       Z1, Z27, Z26
+	VMULPS       Z15, Z29, Z1
 	VSUBPS       Z1, Z26, Z26
 	VMULPS       Z26, Z14, Z1
 	VADDPS       Z13, Z1, Z1
@@ -515,32 +608,32 @@ loop11:
 	VADDPS       Z9, Z1, Z1
 	VMULPS       Z26, Z1, Z1
 	VADDPS       Z9, Z1, Z26
-	VPSLLD       $0x17, Z27, Z1
+	VPSLLD       $0x17, Z28, Z1
 	VMULPS       Z1, Z26, Z1
+	VCMPPS       $0x11, Z8, Z27, K1
 	VPBLENDMD    Z21, Z1, K1, Z27
-	VPCMPUD      $0x01, Z8, Z27, K1
-	VPADDD       Z7, Z27, Z26
+	VPCMPUD      $0x01, Z7, Z27, K1
+	VPADDD       Z6, Z27, Z26
 	VPSRLD       $0x0b, Z27, Z1
-	VPANDD       Z6, Z1, Z1
-	VPADDD       Z1, Z26, Z1
 	VPANDD       Z5, Z1, Z1
+	VPADDD       Z1, Z26, Z1
+	VPANDD       Z4, Z1, Z1
 	VPBLENDMD    Z21, Z1, K1, Z1
 	VPCMPUD      $0x01, Z27, Z9, K1
-	VPBLENDMD    Z4, Z1, K1, Z1
-	VMOVUPS      Z1, K2, (R10)(R14*4)
+	VPBLENDMD    Z3, Z1, K1, Z1
+	VMOVUPS      Z1, K2, (R9)(R8*4)
 	VPBLENDMD    Z1, Z21, K2, Z1
 	VADDPS       Z1, Z23, Z23
-	VPADDD       Z3, Z22, Z1
+	VPADDD       Z19, Z22, Z1
 	VPCMPUD      $0x01, Z24, Z1, K2
-	VMOVUPS.Z    64(R10)(R14*4), K2, Z1
-	VSUBPS       Z2, Z1, Z22
-	VCMPPS       $0x11, Z19, Z22, K1
-	VMULPS       Z18, Z22, Z1
-	VADDPS       Z17, Z1, Z26
-	VSUBPS       Z17, Z26, Z27
-	VMULPS       Z16, Z27, Z1
-	VSUBPS       Z1, Z22, Z22
-	VMULPS       Z15, Z27, Z1
+	VMOVUPS.Z    64(R9)(R8*4), K2, Z1
+	VSUBPS       Z2, Z1, Z26
+	VMULPS       Z18, Z26, Z1
+	VADDPS       Z17, Z1, Z27
+	VSUBPS       Z17, Z27, Z28
+	VMULPS       Z16, Z28, Z1
+	VSUBPS       Z1, Z26, Z22
+	VMULPS       Z15, Z28, Z1
 	VSUBPS       Z1, Z22, Z22
 	VMULPS       Z22, Z14, Z1
 	VADDPS       Z13, Z1, Z1
@@ -554,26 +647,197 @@ loop11:
 	VADDPS       Z9, Z1, Z1
 	VMULPS       Z22, Z1, Z1
 	VADDPS       Z9, Z1, Z22
-	VPSLLD       $0x17, Z26, Z1
+	VPSLLD       $0x17, Z27, Z1
 	VMULPS       Z1, Z22, Z1
+	VCMPPS       $0x11, Z8, Z26, K1
 	VPBLENDMD    Z21, Z1, K1, Z26
-	VPCMPUD      $0x01, Z8, Z26, K1
-	VPADDD       Z7, Z26, Z22
+	VPCMPUD      $0x01, Z7, Z26, K1
+	VPADDD       Z6, Z26, Z22
 	VPSRLD       $0x0b, Z26, Z1
-	VPANDD       Z6, Z1, Z1
-	VPADDD       Z1, Z22, Z1
 	VPANDD       Z5, Z1, Z1
+	VPADDD       Z1, Z22, Z1
+	VPANDD       Z4, Z1, Z1
 	VPBLENDMD    Z21, Z1, K1, Z1
 	VPCMPUD      $0x01, Z26, Z9, K1
-	VPBLENDMD    Z4, Z1, K1, Z1
-	VMOVUPS      Z1, K2, 64(R10)(R14*4)
+	VPBLENDMD    Z3, Z1, K1, Z1
+	VMOVUPS      Z1, K2, 64(R9)(R8*4)
 	VPBLENDMD    Z1, Z21, K2, Z1
 	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, R14
-	CMPQ         R14, R15
-	JLT          loop11
+	ADDQ         $+32, R8
+	CMPQ         R8, R10
+	JLT          loop15
 
-end12:
+end16:
+	CMPQ R14, R15
+	JGE  end18
+
+loop17:
+	VMOVUPS   (R9)(R14*4), Z1
+	VSUBPS    Z2, Z1, Z26
+	VMULPS    Z18, Z26, Z1
+	VADDPS    Z17, Z1, Z27
+	VSUBPS    Z17, Z27, Z28
+	VMULPS    Z16, Z28, Z1
+	VSUBPS    Z1, Z26, Z22
+	VMULPS    Z15, Z28, Z1
+	VSUBPS    Z1, Z22, Z22
+	VMULPS    Z22, Z14, Z1
+	VADDPS    Z13, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z12, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z11, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z10, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z9, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z9, Z1, Z22
+	VPSLLD    $0x17, Z27, Z1
+	VMULPS    Z1, Z22, Z1
+	VCMPPS    $0x11, Z8, Z26, K1
+	VPBLENDMD Z21, Z1, K1, Z26
+	VPCMPUD   $0x01, Z7, Z26, K1
+	VPADDD    Z6, Z26, Z22
+	VPSRLD    $0x0b, Z26, Z1
+	VPANDD    Z5, Z1, Z1
+	VPADDD    Z1, Z22, Z1
+	VPANDD    Z4, Z1, Z1
+	VPBLENDMD Z21, Z1, K1, Z1
+	VPCMPUD   $0x01, Z26, Z9, K1
+	VPBLENDMD Z3, Z1, K1, Z1
+	VMOVUPS   Z1, (R9)(R14*4)
+	VADDPS    Z1, Z23, Z23
+	VMOVUPS   64(R9)(R14*4), Z1
+	VSUBPS    Z2, Z1, Z26
+	VMULPS    Z18, Z26, Z1
+	VADDPS    Z17, Z1, Z27
+	VSUBPS    Z17, Z27, Z28
+	VMULPS    Z16, Z28, Z1
+	VSUBPS    Z1, Z26, Z22
+	VMULPS    Z15, Z28, Z1
+	VSUBPS    Z1, Z22, Z22
+	VMULPS    Z22, Z14, Z1
+	VADDPS    Z13, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z12, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z11, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z10, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z9, Z1, Z1
+	VMULPS    Z22, Z1, Z1
+	VADDPS    Z9, Z1, Z22
+	VPSLLD    $0x17, Z27, Z1
+	VMULPS    Z1, Z22, Z1
+	VCMPPS    $0x11, Z8, Z26, K1
+	VPBLENDMD Z21, Z1, K1, Z26
+	VPCMPUD   $0x01, Z7, Z26, K1
+	VPADDD    Z6, Z26, Z22
+	VPSRLD    $0x0b, Z26, Z1
+	VPANDD    Z5, Z1, Z1
+	VPADDD    Z1, Z22, Z1
+	VPANDD    Z4, Z1, Z1
+	VPBLENDMD Z21, Z1, K1, Z1
+	VPCMPUD   $0x01, Z26, Z9, K1
+	VPBLENDMD Z3, Z1, K1, Z1
+	VMOVUPS   Z1, 64(R9)(R14*4)
+	VADDPS    Z1, Z0, Z0
+	ADDQ      $+32, R14
+	CMPQ      R14, R15
+	JLT       loop17
+
+end18:
+	CMPQ R15, R11
+	JGE  end20
+
+loop19:
+	VPBROADCASTD R15, Z1
+	VPADDD       Z1, Z25, Z22
+	VPADDD       Z21, Z22, Z1
+	VPCMPUD      $0x01, Z24, Z1, K2
+	VMOVUPS.Z    (R9)(R15*4), K2, Z1
+	VSUBPS       Z2, Z1, Z27
+	VMULPS       Z18, Z27, Z1
+	VADDPS       Z17, Z1, Z28
+	VSUBPS       Z17, Z28, Z29
+	VMULPS       Z16, Z29, Z1
+	VSUBPS       Z1, Z27, Z26
+	VMULPS       Z15, Z29, Z1
+	VSUBPS       Z1, Z26, Z26
+	VMULPS       Z26, Z14, Z1
+	VADDPS       Z13, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z12, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z11, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z9, Z1, Z1
+	VMULPS       Z26, Z1, Z1
+	VADDPS       Z9, Z1, Z26
+	VPSLLD       $0x17, Z28, Z1
+	VMULPS       Z1, Z26, Z1
+	VCMPPS       $0x11, Z8, Z27, K1
+	VPBLENDMD    Z21, Z1, K1, Z27
+	VPCMPUD      $0x01, Z7, Z27, K1
+	VPADDD       Z6, Z27, Z26
+	VPSRLD       $0x0b, Z27, Z1
+	VPANDD       Z5, Z1, Z1
+	VPADDD       Z1, Z26, Z1
+	VPANDD       Z4, Z1, Z1
+	VPBLENDMD    Z21, Z1, K1, Z1
+	VPCMPUD      $0x01, Z27, Z9, K1
+	VPBLENDMD    Z3, Z1, K1, Z1
+	VMOVUPS      Z1, K2, (R9)(R15*4)
+	VPBLENDMD    Z1, Z21, K2, Z1
+	VADDPS       Z1, Z23, Z23
+	VPADDD       Z19, Z22, Z1
+	VPCMPUD      $0x01, Z24, Z1, K2
+	VMOVUPS.Z    64(R9)(R15*4), K2, Z1
+	VSUBPS       Z2, Z1, Z26
+	VMULPS       Z18, Z26, Z1
+	VADDPS       Z17, Z1, Z27
+	VSUBPS       Z17, Z27, Z28
+	VMULPS       Z16, Z28, Z1
+	VSUBPS       Z1, Z26, Z22
+	VMULPS       Z15, Z28, Z1
+	VSUBPS       Z1, Z22, Z22
+	VMULPS       Z22, Z14, Z1
+	VADDPS       Z13, Z1, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z12, Z1, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z11, Z1, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z10, Z1, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z9, Z1, Z1
+	VMULPS       Z22, Z1, Z1
+	VADDPS       Z9, Z1, Z22
+	VPSLLD       $0x17, Z27, Z1
+	VMULPS       Z1, Z22, Z1
+	VCMPPS       $0x11, Z8, Z26, K1
+	VPBLENDMD    Z21, Z1, K1, Z26
+	VPCMPUD      $0x01, Z7, Z26, K1
+	VPADDD       Z6, Z26, Z22
+	VPSRLD       $0x0b, Z26, Z1
+	VPANDD       Z5, Z1, Z1
+	VPADDD       Z1, Z22, Z1
+	VPANDD       Z4, Z1, Z1
+	VPBLENDMD    Z21, Z1, K1, Z1
+	VPCMPUD      $0x01, Z26, Z9, K1
+	VPBLENDMD    Z3, Z1, K1, Z1
+	VMOVUPS      Z1, K2, 64(R9)(R15*4)
+	VPBLENDMD    Z1, Z21, K2, Z1
+	VADDPS       Z1, Z0, Z0
+	ADDQ         $+32, R15
+	CMPQ         R15, R11
+	JLT          loop19
+
+end20:
 	VADDPS     Z0, Z23, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VADDPS     Z0, Z1, Z1
@@ -583,560 +847,785 @@ end12:
 	VADDPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VADDPS     Z0, Z1, Z0
-	MOVQ       (SP), AX
-	CMPQ       AX, 32(SP)
+	CMPQ       24(SP), SI
 	SETLE      AL
-	MOVBLZX    AL, R14
-	CMPQ       R8, R15
+	MOVBLZX    AL, R10
+	CMPQ       8(SP), R11
 	SETLT      AL
 	MOVBLZX    AL, R8
-	MOVL       R14, AX
+	MOVL       R10, AX
 	ANDL       R8, AX
 	TESTL      AX, AX
-	JEQ        else13
-	MOVQ       24(SP), AX
-	VMOVD      X2, (AX)(R9*8)
-	MOVQ       24(SP), AX
-	VMOVD      X0, 4(AX)(R9*8)
+	JEQ        else21
+	MOVQ       32(SP), R8
+	MOVQ       (SP), AX
+	VMOVD      X2, (R8)(AX*8)
+	MOVQ       32(SP), R8
+	MOVQ       (SP), AX
+	VMOVD      X0, 4(R8)(AX*8)
 
-else13:
+else21:
+	ADDQ $+1024, R9
+	ADDQ $+1, 24(SP)
 	ADDQ $+1, (SP)
-	ADDQ $+1024, R10
-	ADDQ $+1, R9
-	CMPQ R9, $+4
+	CMPQ (SP), $+4
 	JLT  loop7
 
 end8:
 	MOVQ   216(SP), AX
-	IMULQ  104(SP), AX
+	IMULQ  112(SP), AX
 	IMUL3Q $+8192, AX, R8
-	MOVQ   176(SP), AX
-	LEAQ   (AX)(R8*1), R10
-	MOVQ   168(SP), AX
-	LEAQ   (R10)(AX*1), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   DI, (SP)
-	XORQ   R9, R9
-	CMPQ   R9, DI
-	JGE    end16
-
-loop15:
-	MOVQ    64(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z24, Z24, Z24
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    8(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end18
-
-loop17:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (DX)(R14*4), Z0, Z24
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop17
-
-end18:
-	MOVQ    56(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z23, Z23, Z23
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    8(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end20
-
-loop19:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(DX)(R14*4), Z0, Z23
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop19
-
-end20:
-	MOVQ    48(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z22, Z22, Z22
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    8(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end22
-
-loop21:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 2048(DX)(R14*4), Z0, Z22
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop21
-
-end22:
-	MOVQ    40(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z2, Z2, Z2
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    8(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end24
+	MOVQ   136(SP), AX
+	LEAQ   (AX)(R8*1), AX
+	MOVQ   AX, 8(SP)
+	MOVQ   8(SP), R10
+	MOVQ   144(SP), R8
+	MOVQ   8(SP), AX
+	LEAQ   (AX)(R8*1), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   24(SP), AX
+	MOVQ   AX, (SP)
+	MOVQ   DI, R9
+	XORQ   R8, R8
+	CMPQ   R8, 128(SP)
+	JGE    end24
 
 loop23:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 3072(DX)(R14*4), Z0, Z2
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop23
-
-end24:
-	MOVQ 16(SP), R8
-	MOVQ R12, AX
-	CMPQ AX, R13
-	JGE  end26
-
-loop25:
-	VCVTPH2PS        (R8), Z0
-	VFMADD231PS.BCST (DX)(AX*4), Z0, Z24
-	VFMADD231PS.BCST 1024(DX)(AX*4), Z0, Z23
-	VFMADD231PS.BCST 2048(DX)(AX*4), Z0, Z22
-	VFMADD231PS.BCST 3072(DX)(AX*4), Z0, Z2
-	ADDQ             CX, R8
-	ADDQ             $+1, AX
-	CMPQ             AX, R13
-	JLT              loop25
-
-end26:
-	MOVQ    64(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    8(SP), AX
-	IMULQ   R8, AX
+	VPXORD  Z29, Z29, Z29
+	VPXORD  Z27, Z27, Z27
+	VPXORD  Z26, Z26, Z26
+	VPXORD  Z25, Z25, Z25
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z2, Z2, Z2
+	CMPQ    72(SP), R12
+	JGE     else25
+	MOVLQSX 4096(BX), R14
+	MOVLQSX 4100(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
 	JGE     end28
 
 loop27:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (DX)(R8*4), Z0, Z24
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop27
+	VCVTPH2PS    (AX), Z28
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS (BX)(R14*4), Z0
+	VFMADD231PS  Z28, Z0, Z29
+	VFMADD231PS  Z1, Z0, Z27
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop27
 
 end28:
-	MOVQ    56(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    8(SP), AX
-	IMULQ   R8, AX
+	MOVLQSX 4104(BX), R14
+	MOVLQSX 4108(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
 	JGE     end30
 
 loop29:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(DX)(R8*4), Z0, Z23
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop29
+	VCVTPH2PS    (AX), Z28
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 1024(BX)(R14*4), Z0
+	VFMADD231PS  Z28, Z0, Z26
+	VFMADD231PS  Z1, Z0, Z25
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop29
 
 end30:
-	MOVQ    48(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    8(SP), AX
-	IMULQ   R8, AX
+	MOVLQSX 4112(BX), R14
+	MOVLQSX 4116(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
 	JGE     end32
 
 loop31:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 2048(DX)(R8*4), Z0, Z22
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop31
+	VCVTPH2PS    (AX), Z28
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 2048(BX)(R14*4), Z0
+	VFMADD231PS  Z28, Z0, Z24
+	VFMADD231PS  Z1, Z0, Z23
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop31
 
 end32:
-	MOVQ    40(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    8(SP), AX
-	IMULQ   R8, AX
+	MOVLQSX 4120(BX), R14
+	MOVLQSX 4124(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
 	JGE     end34
 
 loop33:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 3072(DX)(R8*4), Z0, Z2
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop33
+	VCVTPH2PS    (AX), Z28
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 3072(BX)(R14*4), Z0
+	VFMADD231PS  Z28, Z0, Z22
+	VFMADD231PS  Z1, Z0, Z2
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop33
 
 end34:
-	MOVQ         64(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         112(SP), AX
-	CMPQ         AX, 32(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else35
-	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         72(SP), AX
-	VMOVUPS      Z24, K1, (AX)(R9*4)
+else25:
+	MOVQ (SP), R11
+	MOVQ R12, AX
+	CMPQ AX, R13
+	JGE  end36
 
-else35:
-	MOVQ         56(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         152(SP), AX
-	CMPQ         AX, 32(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else37
-	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         96(SP), AX
-	VMOVUPS      Z23, K1, (AX)(R9*4)
+loop35:
+	VCVTPH2PS    (R11), Z28
+	VCVTPH2PS    32(R11), Z1
+	VBROADCASTSS (BX)(AX*4), Z0
+	VFMADD231PS  Z28, Z0, Z29
+	VFMADD231PS  Z1, Z0, Z27
+	VBROADCASTSS 1024(BX)(AX*4), Z0
+	VFMADD231PS  Z28, Z0, Z26
+	VFMADD231PS  Z1, Z0, Z25
+	VBROADCASTSS 2048(BX)(AX*4), Z0
+	VFMADD231PS  Z28, Z0, Z24
+	VFMADD231PS  Z1, Z0, Z23
+	VBROADCASTSS 3072(BX)(AX*4), Z0
+	VFMADD231PS  Z28, Z0, Z22
+	VFMADD231PS  Z1, Z0, Z2
+	ADDQ         CX, R11
+	ADDQ         $+1, AX
+	CMPQ         AX, R13
+	JLT          loop35
 
+end36:
+	CMPQ    R13, 64(SP)
+	JGE     else37
+	MOVLQSX 4096(BX), AX
+	MOVLQSX 4100(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end40
+
+loop39:
+	VCVTPH2PS    (AX), Z28
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS (BX)(R11*4), Z0
+	VFMADD231PS  Z28, Z0, Z29
+	VFMADD231PS  Z1, Z0, Z27
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop39
+
+end40:
+	MOVLQSX 4104(BX), AX
+	MOVLQSX 4108(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end42
+
+loop41:
+	VCVTPH2PS    (AX), Z28
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 1024(BX)(R11*4), Z0
+	VFMADD231PS  Z28, Z0, Z26
+	VFMADD231PS  Z1, Z0, Z25
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop41
+
+end42:
+	MOVLQSX 4112(BX), AX
+	MOVLQSX 4116(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end44
+
+loop43:
+	VCVTPH2PS    (AX), Z28
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 2048(BX)(R11*4), Z0
+	VFMADD231PS  Z28, Z0, Z24
+	VFMADD231PS  Z1, Z0, Z23
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop43
+
+end44:
+	MOVLQSX 4120(BX), AX
+	MOVLQSX 4124(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end46
+
+loop45:
+	VCVTPH2PS    (AX), Z28
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 3072(BX)(R11*4), Z0
+	VFMADD231PS  Z28, Z0, Z22
+	VFMADD231PS  Z1, Z0, Z2
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop45
+
+end46:
 else37:
+	MOVLQSX      4096(BX), R15
+	MOVLQSX      4100(BX), R11
+	CMPQ         80(SP), SI
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R15, R11
+	SETLT        AL
+	MOVBLZX      AL, R11
+	MOVL         R14, AX
+	ANDL         R11, AX
+	LEAQ         -16(R9), R11
+	TESTL        AX, AX
+	JEQ          else47
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         16(SP), AX
+	VMOVUPS      Z29, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         16(SP), AX
+	VMOVUPS      Z27, K1, 64(AX)(R8*4)
+
+else47:
+	MOVLQSX      4104(BX), R14
+	MOVLQSX      4108(BX), AX
+	CMPQ         104(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else49
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         56(SP), AX
+	VMOVUPS      Z26, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         56(SP), AX
+	VMOVUPS      Z25, K1, 64(AX)(R8*4)
+
+else49:
+	MOVLQSX      4112(BX), R14
+	MOVLQSX      4116(BX), AX
+	CMPQ         96(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else51
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         48(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         136(SP), AX
-	CMPQ         AX, 32(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else39
+	VMOVUPS      Z24, K1, (AX)(R8*4)
 	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
+	MOVQ         R11, R14
 	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
 	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         88(SP), AX
-	VMOVUPS      Z22, K1, (AX)(R9*4)
+	MOVQ         48(SP), AX
+	VMOVUPS      Z23, K1, 64(AX)(R8*4)
 
-else39:
+else51:
+	MOVLQSX      4120(BX), R14
+	MOVLQSX      4124(BX), AX
+	CMPQ         88(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else53
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         40(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         120(SP), AX
-	CMPQ         AX, 32(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else41
+	VMOVUPS      Z22, K1, (AX)(R8*4)
 	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
 	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
+	CMPQ         R11, AX
+	CMOVQGT      AX, R11
 	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
+	CMPQ         R11, AX
+	CMOVQLT      AX, R11
+	VPBROADCASTD R11, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         80(SP), AX
-	VMOVUPS      Z2, K1, (AX)(R9*4)
+	MOVQ         40(SP), AX
+	VMOVUPS      Z2, K1, 64(AX)(R8*4)
 
-else41:
-	ADDQ $+32, 16(SP)
-	ADDQ $-16, (SP)
-	ADDQ $+16, R9
-	CMPQ R9, DI
-	JLT  loop15
+else53:
+	ADDQ $+64, R10
+	ADDQ $+64, (SP)
+	ADDQ $-32, R9
+	ADDQ $+32, R8
+	CMPQ R8, 128(SP)
+	JLT  loop23
 
-end16:
+end24:
+	MOVQ 208(SP), R8
+	MOVQ 8(SP), AX
+	LEAQ (AX)(R8*1), R11
+	MOVQ 208(SP), R8
+	MOVQ 24(SP), AX
+	LEAQ (AX)(R8*1), R10
+	MOVQ 288(SP), R9
+	MOVQ 128(SP), R8
+	CMPQ R8, DI
+	JGE  end56
+
+loop55:
+	VPXORD  Z24, Z24, Z24
+	VPXORD  Z23, Z23, Z23
+	VPXORD  Z22, Z22, Z22
+	VPXORD  Z2, Z2, Z2
+	CMPQ    72(SP), R12
+	JGE     else57
+	MOVLQSX 4096(BX), R15
+	MOVLQSX 4100(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end60
+
+loop59:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST (BX)(R15*4), Z0, Z24
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop59
+
+end60:
+	MOVLQSX 4104(BX), R15
+	MOVLQSX 4108(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end62
+
+loop61:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 1024(BX)(R15*4), Z0, Z23
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop61
+
+end62:
+	MOVLQSX 4112(BX), R15
+	MOVLQSX 4116(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end64
+
+loop63:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 2048(BX)(R15*4), Z0, Z22
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop63
+
+end64:
+	MOVLQSX 4120(BX), R15
+	MOVLQSX 4124(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end66
+
+loop65:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 3072(BX)(R15*4), Z0, Z2
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop65
+
+end66:
+else57:
+	MOVQ R10, R14
+	MOVQ R12, AX
+	CMPQ AX, R13
+	JGE  end68
+
+loop67:
+	VCVTPH2PS        (R14), Z0
+	VFMADD231PS.BCST (BX)(AX*4), Z0, Z24
+	VFMADD231PS.BCST 1024(BX)(AX*4), Z0, Z23
+	VFMADD231PS.BCST 2048(BX)(AX*4), Z0, Z22
+	VFMADD231PS.BCST 3072(BX)(AX*4), Z0, Z2
+	ADDQ             CX, R14
+	ADDQ             $+1, AX
+	CMPQ             AX, R13
+	JLT              loop67
+
+end68:
+	CMPQ    R13, 64(SP)
+	JGE     else69
+	MOVLQSX 4096(BX), AX
+	MOVLQSX 4100(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end72
+
+loop71:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST (BX)(R14*4), Z0, Z24
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop71
+
+end72:
+	MOVLQSX 4104(BX), AX
+	MOVLQSX 4108(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end74
+
+loop73:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 1024(BX)(R14*4), Z0, Z23
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop73
+
+end74:
+	MOVLQSX 4112(BX), AX
+	MOVLQSX 4116(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end76
+
+loop75:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 2048(BX)(R14*4), Z0, Z22
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop75
+
+end76:
+	MOVLQSX 4120(BX), AX
+	MOVLQSX 4124(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end78
+
+loop77:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 3072(BX)(R14*4), Z0, Z2
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop77
+
+end78:
+else69:
+	MOVLQSX      4096(BX), R14
+	MOVLQSX      4100(BX), AX
+	CMPQ         80(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else79
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         16(SP), AX
+	VMOVUPS      Z24, K1, (AX)(R8*4)
+
+else79:
+	MOVLQSX      4104(BX), R14
+	MOVLQSX      4108(BX), AX
+	CMPQ         104(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else81
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         56(SP), AX
+	VMOVUPS      Z23, K1, (AX)(R8*4)
+
+else81:
+	MOVLQSX      4112(BX), R14
+	MOVLQSX      4116(BX), AX
+	CMPQ         96(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else83
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         48(SP), AX
+	VMOVUPS      Z22, K1, (AX)(R8*4)
+
+else83:
+	MOVLQSX      4120(BX), R14
+	MOVLQSX      4124(BX), AX
+	CMPQ         88(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else85
+	VMOVUPS      attention_f16__r4__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         40(SP), AX
+	VMOVUPS      Z2, K1, (AX)(R8*4)
+
+else85:
+	ADDQ $+32, R11
+	ADDQ $+32, R10
+	ADDQ $-16, R9
+	ADDQ $+16, R8
+	CMPQ R8, DI
+	JLT  loop55
+
+end56:
 else1:
-	MOVQ 208(SP), AX
+	MOVQ 200(SP), AX
 	DECQ AX
-	MOVQ AX, 208(SP)
+	MOVQ AX, 200(SP)
 	JEQ  done
-	MOVQ 184(SP), AX
+	MOVQ 168(SP), AX
 	INCQ AX
-	MOVQ AX, 184(SP)
-	MOVQ 184(SP), AX
+	MOVQ AX, 168(SP)
+	MOVQ 168(SP), AX
 	CMPQ AX, 248(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 184(SP)
-	MOVQ 160(SP), AX
+	MOVQ AX, 168(SP)
+	MOVQ 152(SP), AX
 	INCQ AX
-	MOVQ AX, 160(SP)
-	MOVQ 160(SP), AX
+	MOVQ AX, 152(SP)
+	MOVQ 152(SP), AX
 	CMPQ AX, 240(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 160(SP)
-	MOVQ 144(SP), AX
+	MOVQ AX, 152(SP)
+	MOVQ 160(SP), AX
 	INCQ AX
-	MOVQ AX, 144(SP)
+	MOVQ AX, 160(SP)
 	JMP  tile
 
 done:
@@ -1152,6 +1641,7 @@ DATA attention_f16__r4__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
 DATA attention_f16__r4__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
 DATA attention_f16__r4__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
 DATA attention_f16__r4__avx512vnni_data<>+64(SB)/4, $0xff800000
+DATA attention_f16__r4__avx512vnni_data<>+68(SB)/4, $0x00000010
 DATA attention_f16__r4__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
 DATA attention_f16__r4__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
 DATA attention_f16__r4__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
@@ -1160,21 +1650,20 @@ DATA attention_f16__r4__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
 DATA attention_f16__r4__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
 DATA attention_f16__r4__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
 DATA attention_f16__r4__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
-DATA attention_f16__r4__avx512vnni_data<>+192(SB)/4, $0xc2300000
-DATA attention_f16__r4__avx512vnni_data<>+196(SB)/4, $0x3fb8aa3b
-DATA attention_f16__r4__avx512vnni_data<>+200(SB)/4, $0x4b40007f
-DATA attention_f16__r4__avx512vnni_data<>+204(SB)/4, $0x3f317200
-DATA attention_f16__r4__avx512vnni_data<>+208(SB)/4, $0x35bfbe8e
-DATA attention_f16__r4__avx512vnni_data<>+212(SB)/4, $0x3ab58f09
-DATA attention_f16__r4__avx512vnni_data<>+216(SB)/4, $0x3c092f9d
-DATA attention_f16__r4__avx512vnni_data<>+220(SB)/4, $0x3d2aacd0
-DATA attention_f16__r4__avx512vnni_data<>+224(SB)/4, $0x3e2aaa32
-DATA attention_f16__r4__avx512vnni_data<>+228(SB)/4, $0x3efffffd
-DATA attention_f16__r4__avx512vnni_data<>+232(SB)/4, $0x3f800000
+DATA attention_f16__r4__avx512vnni_data<>+192(SB)/4, $0x3fb8aa3b
+DATA attention_f16__r4__avx512vnni_data<>+196(SB)/4, $0x4b40007f
+DATA attention_f16__r4__avx512vnni_data<>+200(SB)/4, $0x3f317200
+DATA attention_f16__r4__avx512vnni_data<>+204(SB)/4, $0x35bfbe8e
+DATA attention_f16__r4__avx512vnni_data<>+208(SB)/4, $0x3ab58f09
+DATA attention_f16__r4__avx512vnni_data<>+212(SB)/4, $0x3c092f9d
+DATA attention_f16__r4__avx512vnni_data<>+216(SB)/4, $0x3d2aacd0
+DATA attention_f16__r4__avx512vnni_data<>+220(SB)/4, $0x3e2aaa32
+DATA attention_f16__r4__avx512vnni_data<>+224(SB)/4, $0x3efffffd
+DATA attention_f16__r4__avx512vnni_data<>+228(SB)/4, $0x3f800000
+DATA attention_f16__r4__avx512vnni_data<>+232(SB)/4, $0xc2300000
 DATA attention_f16__r4__avx512vnni_data<>+236(SB)/4, $0x26800000
 DATA attention_f16__r4__avx512vnni_data<>+240(SB)/4, $0x000003ff
 DATA attention_f16__r4__avx512vnni_data<>+244(SB)/4, $0x00000001
 DATA attention_f16__r4__avx512vnni_data<>+248(SB)/4, $0xfffff800
 DATA attention_f16__r4__avx512vnni_data<>+252(SB)/4, $0x7fc00000
-DATA attention_f16__r4__avx512vnni_data<>+256(SB)/4, $0x00000010
-GLOBL attention_f16__r4__avx512vnni_data<>(SB), RODATA|NOPTR, $260
+GLOBL attention_f16__r4__avx512vnni_data<>(SB), RODATA|NOPTR, $256

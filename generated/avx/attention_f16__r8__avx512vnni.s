@@ -6,710 +6,797 @@
 
 // func attention_f16__r8__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f16__r8__avx512vnni(SB), NOSPLIT, $520-24
-	MOVQ         lo+8(FP), CX
-	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 320(SP)
-	SUBQ         CX, 320(SP)
-	JLE          done
-	MOVQ         a+0(FP), R8
-	MOVQ         96(R8), AX
-	MOVQ         AX, 344(SP)
-	MOVQ         344(SP), AX
-	LEAQ         7(AX), AX
-	MOVQ         AX, 368(SP)
-	MOVQ         368(SP), AX
-	SHRQ         $0x03, AX
-	MOVQ         AX, 368(SP)
-	MOVQ         CX, AX
-	XORQ         DX, DX
-	MOVQ         368(SP), CX
-	DIVQ         CX
-	MOVQ         AX, CX
-	MOVQ         DX, 296(SP)
-	MOVQ         104(R8), AX
-	MOVQ         AX, 336(SP)
-	MOVQ         336(SP), AX
-	LEAQ         (AX), AX
-	MOVQ         AX, 360(SP)
-	MOVQ         360(SP), AX
-	SHRQ         $0x00, AX
-	MOVQ         AX, 360(SP)
-	MOVQ         CX, AX
-	XORQ         DX, DX
-	MOVQ         360(SP), CX
-	DIVQ         CX
-	MOVQ         AX, 208(SP)
-	MOVQ         DX, 288(SP)
-	MOVQ         120(R8), AX
-	MOVQ         AX, 48(SP)
-	MOVQ         128(R8), CX
-	MOVQ         344(SP), AX
-	LEAQ         -1(AX), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         32(R8), DI
-	IMUL3Q       $-1, CX, SI
-	MOVQ         24(R8), AX
-	MOVQ         AX, 496(SP)
-	MOVQ         8(SP), AX
-	MOVQ         AX, 312(SP)
-	MOVQ         312(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 312(SP)
-	MOVQ         8(R8), AX
-	MOVQ         AX, 488(SP)
-	MOVQ         336(SP), AX
-	MOVQ         AX, 400(SP)
-	MOVQ         400(SP), AX
-	IMULQ        48(SP), AX
-	MOVQ         AX, 400(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+32, AX, AX
-	MOVQ         AX, 304(SP)
-	MOVQ         (R8), AX
-	MOVQ         AX, 328(SP)
-	MOVQ         48(SP), AX
-	MOVQ         AX, 392(SP)
-	MOVQ         392(SP), AX
-	IMULQ        312(SP), AX
-	MOVQ         AX, 392(SP)
-	MOVQ         208(R8), BX
-	VPXORD       Z21, Z21, Z21
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z20
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+192(SB), Z19
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+196(SB), Z18
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+200(SB), Z17
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+204(SB), Z16
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+208(SB), Z15
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+212(SB), Z14
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+216(SB), Z13
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+220(SB), Z12
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+224(SB), Z11
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+228(SB), Z10
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+232(SB), Z9
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+236(SB), Z8
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+240(SB), Z7
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+244(SB), Z6
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+248(SB), Z5
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+252(SB), Z4
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+256(SB), Z3
-	MOVQ         48(R8), AX
-	MOVQ         AX, 480(SP)
-	MOVQ         344(SP), AX
-	MOVQ         AX, 352(SP)
-	MOVQ         352(SP), AX
-	IMULQ        336(SP), AX
-	MOVQ         AX, 352(SP)
-	MOVQ         48(SP), AX
-	LEAQ         15(AX), DX
-	SHRQ         $0x04, DX
-	MOVQ         16(R8), AX
-	MOVQ         AX, 472(SP)
-	MOVQ         336(SP), AX
-	IMULQ        DX, AX
-	MOVQ         AX, 336(SP)
-	IMUL3Q       $+32, DX, CX
-	MOVQ         40(R8), AX
-	MOVQ         AX, 464(SP)
-	MOVQ         352(SP), AX
-	MOVQ         AX, 384(SP)
-	MOVQ         384(SP), AX
-	IMULQ        48(SP), AX
-	MOVQ         AX, 384(SP)
-	MOVQ         344(SP), AX
-	MOVQ         AX, 376(SP)
-	MOVQ         376(SP), AX
-	IMULQ        48(SP), AX
-	MOVQ         AX, 376(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 456(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+8, AX, AX
-	MOVQ         AX, 448(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+12, AX, AX
-	MOVQ         AX, 440(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+16, AX, AX
-	MOVQ         AX, 432(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+20, AX, AX
-	MOVQ         AX, 424(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+24, AX, AX
-	MOVQ         AX, 416(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+28, AX, AX
-	MOVQ         AX, 408(SP)
+TEXT ·attention_f16__r8__avx512vnni(SB), NOSPLIT, $488-24
+	MOVQ   lo+8(FP), CX
+	MOVQ   hi+16(FP), AX
+	MOVQ   AX, 280(SP)
+	SUBQ   CX, 280(SP)
+	JLE    done
+	MOVQ   a+0(FP), R9
+	MOVQ   96(R9), AX
+	MOVQ   AX, 312(SP)
+	MOVQ   312(SP), AX
+	LEAQ   7(AX), AX
+	MOVQ   AX, 336(SP)
+	MOVQ   336(SP), AX
+	SHRQ   $0x03, AX
+	MOVQ   AX, 336(SP)
+	MOVQ   CX, AX
+	XORQ   DX, DX
+	MOVQ   336(SP), CX
+	DIVQ   CX
+	MOVQ   AX, CX
+	MOVQ   DX, 248(SP)
+	MOVQ   104(R9), AX
+	MOVQ   AX, 304(SP)
+	MOVQ   304(SP), AX
+	LEAQ   (AX), AX
+	MOVQ   AX, 328(SP)
+	MOVQ   328(SP), AX
+	SHRQ   $0x00, AX
+	MOVQ   AX, 328(SP)
+	MOVQ   CX, AX
+	XORQ   DX, DX
+	MOVQ   328(SP), CX
+	DIVQ   CX
+	MOVQ   AX, 224(SP)
+	MOVQ   DX, 240(SP)
+	MOVQ   120(R9), DI
+	MOVQ   128(R9), CX
+	MOVQ   312(SP), AX
+	LEAQ   -1(AX), SI
+	MOVQ   32(R9), AX
+	MOVQ   AX, 264(SP)
+	IMUL3Q $-1, CX, AX
+	MOVQ   AX, 256(SP)
+	MOVQ   208(R9), BX
+	MOVQ   24(R9), AX
+	MOVQ   AX, 480(SP)
+	MOVQ   SI, 272(SP)
+	MOVQ   272(SP), AX
+	SHRQ   $0x02, AX
+	MOVQ   AX, 272(SP)
+	MOVQ   8(R9), AX
+	MOVQ   AX, 472(SP)
+	MOVQ   304(SP), AX
+	MOVQ   AX, 368(SP)
+	MOVQ   368(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 368(SP)
+	IMUL3Q $+64, DI, AX
+	MOVQ   AX, 200(SP)
+	IMUL3Q $+32, DI, AX
+	MOVQ   AX, 464(SP)
+	MOVQ   (R9), AX
+	MOVQ   AX, 296(SP)
+	MOVQ   DI, 360(SP)
+	MOVQ   360(SP), AX
+	IMULQ  272(SP), AX
+	MOVQ   AX, 360(SP)
+	MOVQ   48(R9), AX
+	MOVQ   AX, 456(SP)
+	MOVQ   312(SP), AX
+	MOVQ   AX, 320(SP)
+	MOVQ   320(SP), AX
+	IMULQ  304(SP), AX
+	MOVQ   AX, 320(SP)
+	LEAQ   15(DI), DX
+	SHRQ   $0x04, DX
+	IMUL3Q $+16, DX, R8
+	SHRQ   $0x05, R8
+	IMUL3Q $+32, R8, AX
+	MOVQ   AX, 232(SP)
+	MOVQ   16(R9), AX
+	MOVQ   AX, 448(SP)
+	MOVQ   304(SP), AX
+	IMULQ  DX, AX
+	MOVQ   AX, 304(SP)
+	IMUL3Q $+32, DX, CX
+	MOVQ   40(R9), AX
+	MOVQ   AX, 440(SP)
+	MOVQ   320(SP), AX
+	MOVQ   AX, 352(SP)
+	MOVQ   352(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 352(SP)
+	MOVQ   312(SP), AX
+	MOVQ   AX, 344(SP)
+	MOVQ   344(SP), AX
+	IMULQ  DI, AX
+	MOVQ   AX, 344(SP)
+	IMUL3Q $+4, DI, AX
+	MOVQ   AX, 432(SP)
+	IMUL3Q $+8, DI, AX
+	MOVQ   AX, 424(SP)
+	IMUL3Q $+12, DI, AX
+	MOVQ   AX, 416(SP)
+	IMUL3Q $+16, DI, AX
+	MOVQ   AX, 408(SP)
+	IMUL3Q $+20, DI, AX
+	MOVQ   AX, 400(SP)
+	IMUL3Q $+24, DI, AX
+	MOVQ   AX, 392(SP)
+	IMUL3Q $+28, DI, AX
+	MOVQ   AX, 384(SP)
+	IMUL3Q $+64, R8, AX
+	MOVQ   AX, 288(SP)
+	IMUL3Q $-32, R8, AX
+	LEAQ   (DI)(AX*1), AX
+	MOVQ   AX, 376(SP)
 
 tile:
-	MOVQ    296(SP), AX
-	IMUL3Q  $+8, AX, AX
-	MOVQ    AX, 192(SP)
-	MOVQ    192(SP), AX
-	MOVQ    AX, 120(SP)
-	MOVQ    8(SP), AX
-	CMPQ    AX, 120(SP)
-	MOVQ    8(SP), R8
-	MOVQ    120(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 120(SP)
-	MOVQ    120(SP), AX
-	MOVLQSX (DI)(AX*4), R8
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R13
-	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R12
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    $+256, AX
-	MOVQ    R12, R9
-	CMPQ    AX, R9
-	CMOVQLT AX, R9
-	XORQ    AX, AX
-	MOVQ    R13, R8
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	MOVQ    192(SP), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 280(SP)
-	MOVQ    280(SP), AX
-	MOVQ    AX, 112(SP)
-	MOVQ    8(SP), AX
-	CMPQ    AX, 112(SP)
-	MOVQ    8(SP), R10
-	MOVQ    112(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 112(SP)
-	MOVQ    112(SP), AX
-	MOVLQSX (DI)(AX*4), R10
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(SI*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	MOVQ    192(SP), AX
-	LEAQ    2(AX), AX
-	MOVQ    AX, 272(SP)
-	MOVQ    272(SP), AX
-	MOVQ    AX, 104(SP)
-	MOVQ    8(SP), AX
-	CMPQ    AX, 104(SP)
-	MOVQ    8(SP), R10
-	MOVQ    104(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 104(SP)
-	MOVQ    104(SP), AX
-	MOVLQSX (DI)(AX*4), R10
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(SI*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	MOVQ    192(SP), AX
-	LEAQ    3(AX), AX
-	MOVQ    AX, 264(SP)
-	MOVQ    264(SP), AX
-	MOVQ    AX, 88(SP)
-	MOVQ    8(SP), AX
-	CMPQ    AX, 88(SP)
-	MOVQ    8(SP), R10
-	MOVQ    88(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 88(SP)
-	MOVQ    88(SP), AX
-	MOVLQSX (DI)(AX*4), R10
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(SI*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	MOVQ    192(SP), AX
-	LEAQ    4(AX), AX
-	MOVQ    AX, 256(SP)
-	MOVQ    256(SP), AX
-	MOVQ    AX, 80(SP)
-	MOVQ    8(SP), AX
-	CMPQ    AX, 80(SP)
-	MOVQ    8(SP), R10
-	MOVQ    80(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 80(SP)
-	MOVQ    80(SP), AX
-	MOVLQSX (DI)(AX*4), R10
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(SI*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	MOVQ    192(SP), AX
-	LEAQ    5(AX), AX
-	MOVQ    AX, 248(SP)
-	MOVQ    248(SP), AX
-	MOVQ    AX, 72(SP)
-	MOVQ    8(SP), AX
-	CMPQ    AX, 72(SP)
-	MOVQ    8(SP), R10
-	MOVQ    72(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 72(SP)
-	MOVQ    72(SP), AX
-	MOVLQSX (DI)(AX*4), R10
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(SI*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	MOVQ    192(SP), AX
-	LEAQ    6(AX), AX
-	MOVQ    AX, 240(SP)
-	MOVQ    240(SP), AX
-	MOVQ    AX, 64(SP)
-	MOVQ    8(SP), AX
-	CMPQ    AX, 64(SP)
-	MOVQ    8(SP), R10
-	MOVQ    64(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 64(SP)
-	MOVQ    64(SP), AX
-	MOVLQSX (DI)(AX*4), R10
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(SI*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	MOVQ    192(SP), AX
-	LEAQ    7(AX), AX
-	MOVQ    AX, 232(SP)
-	MOVQ    232(SP), AX
-	MOVQ    AX, 56(SP)
-	MOVQ    8(SP), AX
-	CMPQ    AX, 56(SP)
-	MOVQ    8(SP), R10
-	MOVQ    56(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 56(SP)
-	MOVQ    56(SP), AX
-	MOVLQSX (DI)(AX*4), R10
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R11
-	CMOVQLT AX, R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	LEAQ    (R10)(SI*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R11, R10
-	CMOVQLT R11, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R11, R8
-	CMOVQGT R11, R8
-	CMPQ    R10, R12
-	CMOVQGT R10, R12
-	CMPQ    R11, R13
-	CMOVQLT R11, R13
-	CMPQ    R12, R13
-	CMOVQGT R12, R13
-	MOVQ    296(SP), AX
-	IMUL3Q  $+2, AX, R11
-	MOVQ    R11, 512(SP)
-	MOVQ    512(SP), AX
-	CMPQ    312(SP), AX
-	MOVQ    312(SP), R10
-	MOVQ    512(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 512(SP)
-	LEAQ    1(R11), R11
-	CMPQ    312(SP), R11
-	MOVQ    312(SP), AX
-	CMOVQLT AX, R11
-	MOVQ    R9, R14
-	SHRQ    $0x04, R14
-	LEAQ    15(R8), AX
-	MOVQ    AX, 16(SP)
-	MOVQ    16(SP), AX
-	SHRQ    $0x04, AX
-	MOVQ    AX, 16(SP)
-	MOVQ    48(SP), R10
-	IMULQ   288(SP), R10
-	IMUL3Q  $+512, R10, R15
-	MOVQ    488(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, (SP)
-	MOVQ    48(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, R15
-	MOVQ    (SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 200(SP)
-	IMUL3Q  $+16, R10, R15
-	MOVQ    328(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 24(SP)
-	MOVQ    392(SP), AX
-	MOVQ    AX, 504(SP)
-	MOVQ    504(SP), AX
-	IMULQ   288(SP), AX
-	MOVQ    AX, 504(SP)
-	MOVQ    504(SP), AX
-	IMUL3Q  $+16, AX, AX
-	MOVQ    AX, (SP)
-	MOVQ    24(SP), R15
-	MOVQ    (SP), AX
-	LEAQ    (R15)(AX*1), AX
-	MOVQ    AX, 24(SP)
-	MOVQ    48(SP), AX
-	MOVQ    AX, (SP)
-	MOVQ    (SP), AX
-	IMULQ   512(SP), AX
-	MOVQ    AX, (SP)
-	MOVQ    (SP), AX
-	IMUL3Q  $+16, AX, R15
-	MOVQ    24(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 40(SP)
-	IMUL3Q  $+16, R10, R10
-	MOVQ    328(SP), AX
-	LEAQ    (AX)(R10*1), R10
-	MOVQ    504(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	MOVQ    48(SP), AX
-	IMULQ   R11, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	MOVQ    AX, 24(SP)
-	IMUL3Q  $+64, R14, AX
-	LEAQ    (BX)(AX*1), R10
-	MOVQ    208(SP), AX
-	IMUL3Q  $-256, AX, R11
-	MOVQ    352(SP), R15
-	IMULQ   208(SP), R15
-	MOVQ    480(SP), AX
-	LEAQ    (AX)(R15*8), R15
-	MOVQ    344(SP), AX
-	IMULQ   288(SP), AX
-	LEAQ    (R15)(AX*8), R15
-	MOVQ    296(SP), AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	MOVQ    AX, 32(SP)
-	MOVQ    DX, AX
-	IMULQ   288(SP), AX
-	IMUL3Q  $+8192, AX, R15
-	MOVQ    472(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 224(SP)
-	MOVQ    DX, AX
-	IMULQ   R12, AX
-	IMUL3Q  $+32, AX, AX
-	MOVQ    AX, 216(SP)
-	MOVQ    384(SP), R15
-	IMULQ   208(SP), R15
-	MOVQ    464(SP), AX
-	LEAQ    (AX)(R15*4), R15
-	MOVQ    376(SP), AX
-	IMULQ   288(SP), AX
-	LEAQ    (R15)(AX*4), R15
-	MOVQ    48(SP), AX
-	IMULQ   296(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	MOVQ    AX, 96(SP)
-	MOVQ    456(SP), R15
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 184(SP)
-	MOVQ    448(SP), R15
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 176(SP)
-	MOVQ    440(SP), R15
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 168(SP)
-	MOVQ    432(SP), R15
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 160(SP)
-	MOVQ    424(SP), R15
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 152(SP)
-	MOVQ    416(SP), R15
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 144(SP)
-	MOVQ    408(SP), R15
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(R15*1), AX
-	MOVQ    AX, 136(SP)
-	CMPQ    R9, R8
-	JGE     else1
-	MOVQ    208(SP), R8
-	MOVQ    496(SP), AX
-	MOVLQSX (AX)(R8*4), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    400(SP), AX
-	IMULQ   128(SP), AX
-	IMUL3Q  $+512, AX, R8
-	MOVQ    200(SP), AX
-	LEAQ    (AX)(R8*1), AX
-	MOVQ    AX, (SP)
-	CMPQ    R14, 16(SP)
-	JGE     end4
-
-loop3:
-	VPXORD Z27, Z27, Z27
-	VPXORD Z26, Z26, Z26
-	VPXORD Z25, Z25, Z25
-	VPXORD Z24, Z24, Z24
-	VPXORD Z23, Z23, Z23
-	VPXORD Z22, Z22, Z22
-	VPXORD Z2, Z2, Z2
-	VPXORD Z1, Z1, Z1
-	MOVQ   (SP), R15
-	MOVQ   40(SP), R9
-	MOVQ   24(SP), R8
-	XORQ   AX, AX
-	CMPQ   AX, 48(SP)
-	JGE    end6
-
-loop5:
-	VCVTPH2PS        (R15), Z0
-	VFMADD231PS.BCST (R9), Z0, Z27
-	VFMADD231PS.BCST 4(R9), Z0, Z26
-	VFMADD231PS.BCST 8(R9), Z0, Z25
-	VFMADD231PS.BCST 12(R9), Z0, Z24
-	VFMADD231PS.BCST (R8), Z0, Z23
-	VFMADD231PS.BCST 4(R8), Z0, Z22
-	VFMADD231PS.BCST 8(R8), Z0, Z2
-	VFMADD231PS.BCST 12(R8), Z0, Z1
-	ADDQ             $+32, R15
-	ADDQ             $+16, R9
-	ADDQ             $+16, R8
-	ADDQ             $+1, AX
-	CMPQ             AX, 48(SP)
-	JLT              loop5
-
-end6:
-	VMOVUPS Z27, (R10)
-	VMOVUPS Z26, 1024(R10)
-	VMOVUPS Z25, 2048(R10)
-	VMOVUPS Z24, 3072(R10)
-	VMOVUPS Z23, 4096(R10)
-	VMOVUPS Z22, 5120(R10)
-	VMOVUPS Z2, 6144(R10)
-	VMOVUPS Z1, 7168(R10)
-	MOVQ    (SP), AX
-	ADDQ    304(SP), AX
-	MOVQ    AX, (SP)
-	ADDQ    $+64, R10
-	ADDQ    $+1, R14
-	CMPQ    R14, 16(SP)
-	JLT     loop3
-
-end4:
-	MOVQ 192(SP), AX
-	MOVQ AX, (SP)
-	MOVQ BX, R10
-	XORQ R9, R9
-
-loop7:
-	MOVQ         (SP), R8
-	CMPQ         8(SP), R8
-	MOVQ         8(SP), AX
-	CMOVQLT      AX, R8
-	MOVLQSX      (DI)(R8*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
+	MOVQ         248(SP), AX
+	IMUL3Q       $+8, AX, AX
+	MOVQ         AX, 136(SP)
+	MOVQ         136(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         264(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R13
 	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
+	CMPQ         AX, R13
+	CMOVQLT      AX, R13
 	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
+	CMPQ         AX, R13
+	CMOVQGT      AX, R13
+	MOVQ         256(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R12
+	XORQ         AX, AX
+	CMPQ         AX, R12
+	CMOVQGT      AX, R12
+	CMPQ         R13, R12
+	CMOVQLT      R13, R12
+	VPBROADCASTD R12, Z0
+	VMOVD        X0, 8192(BX)
+	VPBROADCASTD R13, Z0
+	VMOVD        X0, 8196(BX)
+	MOVQ         $+256, R8
+	MOVQ         R12, 64(SP)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 64(SP)
+	XORQ         R8, R8
+	MOVQ         R13, 56(SP)
+	CMPQ         R8, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQGT      R8, AX
+	MOVQ         AX, 56(SP)
+	XORQ         AX, AX
+	CMPQ         AX, R12
+	CMOVQGT      AX, R12
+	MOVQ         $+256, AX
+	CMPQ         AX, R13
+	CMOVQLT      AX, R13
+	MOVQ         136(SP), AX
+	LEAQ         1(AX), AX
+	MOVQ         AX, 192(SP)
+	MOVQ         192(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         264(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         256(SP), AX
+	LEAQ         (R8)(AX*1), AX
 	LEAQ         1(AX), R8
 	XORQ         AX, AX
 	CMPQ         AX, R8
 	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
 	VPBROADCASTD R8, Z0
-	VPSUBD       Z0, Z1, Z25
-	MOVQ         R15, AX
-	SUBQ         R8, AX
-	VPBROADCASTD AX, Z24
-	MOVQ         R8, AX
+	VMOVD        X0, 8200(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 8204(BX)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R9, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 56(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	MOVQ         136(SP), AX
+	LEAQ         2(AX), AX
+	MOVQ         AX, 184(SP)
+	MOVQ         184(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         264(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         256(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 8208(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 8212(BX)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R9, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 56(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	MOVQ         136(SP), AX
+	LEAQ         3(AX), AX
+	MOVQ         AX, 176(SP)
+	MOVQ         176(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         264(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         256(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 8216(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 8220(BX)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R9, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 56(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	MOVQ         136(SP), AX
+	LEAQ         4(AX), AX
+	MOVQ         AX, 168(SP)
+	MOVQ         168(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         264(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         256(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 8224(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 8228(BX)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R9, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 56(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	MOVQ         136(SP), AX
+	LEAQ         5(AX), AX
+	MOVQ         AX, 160(SP)
+	MOVQ         160(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         264(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         256(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 8232(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 8236(BX)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R9, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 56(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	MOVQ         136(SP), AX
+	LEAQ         6(AX), AX
+	MOVQ         AX, 152(SP)
+	MOVQ         152(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         264(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         256(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 8240(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 8244(BX)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R9, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 56(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	MOVQ         136(SP), AX
+	LEAQ         7(AX), AX
+	MOVQ         AX, 144(SP)
+	MOVQ         144(SP), R8
+	CMPQ         SI, R8
+	CMOVQLT      SI, R8
+	MOVQ         264(SP), AX
+	MOVLQSX      (AX)(R8*4), R8
+	MOVQ         224(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	LEAQ         1(R8), R9
+	MOVQ         $+256, AX
+	CMPQ         AX, R9
+	CMOVQLT      AX, R9
+	XORQ         AX, AX
+	CMPQ         AX, R9
+	CMOVQGT      AX, R9
+	MOVQ         256(SP), AX
+	LEAQ         (R8)(AX*1), AX
+	LEAQ         1(AX), R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	CMPQ         R9, R8
+	CMOVQLT      R9, R8
+	VPBROADCASTD R8, Z0
+	VMOVD        X0, 8248(BX)
+	VPBROADCASTD R9, Z0
+	VMOVD        X0, 8252(BX)
+	CMPQ         R8, 64(SP)
+	MOVQ         64(SP), AX
+	CMOVQLT      R8, AX
+	MOVQ         AX, 64(SP)
+	CMPQ         R9, 56(SP)
+	MOVQ         56(SP), AX
+	CMOVQGT      R9, AX
+	MOVQ         AX, 56(SP)
+	CMPQ         R8, R12
+	CMOVQGT      R8, R12
+	CMPQ         R9, R13
+	CMOVQLT      R9, R13
+	CMPQ         R12, R13
+	CMOVQGT      R12, R13
+	MOVQ         248(SP), AX
+	IMUL3Q       $+2, AX, R8
+	MOVQ         R8, R15
+	CMPQ         272(SP), R15
+	MOVQ         272(SP), AX
+	CMOVQLT      AX, R15
+	LEAQ         1(R8), R9
+	CMPQ         272(SP), R9
+	MOVQ         272(SP), AX
+	CMOVQLT      AX, R9
+	MOVQ         64(SP), R11
+	SHRQ         $0x05, R11
+	MOVQ         56(SP), AX
+	LEAQ         31(AX), AX
+	MOVQ         AX, 16(SP)
+	MOVQ         16(SP), AX
 	SHRQ         $0x05, AX
+	MOVQ         AX, 16(SP)
+	MOVQ         DI, R8
+	IMULQ        240(SP), R8
+	IMUL3Q       $+512, R8, R10
+	MOVQ         472(SP), AX
+	LEAQ         (AX)(R10*1), R10
+	MOVQ         DI, AX
+	IMULQ        R11, AX
+	IMUL3Q       $+64, AX, AX
+	LEAQ         (R10)(AX*1), AX
+	MOVQ         AX, (SP)
+	IMUL3Q       $+16, R8, R10
+	MOVQ         296(SP), AX
+	LEAQ         (AX)(R10*1), R14
+	MOVQ         360(SP), R10
+	IMULQ        240(SP), R10
+	IMUL3Q       $+16, R10, AX
+	LEAQ         (R14)(AX*1), R14
+	MOVQ         DI, AX
+	IMULQ        R15, AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (R14)(AX*1), AX
+	MOVQ         AX, 40(SP)
+	IMUL3Q       $+16, R8, R8
+	MOVQ         296(SP), AX
+	LEAQ         (AX)(R8*1), R8
+	IMUL3Q       $+16, R10, AX
+	LEAQ         (R8)(AX*1), R8
+	MOVQ         DI, AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (R8)(AX*1), AX
+	MOVQ         AX, 32(SP)
+	IMUL3Q       $+128, R11, AX
+	LEAQ         (BX)(AX*1), R10
+	MOVQ         320(SP), R8
+	IMULQ        224(SP), R8
+	MOVQ         456(SP), AX
+	LEAQ         (AX)(R8*8), R8
+	MOVQ         312(SP), AX
+	IMULQ        240(SP), AX
+	LEAQ         (R8)(AX*8), R8
+	MOVQ         248(SP), AX
+	IMUL3Q       $+64, AX, AX
+	LEAQ         (R8)(AX*1), AX
+	MOVQ         AX, 48(SP)
+	MOVQ         DX, AX
+	IMULQ        240(SP), AX
+	IMUL3Q       $+8192, AX, R8
+	MOVQ         448(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 216(SP)
+	MOVQ         DX, AX
+	IMULQ        R12, AX
+	IMUL3Q       $+32, AX, AX
+	MOVQ         AX, 208(SP)
+	MOVQ         352(SP), R8
+	IMULQ        224(SP), R8
+	MOVQ         440(SP), AX
+	LEAQ         (AX)(R8*4), R8
+	MOVQ         344(SP), AX
+	IMULQ        240(SP), AX
+	LEAQ         (R8)(AX*4), R8
+	MOVQ         DI, AX
+	IMULQ        248(SP), AX
+	IMUL3Q       $+32, AX, AX
+	LEAQ         (R8)(AX*1), AX
+	MOVQ         AX, 24(SP)
+	MOVQ         432(SP), R8
+	MOVQ         24(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 120(SP)
+	MOVQ         424(SP), R8
+	MOVQ         24(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 112(SP)
+	MOVQ         416(SP), R8
+	MOVQ         24(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 104(SP)
+	MOVQ         408(SP), R8
+	MOVQ         24(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 96(SP)
+	MOVQ         400(SP), R8
+	MOVQ         24(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 88(SP)
+	MOVQ         392(SP), R8
+	MOVQ         24(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 80(SP)
+	MOVQ         384(SP), R8
+	MOVQ         24(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 72(SP)
+	MOVQ         64(SP), AX
+	CMPQ         AX, 56(SP)
+	JGE          else1
+	MOVQ         224(SP), R8
+	MOVQ         480(SP), AX
+	MOVLQSX      (AX)(R8*4), AX
+	MOVQ         AX, 128(SP)
+	MOVQ         368(SP), AX
+	IMULQ        128(SP), AX
+	IMUL3Q       $+512, AX, R8
+	MOVQ         (SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, (SP)
+	MOVQ         464(SP), R8
+	MOVQ         (SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 8(SP)
+	CMPQ         R11, 16(SP)
+	JGE          end4
+
+loop3:
+	VPXORD Z18, Z18, Z18
+	VPXORD Z17, Z17, Z17
+	VPXORD Z16, Z16, Z16
+	VPXORD Z15, Z15, Z15
+	VPXORD Z14, Z14, Z14
+	VPXORD Z13, Z13, Z13
+	VPXORD Z12, Z12, Z12
+	VPXORD Z11, Z11, Z11
+	VPXORD Z10, Z10, Z10
+	VPXORD Z9, Z9, Z9
+	VPXORD Z8, Z8, Z8
+	VPXORD Z7, Z7, Z7
+	VPXORD Z6, Z6, Z6
+	VPXORD Z5, Z5, Z5
+	VPXORD Z4, Z4, Z4
+	VPXORD Z3, Z3, Z3
+	MOVQ   (SP), R15
+	MOVQ   8(SP), R14
+	MOVQ   40(SP), R9
+	MOVQ   32(SP), R8
+	XORQ   AX, AX
+	CMPQ   AX, DI
+	JGE    end6
+
+loop5:
+	VCVTPH2PS    (R15), Z2
+	VCVTPH2PS    (R14), Z1
+	VBROADCASTSS (R9), Z0
+	VFMADD231PS  Z2, Z0, Z18
+	VFMADD231PS  Z1, Z0, Z17
+	VBROADCASTSS 4(R9), Z0
+	VFMADD231PS  Z2, Z0, Z16
+	VFMADD231PS  Z1, Z0, Z15
+	VBROADCASTSS 8(R9), Z0
+	VFMADD231PS  Z2, Z0, Z14
+	VFMADD231PS  Z1, Z0, Z13
+	VBROADCASTSS 12(R9), Z0
+	VFMADD231PS  Z2, Z0, Z12
+	VFMADD231PS  Z1, Z0, Z11
+	VBROADCASTSS (R8), Z0
+	VFMADD231PS  Z2, Z0, Z10
+	VFMADD231PS  Z1, Z0, Z9
+	VBROADCASTSS 4(R8), Z0
+	VFMADD231PS  Z2, Z0, Z8
+	VFMADD231PS  Z1, Z0, Z7
+	VBROADCASTSS 8(R8), Z0
+	VFMADD231PS  Z2, Z0, Z6
+	VFMADD231PS  Z1, Z0, Z5
+	VBROADCASTSS 12(R8), Z0
+	VFMADD231PS  Z2, Z0, Z4
+	VFMADD231PS  Z1, Z0, Z3
+	ADDQ         $+32, R15
+	ADDQ         $+32, R14
+	ADDQ         $+16, R9
+	ADDQ         $+16, R8
+	ADDQ         $+1, AX
+	CMPQ         AX, DI
+	JLT          loop5
+
+end6:
+	VMOVUPS Z18, (R10)
+	VMOVUPS Z17, 64(R10)
+	VMOVUPS Z16, 1024(R10)
+	VMOVUPS Z15, 1088(R10)
+	VMOVUPS Z14, 2048(R10)
+	VMOVUPS Z13, 2112(R10)
+	VMOVUPS Z12, 3072(R10)
+	VMOVUPS Z11, 3136(R10)
+	VMOVUPS Z10, 4096(R10)
+	VMOVUPS Z9, 4160(R10)
+	VMOVUPS Z8, 5120(R10)
+	VMOVUPS Z7, 5184(R10)
+	VMOVUPS Z6, 6144(R10)
+	VMOVUPS Z5, 6208(R10)
+	VMOVUPS Z4, 7168(R10)
+	VMOVUPS Z3, 7232(R10)
+	MOVQ    (SP), AX
+	ADDQ    200(SP), AX
+	MOVQ    AX, (SP)
+	MOVQ    8(SP), AX
+	ADDQ    200(SP), AX
+	MOVQ    AX, 8(SP)
+	ADDQ    $+128, R10
+	ADDQ    $+1, R11
+	CMPQ    R11, 16(SP)
+	JLT     loop3
+
+end4:
+	MOVQ BX, R9
+	MOVQ 136(SP), AX
+	MOVQ AX, 16(SP)
+	XORQ AX, AX
+	MOVQ AX, (SP)
+
+loop7:
+	MOVQ         (SP), AX
+	MOVLQSX      8192(BX)(AX*8), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         (SP), AX
+	MOVLQSX      8196(BX)(AX*8), R11
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         8(SP), AX
+	VPBROADCASTD AX, Z0
+	VPSUBD       Z0, Z1, Z7
+	MOVQ         R11, AX
+	SUBQ         8(SP), AX
+	VPBROADCASTD AX, Z6
+	MOVQ         8(SP), R8
+	SHRQ         $0x05, R8
+	MOVQ         8(SP), AX
+	LEAQ         31(AX), R10
+	SHRQ         $0x05, R10
+	MOVQ         R11, AX
+	SHRQ         $0x05, AX
+	IMUL3Q       $+32, AX, R15
+	IMUL3Q       $+32, R10, R14
+	CMPQ         R14, R15
+	CMOVQGT      R14, R15
+	MOVQ         R14, R10
+	CMPQ         R11, R10
+	CMOVQLT      R11, R10
+	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z3
 	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z0
-	IMUL3Q       $+32, AX, R14
-	MOVQ         R14, AX
-	CMPQ         AX, R15
+	IMUL3Q       $+32, R8, R8
+	MOVQ         R8, AX
+	CMPQ         AX, R10
 	JGE          end10
 
 loop9:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z25, Z1
-	VPADDD       Z21, Z1, Z1
-	VPCMPUD      $0x01, Z24, Z1, K1
-	VMOVUPS.Z    (R10)(AX*4), K1, Z1
-	VPBLENDMD    Z1, Z20, K1, Z1
+	VPADDD       Z1, Z7, Z4
+	VPADDD.BCST  attention_f16__r8__avx512vnni_data<>+68(SB), Z4, Z1
+	VPCMPUD      $0x01, Z6, Z1, K1
+	VMOVUPS.Z    (R9)(AX*4), K1, Z2
+	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z1
+	VPBLENDMD    Z2, Z1, K1, Z1
+	VCMPPS       $0x11, Z1, Z3, K1
+	VPBLENDMD    Z1, Z3, K1, Z3
+	VPADDD.BCST  attention_f16__r8__avx512vnni_data<>+72(SB), Z4, Z1
+	VPCMPUD      $0x01, Z6, Z1, K1
+	VMOVUPS.Z    64(R9)(AX*4), K1, Z2
+	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z1
+	VPBLENDMD    Z2, Z1, K1, Z1
 	VCMPPS       $0x11, Z1, Z0, K1
 	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+16, AX
-	CMPQ         AX, R15
+	ADDQ         $+32, AX
+	CMPQ         AX, R10
 	JLT          loop9
 
 end10:
+	MOVQ R14, AX
+	CMPQ AX, R15
+	JGE  end12
+
+loop11:
+	VMOVUPS   (R9)(AX*4), Z1
+	VCMPPS    $0x11, Z1, Z3, K1
+	VPBLENDMD Z1, Z3, K1, Z3
+	VMOVUPS   64(R9)(AX*4), Z1
+	VCMPPS    $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ      $+32, AX
+	CMPQ      AX, R15
+	JLT       loop11
+
+end12:
+	MOVQ R15, AX
+	CMPQ AX, R11
+	JGE  end14
+
+loop13:
+	VPBROADCASTD AX, Z1
+	VPADDD       Z1, Z7, Z4
+	VPADDD.BCST  attention_f16__r8__avx512vnni_data<>+68(SB), Z4, Z1
+	VPCMPUD      $0x01, Z6, Z1, K1
+	VMOVUPS.Z    (R9)(AX*4), K1, Z2
+	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z1
+	VPBLENDMD    Z2, Z1, K1, Z1
+	VCMPPS       $0x11, Z1, Z3, K1
+	VPBLENDMD    Z1, Z3, K1, Z3
+	VPADDD.BCST  attention_f16__r8__avx512vnni_data<>+72(SB), Z4, Z1
+	VPCMPUD      $0x01, Z6, Z1, K1
+	VMOVUPS.Z    64(R9)(AX*4), K1, Z2
+	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z1
+	VPBLENDMD    Z2, Z1, K1, Z1
+	VCMPPS       $0x11, Z1, Z0, K1
+	VPBLENDMD    Z1, Z0, K1, Z0
+	ADDQ         $+32, AX
+	CMPQ         AX, R11
+	JLT          loop13
+
+end14:
+	VCMPPS     $0x11, Z0, Z3, K1
+	VPBLENDMD  Z0, Z3, K1, Z0
 	VMAXPS     attention_f16__r8__avx512vnni_data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
@@ -718,99 +805,279 @@ end10:
 	VPSHUFD    $0x4e, Z1, Z0
 	VMAXPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z2
-	VPXORD     Z23, Z23, Z23
+	VMAXPS     Z0, Z1, Z4
+	VPXORD     Z5, Z5, Z5
 	VPXORD     Z0, Z0, Z0
-	CMPQ       R14, R15
-	JGE        end12
+	CMPQ       R8, R10
+	JGE        end16
 
-loop11:
-	VPBROADCASTD R14, Z1
-	VPADDD       Z1, Z25, Z22
-	VPADDD       Z21, Z22, Z1
-	VPCMPUD      $0x01, Z24, Z1, K2
-	VMOVUPS.Z    (R10)(R14*4), K2, Z1
-	VSUBPS       Z2, Z1, Z26
-	VCMPPS       $0x11, Z19, Z26, K1
-	VMULPS       Z18, Z26, Z1
-	VADDPS       Z17, Z1, Z27
-	VSUBPS       Z17, Z27, Z28
-	VMULPS       Z16, Z28, Z1
-	VSUBPS       Z1, Z26, Z26
-	VMULPS       Z15, Z28, Z1
-	VSUBPS       Z1, Z26, Z26
-	VMULPS       Z26, Z14, Z1
-	VADDPS       Z13, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z12, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z11, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z10, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z26, Z1, Z1
-	VADDPS       Z9, Z1, Z26
-	VPSLLD       $0x17, Z27, Z1
-	VMULPS       Z1, Z26, Z1
-	VPBLENDMD    Z21, Z1, K1, Z27
-	VPCMPUD      $0x01, Z8, Z27, K1
-	VPADDD       Z7, Z27, Z26
-	VPSRLD       $0x0b, Z27, Z1
-	VPANDD       Z6, Z1, Z1
-	VPADDD       Z1, Z26, Z1
-	VPANDD       Z5, Z1, Z1
-	VPBLENDMD    Z21, Z1, K1, Z1
-	VPCMPUD      $0x01, Z27, Z9, K1
-	VPBLENDMD    Z4, Z1, K1, Z1
-	VMOVUPS      Z1, K2, (R10)(R14*4)
-	VPBLENDMD    Z1, Z21, K2, Z1
-	VADDPS       Z1, Z23, Z23
-	VPADDD       Z3, Z22, Z1
-	VPCMPUD      $0x01, Z24, Z1, K2
-	VMOVUPS.Z    64(R10)(R14*4), K2, Z1
-	VSUBPS       Z2, Z1, Z22
-	VCMPPS       $0x11, Z19, Z22, K1
-	VMULPS       Z18, Z22, Z1
-	VADDPS       Z17, Z1, Z26
-	VSUBPS       Z17, Z26, Z27
-	VMULPS       Z16, Z27, Z1
-	VSUBPS       Z1, Z22, Z22
-	VMULPS       Z15, Z27, Z1
-	VSUBPS       Z1, Z22, Z22
-	VMULPS       Z22, Z14, Z1
-	VADDPS       Z13, Z1, Z1
-	VMULPS       Z22, Z1, Z1
-	VADDPS       Z12, Z1, Z1
-	VMULPS       Z22, Z1, Z1
-	VADDPS       Z11, Z1, Z1
-	VMULPS       Z22, Z1, Z1
-	VADDPS       Z10, Z1, Z1
-	VMULPS       Z22, Z1, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z22, Z1, Z1
-	VADDPS       Z9, Z1, Z22
-	VPSLLD       $0x17, Z26, Z1
-	VMULPS       Z1, Z22, Z1
-	VPBLENDMD    Z21, Z1, K1, Z26
-	VPCMPUD      $0x01, Z8, Z26, K1
-	VPADDD       Z7, Z26, Z22
-	VPSRLD       $0x0b, Z26, Z1
-	VPANDD       Z6, Z1, Z1
-	VPADDD       Z1, Z22, Z1
-	VPANDD       Z5, Z1, Z1
-	VPBLENDMD    Z21, Z1, K1, Z1
-	VPCMPUD      $0x01, Z26, Z9, K1
-	VPBLENDMD    Z4, Z1, K1, Z1
-	VMOVUPS      Z1, K2, 64(R10)(R14*4)
-	VPBLENDMD    Z1, Z21, K2, Z1
-	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, R14
-	CMPQ         R14, R15
-	JLT          loop11
+loop15:
+	VPBROADCASTD   R8, Z1
+	VPADDD         Z1, Z7, Z8
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+68(SB), Z8, Z1
+	VPCMPUD        $0x01, Z6, Z1, K2
+	VMOVUPS.Z      (R9)(R8*4), K2, Z1
+	VSUBPS         Z4, Z1, Z10
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z10, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z9
+	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z9, Z3
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
+	VSUBPS         Z1, Z10, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
+	VSUBPS         Z1, Z2, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
+	VPSLLD         $0x17, Z9, Z1
+	VMULPS         Z1, Z2, Z1
+	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z10, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
+	VPSRLD         $0x0b, Z3, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
+	VPADDD         Z1, Z2, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
+	VPCMPUD        $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z2
+	VMOVUPS        Z2, K2, (R9)(R8*4)
+	VPXORD         Z1, Z1, Z1
+	VPBLENDMD      Z2, Z1, K2, Z1
+	VADDPS         Z1, Z5, Z5
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+72(SB), Z8, Z1
+	VPCMPUD        $0x01, Z6, Z1, K2
+	VMOVUPS.Z      64(R9)(R8*4), K2, Z1
+	VSUBPS         Z4, Z1, Z9
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z9, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z8
+	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z8, Z3
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
+	VSUBPS         Z1, Z9, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
+	VSUBPS         Z1, Z2, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
+	VPSLLD         $0x17, Z8, Z1
+	VMULPS         Z1, Z2, Z1
+	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z9, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
+	VPSRLD         $0x0b, Z3, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
+	VPADDD         Z1, Z2, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
+	VPCMPUD        $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z2
+	VMOVUPS        Z2, K2, 64(R9)(R8*4)
+	VPXORD         Z1, Z1, Z1
+	VPBLENDMD      Z2, Z1, K2, Z1
+	VADDPS         Z1, Z0, Z0
+	ADDQ           $+32, R8
+	CMPQ           R8, R10
+	JLT            loop15
 
-end12:
-	VADDPS     Z0, Z23, Z1
+end16:
+	CMPQ R14, R15
+	JGE  end18
+
+loop17:
+	VMOVUPS        (R9)(R14*4), Z1
+	VSUBPS         Z4, Z1, Z9
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z9, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z8
+	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z8, Z3
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
+	VSUBPS         Z1, Z9, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
+	VSUBPS         Z1, Z2, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
+	VPSLLD         $0x17, Z8, Z1
+	VMULPS         Z1, Z2, Z1
+	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z9, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
+	VPSRLD         $0x0b, Z3, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
+	VPADDD         Z1, Z2, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
+	VPCMPUD        $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z1
+	VMOVUPS        Z1, (R9)(R14*4)
+	VADDPS         Z1, Z5, Z5
+	VMOVUPS        64(R9)(R14*4), Z1
+	VSUBPS         Z4, Z1, Z9
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z9, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z8
+	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z8, Z3
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
+	VSUBPS         Z1, Z9, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
+	VSUBPS         Z1, Z2, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
+	VPSLLD         $0x17, Z8, Z1
+	VMULPS         Z1, Z2, Z1
+	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z9, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
+	VPSRLD         $0x0b, Z3, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
+	VPADDD         Z1, Z2, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
+	VPCMPUD        $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z1
+	VMOVUPS        Z1, 64(R9)(R14*4)
+	VADDPS         Z1, Z0, Z0
+	ADDQ           $+32, R14
+	CMPQ           R14, R15
+	JLT            loop17
+
+end18:
+	CMPQ R15, R11
+	JGE  end20
+
+loop19:
+	VPBROADCASTD   R15, Z1
+	VPADDD         Z1, Z7, Z8
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+68(SB), Z8, Z1
+	VPCMPUD        $0x01, Z6, Z1, K2
+	VMOVUPS.Z      (R9)(R15*4), K2, Z1
+	VSUBPS         Z4, Z1, Z10
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z10, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z9
+	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z9, Z3
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
+	VSUBPS         Z1, Z10, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
+	VSUBPS         Z1, Z2, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
+	VPSLLD         $0x17, Z9, Z1
+	VMULPS         Z1, Z2, Z1
+	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z10, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
+	VPSRLD         $0x0b, Z3, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
+	VPADDD         Z1, Z2, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
+	VPCMPUD        $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z2
+	VMOVUPS        Z2, K2, (R9)(R15*4)
+	VPXORD         Z1, Z1, Z1
+	VPBLENDMD      Z2, Z1, K2, Z1
+	VADDPS         Z1, Z5, Z5
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+72(SB), Z8, Z1
+	VPCMPUD        $0x01, Z6, Z1, K2
+	VMOVUPS.Z      64(R9)(R15*4), K2, Z1
+	VSUBPS         Z4, Z1, Z9
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z9, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z8
+	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z8, Z3
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
+	VSUBPS         Z1, Z9, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
+	VSUBPS         Z1, Z2, Z2
+	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
+	VMULPS         Z2, Z1, Z1
+	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
+	VPSLLD         $0x17, Z8, Z1
+	VMULPS         Z1, Z2, Z1
+	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z9, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
+	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
+	VPSRLD         $0x0b, Z3, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
+	VPADDD         Z1, Z2, Z1
+	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
+	VPCMPUD        $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z2
+	VMOVUPS        Z2, K2, 64(R9)(R15*4)
+	VPXORD         Z1, Z1, Z1
+	VPBLENDMD      Z2, Z1, K2, Z1
+	VADDPS         Z1, Z0, Z0
+	ADDQ           $+32, R15
+	CMPQ           R15, R11
+	JLT            loop19
+
+end20:
+	VADDPS     Z0, Z5, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
 	VADDPS     Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
@@ -819,1033 +1086,1429 @@ end12:
 	VADDPS     Z0, Z1, Z1
 	VPSHUFD    $0xb1, Z1, Z0
 	VADDPS     Z0, Z1, Z0
-	MOVQ       (SP), AX
-	CMPQ       AX, 8(SP)
+	CMPQ       16(SP), SI
 	SETLE      AL
-	MOVBLZX    AL, R14
-	CMPQ       R8, R15
+	MOVBLZX    AL, R10
+	CMPQ       8(SP), R11
 	SETLT      AL
 	MOVBLZX    AL, R8
-	MOVL       R14, AX
+	MOVL       R10, AX
 	ANDL       R8, AX
 	TESTL      AX, AX
-	JEQ        else13
-	MOVQ       32(SP), AX
-	VMOVD      X2, (AX)(R9*8)
-	MOVQ       32(SP), AX
-	VMOVD      X0, 4(AX)(R9*8)
+	JEQ        else21
+	MOVQ       48(SP), R8
+	MOVQ       (SP), AX
+	VMOVD      X4, (R8)(AX*8)
+	MOVQ       48(SP), R8
+	MOVQ       (SP), AX
+	VMOVD      X0, 4(R8)(AX*8)
 
-else13:
+else21:
+	ADDQ $+1024, R9
+	ADDQ $+1, 16(SP)
 	ADDQ $+1, (SP)
-	ADDQ $+1024, R10
-	ADDQ $+1, R9
-	CMPQ R9, $+8
+	CMPQ (SP), $+8
 	JLT  loop7
 
 end8:
-	MOVQ   336(SP), AX
+	MOVQ   304(SP), AX
 	IMULQ  128(SP), AX
 	IMUL3Q $+8192, AX, R8
-	MOVQ   224(SP), AX
-	LEAQ   (AX)(R8*1), R10
 	MOVQ   216(SP), AX
-	LEAQ   (R10)(AX*1), AX
+	LEAQ   (AX)(R8*1), AX
+	MOVQ   AX, 8(SP)
+	MOVQ   8(SP), R10
+	MOVQ   208(SP), R8
+	MOVQ   8(SP), AX
+	LEAQ   (AX)(R8*1), AX
 	MOVQ   AX, 16(SP)
-	MOVQ   48(SP), AX
+	MOVQ   16(SP), AX
 	MOVQ   AX, (SP)
-	XORQ   R9, R9
-	CMPQ   R9, 48(SP)
-	JGE    end16
-
-loop15:
-	MOVQ    120(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z28, Z28, Z28
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end18
-
-loop17:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (BX)(R14*4), Z0, Z28
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop17
-
-end18:
-	MOVQ    112(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z27, Z27, Z27
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end20
-
-loop19:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(BX)(R14*4), Z0, Z27
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop19
-
-end20:
-	MOVQ    104(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z26, Z26, Z26
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end22
-
-loop21:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 2048(BX)(R14*4), Z0, Z26
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop21
-
-end22:
-	MOVQ    88(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z25, Z25, Z25
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end24
+	MOVQ   DI, R9
+	XORQ   R8, R8
+	CMPQ   R8, 232(SP)
+	JGE    end24
 
 loop23:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 3072(BX)(R14*4), Z0, Z25
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop23
-
-end24:
-	MOVQ    80(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z24, Z24, Z24
-	LEAQ    (R10)(R9*2), R15
+	VPXORD  Z18, Z18, Z18
+	VPXORD  Z17, Z17, Z17
+	VPXORD  Z16, Z16, Z16
+	VPXORD  Z15, Z15, Z15
+	VPXORD  Z14, Z14, Z14
+	VPXORD  Z13, Z13, Z13
+	VPXORD  Z12, Z12, Z12
+	VPXORD  Z11, Z11, Z11
+	VPXORD  Z10, Z10, Z10
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z2, Z2, Z2
+	CMPQ    64(SP), R12
+	JGE     else25
+	MOVLQSX 8192(BX), R14
+	MOVLQSX 8196(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
 	MOVQ    DX, AX
 	IMULQ   R14, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
-	JGE     end26
-
-loop25:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 4096(BX)(R14*4), Z0, Z24
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop25
-
-end26:
-	MOVQ    72(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z23, Z23, Z23
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
 	JGE     end28
 
 loop27:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 5120(BX)(R14*4), Z0, Z23
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop27
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS (BX)(R14*4), Z0
+	VFMADD231PS  Z6, Z0, Z18
+	VFMADD231PS  Z1, Z0, Z17
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop27
 
 end28:
-	MOVQ    64(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z22, Z22, Z22
-	LEAQ    (R10)(R9*2), R15
+	MOVLQSX 8200(BX), R14
+	MOVLQSX 8204(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
 	MOVQ    DX, AX
 	IMULQ   R14, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
 	JGE     end30
 
 loop29:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 6144(BX)(R14*4), Z0, Z22
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop29
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 1024(BX)(R14*4), Z0
+	VFMADD231PS  Z6, Z0, Z16
+	VFMADD231PS  Z1, Z0, Z15
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop29
 
 end30:
-	MOVQ    56(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R12, R8
-	CMPQ    R15, R8
-	CMOVQLT R15, R8
-	VPXORD  Z2, Z2, Z2
-	LEAQ    (R10)(R9*2), R15
+	MOVLQSX 8208(BX), R14
+	MOVLQSX 8212(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
 	MOVQ    DX, AX
 	IMULQ   R14, AX
 	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R14, R8
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
 	JGE     end32
 
 loop31:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 2048(BX)(R14*4), Z0
+	VFMADD231PS  Z6, Z0, Z14
+	VFMADD231PS  Z1, Z0, Z13
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop31
+
+end32:
+	MOVLQSX 8216(BX), R14
+	MOVLQSX 8220(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
+	JGE     end34
+
+loop33:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 3072(BX)(R14*4), Z0
+	VFMADD231PS  Z6, Z0, Z12
+	VFMADD231PS  Z1, Z0, Z11
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop33
+
+end34:
+	MOVLQSX 8224(BX), R14
+	MOVLQSX 8228(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
+	JGE     end36
+
+loop35:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 4096(BX)(R14*4), Z0
+	VFMADD231PS  Z6, Z0, Z10
+	VFMADD231PS  Z1, Z0, Z9
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop35
+
+end36:
+	MOVLQSX 8232(BX), R14
+	MOVLQSX 8236(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
+	JGE     end38
+
+loop37:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 5120(BX)(R14*4), Z0
+	VFMADD231PS  Z6, Z0, Z8
+	VFMADD231PS  Z1, Z0, Z7
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop37
+
+end38:
+	MOVLQSX 8240(BX), R14
+	MOVLQSX 8244(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
+	JGE     end40
+
+loop39:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 6144(BX)(R14*4), Z0
+	VFMADD231PS  Z6, Z0, Z5
+	VFMADD231PS  Z1, Z0, Z4
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop39
+
+end40:
+	MOVLQSX 8248(BX), R14
+	MOVLQSX 8252(BX), AX
+	MOVQ    R12, R11
+	CMPQ    AX, R11
+	CMOVQLT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R14, R11
+	JGE     end42
+
+loop41:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 7168(BX)(R14*4), Z0
+	VFMADD231PS  Z6, Z0, Z3
+	VFMADD231PS  Z1, Z0, Z2
+	ADDQ         CX, AX
+	ADDQ         $+1, R14
+	CMPQ         R14, R11
+	JLT          loop41
+
+end42:
+else25:
+	MOVQ (SP), R11
+	MOVQ R12, AX
+	CMPQ AX, R13
+	JGE  end44
+
+loop43:
+	VCVTPH2PS    (R11), Z6
+	VCVTPH2PS    32(R11), Z1
+	VBROADCASTSS (BX)(AX*4), Z0
+	VFMADD231PS  Z6, Z0, Z18
+	VFMADD231PS  Z1, Z0, Z17
+	VBROADCASTSS 1024(BX)(AX*4), Z0
+	VFMADD231PS  Z6, Z0, Z16
+	VFMADD231PS  Z1, Z0, Z15
+	VBROADCASTSS 2048(BX)(AX*4), Z0
+	VFMADD231PS  Z6, Z0, Z14
+	VFMADD231PS  Z1, Z0, Z13
+	VBROADCASTSS 3072(BX)(AX*4), Z0
+	VFMADD231PS  Z6, Z0, Z12
+	VFMADD231PS  Z1, Z0, Z11
+	VBROADCASTSS 4096(BX)(AX*4), Z0
+	VFMADD231PS  Z6, Z0, Z10
+	VFMADD231PS  Z1, Z0, Z9
+	VBROADCASTSS 5120(BX)(AX*4), Z0
+	VFMADD231PS  Z6, Z0, Z8
+	VFMADD231PS  Z1, Z0, Z7
+	VBROADCASTSS 6144(BX)(AX*4), Z0
+	VFMADD231PS  Z6, Z0, Z5
+	VFMADD231PS  Z1, Z0, Z4
+	VBROADCASTSS 7168(BX)(AX*4), Z0
+	VFMADD231PS  Z6, Z0, Z3
+	VFMADD231PS  Z1, Z0, Z2
+	ADDQ         CX, R11
+	ADDQ         $+1, AX
+	CMPQ         AX, R13
+	JLT          loop43
+
+end44:
+	CMPQ    R13, 56(SP)
+	JGE     else45
+	MOVLQSX 8192(BX), AX
+	MOVLQSX 8196(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end48
+
+loop47:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS (BX)(R11*4), Z0
+	VFMADD231PS  Z6, Z0, Z18
+	VFMADD231PS  Z1, Z0, Z17
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop47
+
+end48:
+	MOVLQSX 8200(BX), AX
+	MOVLQSX 8204(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end50
+
+loop49:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 1024(BX)(R11*4), Z0
+	VFMADD231PS  Z6, Z0, Z16
+	VFMADD231PS  Z1, Z0, Z15
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop49
+
+end50:
+	MOVLQSX 8208(BX), AX
+	MOVLQSX 8212(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end52
+
+loop51:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 2048(BX)(R11*4), Z0
+	VFMADD231PS  Z6, Z0, Z14
+	VFMADD231PS  Z1, Z0, Z13
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop51
+
+end52:
+	MOVLQSX 8216(BX), AX
+	MOVLQSX 8220(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end54
+
+loop53:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 3072(BX)(R11*4), Z0
+	VFMADD231PS  Z6, Z0, Z12
+	VFMADD231PS  Z1, Z0, Z11
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop53
+
+end54:
+	MOVLQSX 8224(BX), AX
+	MOVLQSX 8228(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end56
+
+loop55:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 4096(BX)(R11*4), Z0
+	VFMADD231PS  Z6, Z0, Z10
+	VFMADD231PS  Z1, Z0, Z9
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop55
+
+end56:
+	MOVLQSX 8232(BX), AX
+	MOVLQSX 8236(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end58
+
+loop57:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 5120(BX)(R11*4), Z0
+	VFMADD231PS  Z6, Z0, Z8
+	VFMADD231PS  Z1, Z0, Z7
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop57
+
+end58:
+	MOVLQSX 8240(BX), AX
+	MOVLQSX 8244(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end60
+
+loop59:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 6144(BX)(R11*4), Z0
+	VFMADD231PS  Z6, Z0, Z5
+	VFMADD231PS  Z1, Z0, Z4
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop59
+
+end60:
+	MOVLQSX 8248(BX), AX
+	MOVLQSX 8252(BX), R14
+	MOVQ    R13, R11
+	CMPQ    AX, R11
+	CMOVQGT AX, R11
+	MOVQ    DX, AX
+	IMULQ   R11, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R10)(AX*1), AX
+	CMPQ    R11, R14
+	JGE     end62
+
+loop61:
+	VCVTPH2PS    (AX), Z6
+	VCVTPH2PS    32(AX), Z1
+	VBROADCASTSS 7168(BX)(R11*4), Z0
+	VFMADD231PS  Z6, Z0, Z3
+	VFMADD231PS  Z1, Z0, Z2
+	ADDQ         CX, AX
+	ADDQ         $+1, R11
+	CMPQ         R11, R14
+	JLT          loop61
+
+end62:
+else45:
+	MOVLQSX      8192(BX), R15
+	MOVLQSX      8196(BX), R11
+	CMPQ         136(SP), SI
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R15, R11
+	SETLT        AL
+	MOVBLZX      AL, R11
+	MOVL         R14, AX
+	ANDL         R11, AX
+	LEAQ         -16(R9), R11
+	TESTL        AX, AX
+	JEQ          else63
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         24(SP), AX
+	VMOVUPS      Z18, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         24(SP), AX
+	VMOVUPS      Z17, K1, 64(AX)(R8*4)
+
+else63:
+	MOVLQSX      8200(BX), R14
+	MOVLQSX      8204(BX), AX
+	CMPQ         192(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else65
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         120(SP), AX
+	VMOVUPS      Z16, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         120(SP), AX
+	VMOVUPS      Z15, K1, 64(AX)(R8*4)
+
+else65:
+	MOVLQSX      8208(BX), R14
+	MOVLQSX      8212(BX), AX
+	CMPQ         184(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else67
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         112(SP), AX
+	VMOVUPS      Z14, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         112(SP), AX
+	VMOVUPS      Z13, K1, 64(AX)(R8*4)
+
+else67:
+	MOVLQSX      8216(BX), R14
+	MOVLQSX      8220(BX), AX
+	CMPQ         176(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else69
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         104(SP), AX
+	VMOVUPS      Z12, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         104(SP), AX
+	VMOVUPS      Z11, K1, 64(AX)(R8*4)
+
+else69:
+	MOVLQSX      8224(BX), R14
+	MOVLQSX      8228(BX), AX
+	CMPQ         168(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else71
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         96(SP), AX
+	VMOVUPS      Z10, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         96(SP), AX
+	VMOVUPS      Z9, K1, 64(AX)(R8*4)
+
+else71:
+	MOVLQSX      8232(BX), R14
+	MOVLQSX      8236(BX), AX
+	CMPQ         160(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else73
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         88(SP), AX
+	VMOVUPS      Z8, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         88(SP), AX
+	VMOVUPS      Z7, K1, 64(AX)(R8*4)
+
+else73:
+	MOVLQSX      8240(BX), R14
+	MOVLQSX      8244(BX), AX
+	CMPQ         152(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else75
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         80(SP), AX
+	VMOVUPS      Z5, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R11, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         80(SP), AX
+	VMOVUPS      Z4, K1, 64(AX)(R8*4)
+
+else75:
+	MOVLQSX      8248(BX), R14
+	MOVLQSX      8252(BX), AX
+	CMPQ         144(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else77
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         72(SP), AX
+	VMOVUPS      Z3, K1, (AX)(R8*4)
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         $+2147483647, AX
+	CMPQ         R11, AX
+	CMOVQGT      AX, R11
+	MOVQ         $-2147483647, AX
+	CMPQ         R11, AX
+	CMOVQLT      AX, R11
+	VPBROADCASTD R11, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         72(SP), AX
+	VMOVUPS      Z2, K1, 64(AX)(R8*4)
+
+else77:
+	ADDQ $+64, R10
+	ADDQ $+64, (SP)
+	ADDQ $-32, R9
+	ADDQ $+32, R8
+	CMPQ R8, 232(SP)
+	JLT  loop23
+
+end24:
+	MOVQ 288(SP), R8
+	MOVQ 8(SP), AX
+	LEAQ (AX)(R8*1), R11
+	MOVQ 288(SP), R8
+	MOVQ 16(SP), AX
+	LEAQ (AX)(R8*1), R10
+	MOVQ 376(SP), R9
+	MOVQ 232(SP), R8
+	CMPQ R8, DI
+	JGE  end80
+
+loop79:
+	VPXORD  Z9, Z9, Z9
+	VPXORD  Z8, Z8, Z8
+	VPXORD  Z7, Z7, Z7
+	VPXORD  Z6, Z6, Z6
+	VPXORD  Z5, Z5, Z5
+	VPXORD  Z4, Z4, Z4
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z2, Z2, Z2
+	CMPQ    64(SP), R12
+	JGE     else81
+	MOVLQSX 8192(BX), R15
+	MOVLQSX 8196(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end84
+
+loop83:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST (BX)(R15*4), Z0, Z9
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop83
+
+end84:
+	MOVLQSX 8200(BX), R15
+	MOVLQSX 8204(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end86
+
+loop85:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 1024(BX)(R15*4), Z0, Z8
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop85
+
+end86:
+	MOVLQSX 8208(BX), R15
+	MOVLQSX 8212(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end88
+
+loop87:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 2048(BX)(R15*4), Z0, Z7
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop87
+
+end88:
+	MOVLQSX 8216(BX), R15
+	MOVLQSX 8220(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end90
+
+loop89:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 3072(BX)(R15*4), Z0, Z6
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop89
+
+end90:
+	MOVLQSX 8224(BX), R15
+	MOVLQSX 8228(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end92
+
+loop91:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 4096(BX)(R15*4), Z0, Z5
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop91
+
+end92:
+	MOVLQSX 8232(BX), R15
+	MOVLQSX 8236(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end94
+
+loop93:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 5120(BX)(R15*4), Z0, Z4
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop93
+
+end94:
+	MOVLQSX 8240(BX), R15
+	MOVLQSX 8244(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end96
+
+loop95:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 6144(BX)(R15*4), Z0, Z3
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop95
+
+end96:
+	MOVLQSX 8248(BX), R15
+	MOVLQSX 8252(BX), AX
+	MOVQ    R12, R14
+	CMPQ    AX, R14
+	CMOVQLT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R15, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R15, R14
+	JGE     end98
+
+loop97:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 7168(BX)(R15*4), Z0, Z2
+	ADDQ             CX, AX
+	ADDQ             $+1, R15
+	CMPQ             R15, R14
+	JLT              loop97
+
+end98:
+else81:
+	MOVQ R10, R14
+	MOVQ R12, AX
+	CMPQ AX, R13
+	JGE  end100
+
+loop99:
+	VCVTPH2PS        (R14), Z0
+	VFMADD231PS.BCST (BX)(AX*4), Z0, Z9
+	VFMADD231PS.BCST 1024(BX)(AX*4), Z0, Z8
+	VFMADD231PS.BCST 2048(BX)(AX*4), Z0, Z7
+	VFMADD231PS.BCST 3072(BX)(AX*4), Z0, Z6
+	VFMADD231PS.BCST 4096(BX)(AX*4), Z0, Z5
+	VFMADD231PS.BCST 5120(BX)(AX*4), Z0, Z4
+	VFMADD231PS.BCST 6144(BX)(AX*4), Z0, Z3
+	VFMADD231PS.BCST 7168(BX)(AX*4), Z0, Z2
+	ADDQ             CX, R14
+	ADDQ             $+1, AX
+	CMPQ             AX, R13
+	JLT              loop99
+
+end100:
+	CMPQ    R13, 56(SP)
+	JGE     else101
+	MOVLQSX 8192(BX), AX
+	MOVLQSX 8196(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end104
+
+loop103:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST (BX)(R14*4), Z0, Z9
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop103
+
+end104:
+	MOVLQSX 8200(BX), AX
+	MOVLQSX 8204(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end106
+
+loop105:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 1024(BX)(R14*4), Z0, Z8
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop105
+
+end106:
+	MOVLQSX 8208(BX), AX
+	MOVLQSX 8212(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end108
+
+loop107:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 2048(BX)(R14*4), Z0, Z7
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop107
+
+end108:
+	MOVLQSX 8216(BX), AX
+	MOVLQSX 8220(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end110
+
+loop109:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 3072(BX)(R14*4), Z0, Z6
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop109
+
+end110:
+	MOVLQSX 8224(BX), AX
+	MOVLQSX 8228(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end112
+
+loop111:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 4096(BX)(R14*4), Z0, Z5
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop111
+
+end112:
+	MOVLQSX 8232(BX), AX
+	MOVLQSX 8236(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end114
+
+loop113:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 5120(BX)(R14*4), Z0, Z4
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop113
+
+end114:
+	MOVLQSX 8240(BX), AX
+	MOVLQSX 8244(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end116
+
+loop115:
+	VCVTPH2PS        (AX), Z0
+	VFMADD231PS.BCST 6144(BX)(R14*4), Z0, Z3
+	ADDQ             CX, AX
+	ADDQ             $+1, R14
+	CMPQ             R14, R15
+	JLT              loop115
+
+end116:
+	MOVLQSX 8248(BX), AX
+	MOVLQSX 8252(BX), R15
+	MOVQ    R13, R14
+	CMPQ    AX, R14
+	CMOVQGT AX, R14
+	MOVQ    DX, AX
+	IMULQ   R14, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (R11)(AX*1), AX
+	CMPQ    R14, R15
+	JGE     end118
+
+loop117:
 	VCVTPH2PS        (AX), Z0
 	VFMADD231PS.BCST 7168(BX)(R14*4), Z0, Z2
 	ADDQ             CX, AX
 	ADDQ             $+1, R14
-	CMPQ             R14, R8
-	JLT              loop31
+	CMPQ             R14, R15
+	JLT              loop117
 
-end32:
-	MOVQ 16(SP), R8
-	MOVQ R12, AX
-	CMPQ AX, R13
-	JGE  end34
-
-loop33:
-	VCVTPH2PS        (R8), Z0
-	VFMADD231PS.BCST (BX)(AX*4), Z0, Z28
-	VFMADD231PS.BCST 1024(BX)(AX*4), Z0, Z27
-	VFMADD231PS.BCST 2048(BX)(AX*4), Z0, Z26
-	VFMADD231PS.BCST 3072(BX)(AX*4), Z0, Z25
-	VFMADD231PS.BCST 4096(BX)(AX*4), Z0, Z24
-	VFMADD231PS.BCST 5120(BX)(AX*4), Z0, Z23
-	VFMADD231PS.BCST 6144(BX)(AX*4), Z0, Z22
-	VFMADD231PS.BCST 7168(BX)(AX*4), Z0, Z2
-	ADDQ             CX, R8
-	ADDQ             $+1, AX
-	CMPQ             AX, R13
-	JLT              loop33
-
-end34:
-	MOVQ    120(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end36
-
-loop35:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST (BX)(R8*4), Z0, Z28
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop35
-
-end36:
-	MOVQ    112(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end38
-
-loop37:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 1024(BX)(R8*4), Z0, Z27
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop37
-
-end38:
-	MOVQ    104(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end40
-
-loop39:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 2048(BX)(R8*4), Z0, Z26
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop39
-
-end40:
-	MOVQ    88(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end42
-
-loop41:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 3072(BX)(R8*4), Z0, Z25
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop41
-
-end42:
-	MOVQ    80(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end44
-
-loop43:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 4096(BX)(R8*4), Z0, Z24
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop43
-
-end44:
-	MOVQ    72(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end46
-
-loop45:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 5120(BX)(R8*4), Z0, Z23
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop45
-
-end46:
-	MOVQ    64(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end48
-
-loop47:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 6144(BX)(R8*4), Z0, Z22
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop47
-
-end48:
-	MOVQ    56(SP), AX
-	MOVLQSX (DI)(AX*4), AX
-	LEAQ    (R11)(AX*1), R8
-	LEAQ    1(R8), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R8)(SI*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
-	MOVQ    R13, R8
-	CMPQ    R15, R8
-	CMOVQGT R15, R8
-	LEAQ    (R10)(R9*2), R15
-	MOVQ    DX, AX
-	IMULQ   R8, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R15)(AX*1), AX
-	CMPQ    R8, R14
-	JGE     end50
-
-loop49:
-	VCVTPH2PS        (AX), Z0
-	VFMADD231PS.BCST 7168(BX)(R8*4), Z0, Z2
-	ADDQ             CX, AX
-	ADDQ             $+1, R8
-	CMPQ             R8, R14
-	JLT              loop49
-
-end50:
-	MOVQ         120(SP), AX
-	MOVLQSX      (DI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         192(SP), AX
-	CMPQ         AX, 8(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
+end118:
+else101:
+	MOVLQSX      8192(BX), R14
+	MOVLQSX      8196(BX), AX
+	CMPQ         136(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
 	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
 	TESTL        AX, AX
-	JEQ          else51
+	JEQ          else119
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
+	MOVQ         R9, R14
 	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
 	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         24(SP), AX
+	VMOVUPS      Z9, K1, (AX)(R8*4)
+
+else119:
+	MOVLQSX      8200(BX), R14
+	MOVLQSX      8204(BX), AX
+	CMPQ         192(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else121
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         120(SP), AX
+	VMOVUPS      Z8, K1, (AX)(R8*4)
+
+else121:
+	MOVLQSX      8208(BX), R14
+	MOVLQSX      8212(BX), AX
+	CMPQ         184(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else123
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         112(SP), AX
+	VMOVUPS      Z7, K1, (AX)(R8*4)
+
+else123:
+	MOVLQSX      8216(BX), R14
+	MOVLQSX      8220(BX), AX
+	CMPQ         176(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else125
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         104(SP), AX
+	VMOVUPS      Z6, K1, (AX)(R8*4)
+
+else125:
+	MOVLQSX      8224(BX), R14
+	MOVLQSX      8228(BX), AX
+	CMPQ         168(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else127
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         96(SP), AX
-	VMOVUPS      Z28, K1, (AX)(R9*4)
+	VMOVUPS      Z5, K1, (AX)(R8*4)
 
-else51:
-	MOVQ         112(SP), AX
-	MOVLQSX      (DI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         280(SP), AX
-	CMPQ         AX, 8(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
+else127:
+	MOVLQSX      8232(BX), R14
+	MOVLQSX      8236(BX), AX
+	CMPQ         160(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
 	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else53
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         184(SP), AX
-	VMOVUPS      Z27, K1, (AX)(R9*4)
-
-else53:
-	MOVQ         104(SP), AX
-	MOVLQSX      (DI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         272(SP), AX
-	CMPQ         AX, 8(SP)
-	SETLE        AL
 	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
+	MOVL         R15, AX
+	ANDL         R14, AX
 	TESTL        AX, AX
-	JEQ          else55
+	JEQ          else129
 	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
+	MOVQ         R9, R14
 	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
 	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         176(SP), AX
-	VMOVUPS      Z26, K1, (AX)(R9*4)
-
-else55:
 	MOVQ         88(SP), AX
-	MOVLQSX      (DI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         264(SP), AX
-	CMPQ         AX, 8(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else57
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         168(SP), AX
-	VMOVUPS      Z25, K1, (AX)(R9*4)
+	VMOVUPS      Z4, K1, (AX)(R8*4)
 
-else57:
+else129:
+	MOVLQSX      8240(BX), R14
+	MOVLQSX      8244(BX), AX
+	CMPQ         152(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else131
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         80(SP), AX
-	MOVLQSX      (DI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         256(SP), AX
-	CMPQ         AX, 8(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else59
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         160(SP), AX
-	VMOVUPS      Z24, K1, (AX)(R9*4)
+	VMOVUPS      Z3, K1, (AX)(R8*4)
 
-else59:
+else131:
+	MOVLQSX      8248(BX), R14
+	MOVLQSX      8252(BX), AX
+	CMPQ         144(SP), SI
+	SETLE        R15
+	MOVBLZX      R15, R15
+	CMPQ         R14, AX
+	SETLT        AL
+	MOVBLZX      AL, R14
+	MOVL         R15, AX
+	ANDL         R14, AX
+	TESTL        AX, AX
+	JEQ          else133
+	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R9, R14
+	MOVQ         $+2147483647, AX
+	CMPQ         R14, AX
+	CMOVQGT      AX, R14
+	MOVQ         $-2147483647, AX
+	CMPQ         R14, AX
+	CMOVQLT      AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
 	MOVQ         72(SP), AX
-	MOVLQSX      (DI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         248(SP), AX
-	CMPQ         AX, 8(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else61
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         152(SP), AX
-	VMOVUPS      Z23, K1, (AX)(R9*4)
+	VMOVUPS      Z2, K1, (AX)(R8*4)
 
-else61:
-	MOVQ         64(SP), AX
-	MOVLQSX      (DI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         240(SP), AX
-	CMPQ         AX, 8(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else63
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         144(SP), AX
-	VMOVUPS      Z22, K1, (AX)(R9*4)
+else133:
+	ADDQ $+32, R11
+	ADDQ $+32, R10
+	ADDQ $-16, R9
+	ADDQ $+16, R8
+	CMPQ R8, DI
+	JLT  loop79
 
-else63:
-	MOVQ         56(SP), AX
-	MOVLQSX      (DI)(AX*4), AX
-	LEAQ         (R11)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(SI*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
-	MOVQ         232(SP), AX
-	CMPQ         AX, 8(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R8, R15
-	SETLT        AL
-	MOVBLZX      AL, R8
-	MOVL         R14, AX
-	ANDL         R8, AX
-	TESTL        AX, AX
-	JEQ          else65
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), R8
-	MOVQ         $+2147483647, AX
-	CMPQ         R8, AX
-	CMOVQGT      AX, R8
-	MOVQ         $-2147483647, AX
-	CMPQ         R8, AX
-	CMOVQLT      AX, R8
-	VPBROADCASTD R8, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         136(SP), AX
-	VMOVUPS      Z2, K1, (AX)(R9*4)
-
-else65:
-	ADDQ $+32, 16(SP)
-	ADDQ $-16, (SP)
-	ADDQ $+16, R9
-	CMPQ R9, 48(SP)
-	JLT  loop15
-
-end16:
+end80:
 else1:
-	MOVQ 320(SP), AX
+	MOVQ 280(SP), AX
 	DECQ AX
-	MOVQ AX, 320(SP)
+	MOVQ AX, 280(SP)
 	JEQ  done
-	MOVQ 296(SP), AX
+	MOVQ 248(SP), AX
 	INCQ AX
-	MOVQ AX, 296(SP)
-	MOVQ 296(SP), AX
-	CMPQ AX, 368(SP)
+	MOVQ AX, 248(SP)
+	MOVQ 248(SP), AX
+	CMPQ AX, 336(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 296(SP)
-	MOVQ 288(SP), AX
+	MOVQ AX, 248(SP)
+	MOVQ 240(SP), AX
 	INCQ AX
-	MOVQ AX, 288(SP)
-	MOVQ 288(SP), AX
-	CMPQ AX, 360(SP)
+	MOVQ AX, 240(SP)
+	MOVQ 240(SP), AX
+	CMPQ AX, 328(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 288(SP)
-	MOVQ 208(SP), AX
+	MOVQ AX, 240(SP)
+	MOVQ 224(SP), AX
 	INCQ AX
-	MOVQ AX, 208(SP)
+	MOVQ AX, 224(SP)
 	JMP  tile
 
 done:
@@ -1861,6 +2524,8 @@ DATA attention_f16__r8__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
 DATA attention_f16__r8__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
 DATA attention_f16__r8__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
 DATA attention_f16__r8__avx512vnni_data<>+64(SB)/4, $0xff800000
+DATA attention_f16__r8__avx512vnni_data<>+68(SB)/4, $0x00000000
+DATA attention_f16__r8__avx512vnni_data<>+72(SB)/4, $0x00000010
 DATA attention_f16__r8__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
 DATA attention_f16__r8__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
 DATA attention_f16__r8__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
@@ -1869,21 +2534,20 @@ DATA attention_f16__r8__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
 DATA attention_f16__r8__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
 DATA attention_f16__r8__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
 DATA attention_f16__r8__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+192(SB)/4, $0xc2300000
-DATA attention_f16__r8__avx512vnni_data<>+196(SB)/4, $0x3fb8aa3b
-DATA attention_f16__r8__avx512vnni_data<>+200(SB)/4, $0x4b40007f
-DATA attention_f16__r8__avx512vnni_data<>+204(SB)/4, $0x3f317200
-DATA attention_f16__r8__avx512vnni_data<>+208(SB)/4, $0x35bfbe8e
-DATA attention_f16__r8__avx512vnni_data<>+212(SB)/4, $0x3ab58f09
-DATA attention_f16__r8__avx512vnni_data<>+216(SB)/4, $0x3c092f9d
-DATA attention_f16__r8__avx512vnni_data<>+220(SB)/4, $0x3d2aacd0
-DATA attention_f16__r8__avx512vnni_data<>+224(SB)/4, $0x3e2aaa32
-DATA attention_f16__r8__avx512vnni_data<>+228(SB)/4, $0x3efffffd
-DATA attention_f16__r8__avx512vnni_data<>+232(SB)/4, $0x3f800000
+DATA attention_f16__r8__avx512vnni_data<>+192(SB)/4, $0x3fb8aa3b
+DATA attention_f16__r8__avx512vnni_data<>+196(SB)/4, $0x4b40007f
+DATA attention_f16__r8__avx512vnni_data<>+200(SB)/4, $0x3f317200
+DATA attention_f16__r8__avx512vnni_data<>+204(SB)/4, $0x35bfbe8e
+DATA attention_f16__r8__avx512vnni_data<>+208(SB)/4, $0x3ab58f09
+DATA attention_f16__r8__avx512vnni_data<>+212(SB)/4, $0x3c092f9d
+DATA attention_f16__r8__avx512vnni_data<>+216(SB)/4, $0x3d2aacd0
+DATA attention_f16__r8__avx512vnni_data<>+220(SB)/4, $0x3e2aaa32
+DATA attention_f16__r8__avx512vnni_data<>+224(SB)/4, $0x3efffffd
+DATA attention_f16__r8__avx512vnni_data<>+228(SB)/4, $0x3f800000
+DATA attention_f16__r8__avx512vnni_data<>+232(SB)/4, $0xc2300000
 DATA attention_f16__r8__avx512vnni_data<>+236(SB)/4, $0x26800000
 DATA attention_f16__r8__avx512vnni_data<>+240(SB)/4, $0x000003ff
 DATA attention_f16__r8__avx512vnni_data<>+244(SB)/4, $0x00000001
 DATA attention_f16__r8__avx512vnni_data<>+248(SB)/4, $0xfffff800
 DATA attention_f16__r8__avx512vnni_data<>+252(SB)/4, $0x7fc00000
-DATA attention_f16__r8__avx512vnni_data<>+256(SB)/4, $0x00000010
-GLOBL attention_f16__r8__avx512vnni_data<>(SB), RODATA|NOPTR, $260
+GLOBL attention_f16__r8__avx512vnni_data<>(SB), RODATA|NOPTR, $256

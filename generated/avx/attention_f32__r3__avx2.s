@@ -6,321 +6,334 @@
 
 // func attention_f32__r3__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·attention_f32__r3__avx2(SB), NOSPLIT, $552-24
+TEXT ·attention_f32__r3__avx2(SB), NOSPLIT, $448-24
 	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 376(SP)
-	SUBQ   CX, 376(SP)
+	MOVQ   AX, 304(SP)
+	SUBQ   CX, 304(SP)
 	JLE    done
-	MOVQ   a+0(FP), R8
-	MOVQ   96(R8), AX
-	MOVQ   AX, 392(SP)
-	MOVQ   392(SP), AX
+	MOVQ   a+0(FP), DI
+	MOVQ   96(DI), AX
+	MOVQ   AX, 320(SP)
+	MOVQ   320(SP), AX
 	LEAQ   3(AX), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   416(SP), AX
+	MOVQ   AX, 344(SP)
+	MOVQ   344(SP), AX
 	SHRQ   $0x02, AX
-	MOVQ   AX, 416(SP)
+	MOVQ   AX, 344(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   416(SP), CX
+	MOVQ   344(SP), CX
 	DIVQ   CX
 	MOVQ   AX, CX
-	MOVQ   DX, 336(SP)
-	MOVQ   104(R8), AX
-	MOVQ   AX, 384(SP)
-	MOVQ   384(SP), AX
+	MOVQ   DX, 248(SP)
+	MOVQ   104(DI), AX
+	MOVQ   AX, 312(SP)
+	MOVQ   312(SP), AX
 	LEAQ   (AX), AX
-	MOVQ   AX, 408(SP)
-	MOVQ   408(SP), AX
+	MOVQ   AX, 336(SP)
+	MOVQ   336(SP), AX
 	SHRQ   $0x00, AX
-	MOVQ   AX, 408(SP)
+	MOVQ   AX, 336(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   408(SP), CX
+	MOVQ   336(SP), CX
 	DIVQ   CX
-	MOVQ   AX, 320(SP)
-	MOVQ   DX, 312(SP)
-	MOVQ   120(R8), DI
-	MOVQ   128(R8), CX
-	MOVQ   392(SP), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   DX, 232(SP)
+	MOVQ   120(DI), SI
+	MOVQ   128(DI), CX
+	MOVQ   320(SP), AX
 	LEAQ   -1(AX), AX
-	MOVQ   AX, 200(SP)
-	MOVQ   32(R8), SI
-	IMUL3Q $-1, CX, BX
-	MOVQ   24(R8), AX
-	MOVQ   AX, 512(SP)
-	MOVQ   200(SP), AX
-	MOVQ   AX, 368(SP)
-	MOVQ   368(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 368(SP)
-	MOVQ   8(R8), AX
-	MOVQ   AX, 504(SP)
-	MOVQ   384(SP), AX
-	MOVQ   AX, 448(SP)
-	MOVQ   448(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 448(SP)
-	IMUL3Q $+64, DI, AX
-	MOVQ   AX, 344(SP)
-	MOVQ   (R8), AX
-	MOVQ   AX, 496(SP)
-	MOVQ   DI, 440(SP)
-	MOVQ   440(SP), AX
-	IMULQ  368(SP), AX
+	MOVQ   AX, 72(SP)
+	MOVQ   32(DI), AX
+	MOVQ   AX, 288(SP)
+	IMUL3Q $-1, CX, AX
+	MOVQ   AX, 280(SP)
+	MOVQ   208(DI), BX
+	MOVQ   24(DI), AX
 	MOVQ   AX, 440(SP)
-	MOVQ   208(R8), DX
-	MOVQ   48(R8), AX
-	MOVQ   AX, 488(SP)
-	MOVQ   392(SP), AX
+	MOVQ   72(SP), AX
+	MOVQ   AX, 296(SP)
+	MOVQ   296(SP), AX
+	SHRQ   $0x02, AX
+	MOVQ   AX, 296(SP)
+	MOVQ   8(DI), AX
+	MOVQ   AX, 432(SP)
+	MOVQ   312(SP), AX
+	MOVQ   AX, 376(SP)
+	MOVQ   376(SP), AX
+	IMULQ  SI, AX
+	MOVQ   AX, 376(SP)
+	IMUL3Q $+64, SI, AX
+	MOVQ   AX, 256(SP)
+	MOVQ   (DI), AX
+	MOVQ   AX, 424(SP)
+	MOVQ   SI, 368(SP)
+	MOVQ   368(SP), AX
+	IMULQ  296(SP), AX
+	MOVQ   AX, 368(SP)
+	MOVQ   48(DI), AX
+	MOVQ   AX, 416(SP)
+	MOVQ   320(SP), AX
+	MOVQ   AX, 328(SP)
+	MOVQ   328(SP), AX
+	IMULQ  312(SP), AX
+	MOVQ   AX, 328(SP)
+	LEAQ   15(SI), DX
+	SHRQ   $0x04, DX
+	MOVQ   16(DI), AX
+	MOVQ   AX, 408(SP)
+	MOVQ   312(SP), AX
+	IMULQ  DX, AX
+	MOVQ   AX, 312(SP)
+	IMUL3Q $+64, DX, CX
+	MOVQ   40(DI), AX
 	MOVQ   AX, 400(SP)
-	MOVQ   400(SP), AX
-	IMULQ  384(SP), AX
-	MOVQ   AX, 400(SP)
-	LEAQ   15(DI), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   224(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 224(SP)
-	MOVQ   16(R8), AX
-	MOVQ   AX, 480(SP)
-	MOVQ   384(SP), AX
-	IMULQ  224(SP), AX
+	MOVQ   328(SP), AX
+	MOVQ   AX, 360(SP)
+	MOVQ   360(SP), AX
+	IMULQ  SI, AX
+	MOVQ   AX, 360(SP)
+	MOVQ   320(SP), AX
+	MOVQ   AX, 352(SP)
+	MOVQ   352(SP), AX
+	IMULQ  SI, AX
+	MOVQ   AX, 352(SP)
+	IMUL3Q $+4, SI, AX
+	MOVQ   AX, 392(SP)
+	IMUL3Q $+8, SI, AX
 	MOVQ   AX, 384(SP)
-	MOVQ   224(SP), AX
-	IMUL3Q $+64, AX, CX
-	MOVQ   40(R8), AX
-	MOVQ   AX, 472(SP)
-	MOVQ   400(SP), AX
-	MOVQ   AX, 432(SP)
-	MOVQ   432(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 432(SP)
-	MOVQ   392(SP), AX
-	MOVQ   AX, 424(SP)
-	MOVQ   424(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 424(SP)
-	IMUL3Q $+4, DI, AX
-	MOVQ   AX, 464(SP)
-	IMUL3Q $+8, DI, AX
-	MOVQ   AX, 456(SP)
 
 tile:
-	MOVQ    336(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 288(SP)
-	MOVQ    288(SP), AX
-	MOVQ    AX, 248(SP)
-	MOVQ    200(SP), AX
-	CMPQ    AX, 248(SP)
-	MOVQ    200(SP), R8
-	MOVQ    248(SP), AX
-	CMOVQLT R8, AX
-	MOVQ    AX, 248(SP)
-	MOVQ    248(SP), AX
-	MOVLQSX (SI)(AX*4), R8
-	MOVQ    320(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R8)(AX*1), R8
-	LEAQ    1(R8), R12
-	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
-	XORQ    AX, AX
-	CMPQ    AX, R12
-	CMOVQGT AX, R12
-	LEAQ    (R8)(BX*1), AX
-	LEAQ    1(AX), R11
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	CMPQ    R12, R11
-	CMOVQLT R12, R11
-	MOVQ    $+256, AX
-	MOVQ    R11, R9
-	CMPQ    AX, R9
-	CMOVQLT AX, R9
-	XORQ    AX, AX
-	MOVQ    R12, R8
-	CMPQ    AX, R8
-	CMOVQGT AX, R8
-	XORQ    AX, AX
-	CMPQ    AX, R11
-	CMOVQGT AX, R11
-	MOVQ    $+256, AX
-	CMPQ    AX, R12
-	CMOVQLT AX, R12
-	MOVQ    288(SP), AX
-	LEAQ    1(AX), AX
-	MOVQ    AX, 304(SP)
-	MOVQ    304(SP), AX
-	MOVQ    AX, 240(SP)
-	MOVQ    200(SP), AX
-	CMPQ    AX, 240(SP)
-	MOVQ    200(SP), R10
-	MOVQ    240(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 240(SP)
-	MOVQ    240(SP), AX
-	MOVLQSX (SI)(AX*4), R10
-	MOVQ    320(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R13
-	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	LEAQ    (R10)(BX*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R13, R10
-	CMOVQLT R13, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R13, R8
-	CMOVQGT R13, R8
-	CMPQ    R10, R11
-	CMOVQGT R10, R11
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	MOVQ    288(SP), AX
-	LEAQ    2(AX), AX
-	MOVQ    AX, 296(SP)
-	MOVQ    296(SP), AX
-	MOVQ    AX, 232(SP)
-	MOVQ    200(SP), AX
-	CMPQ    AX, 232(SP)
-	MOVQ    200(SP), R10
-	MOVQ    232(SP), AX
-	CMOVQLT R10, AX
-	MOVQ    AX, 232(SP)
-	MOVQ    232(SP), AX
-	MOVLQSX (SI)(AX*4), R10
-	MOVQ    320(SP), AX
-	IMUL3Q  $-256, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	LEAQ    1(R10), R13
-	MOVQ    $+256, AX
-	CMPQ    AX, R13
-	CMOVQLT AX, R13
-	XORQ    AX, AX
-	CMPQ    AX, R13
-	CMOVQGT AX, R13
-	LEAQ    (R10)(BX*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
-	CMOVQGT AX, R10
-	CMPQ    R13, R10
-	CMOVQLT R13, R10
-	CMPQ    R10, R9
-	CMOVQLT R10, R9
-	CMPQ    R13, R8
-	CMOVQGT R13, R8
-	CMPQ    R10, R11
-	CMOVQGT R10, R11
-	CMPQ    R13, R12
-	CMOVQLT R13, R12
-	CMPQ    R11, R12
-	CMOVQGT R11, R12
-	MOVQ    336(SP), R13
-	CMPQ    368(SP), R13
-	MOVQ    368(SP), AX
-	CMOVQLT AX, R13
-	MOVQ    R9, R15
-	SHRQ    $0x04, R15
-	LEAQ    15(R8), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    128(SP), AX
-	SHRQ    $0x04, AX
-	MOVQ    AX, 128(SP)
-	MOVQ    DI, R10
-	IMULQ   312(SP), R10
-	IMUL3Q  $+1024, R10, R14
-	MOVQ    504(SP), AX
-	LEAQ    (AX)(R14*1), R14
-	MOVQ    DI, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R14)(AX*1), AX
-	MOVQ    AX, 328(SP)
-	IMUL3Q  $+16, R10, R10
-	MOVQ    496(SP), AX
-	LEAQ    (AX)(R10*1), R10
-	MOVQ    440(SP), AX
-	IMULQ   312(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), R10
-	MOVQ    DI, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	MOVQ    AX, 208(SP)
-	IMUL3Q  $+64, R15, AX
-	LEAQ    (DX)(AX*1), R14
-	MOVQ    320(SP), AX
-	IMUL3Q  $-256, AX, R10
-	MOVQ    400(SP), R13
-	IMULQ   320(SP), R13
-	MOVQ    488(SP), AX
-	LEAQ    (AX)(R13*8), R13
-	MOVQ    392(SP), AX
-	IMULQ   312(SP), AX
-	LEAQ    (R13)(AX*8), R13
-	MOVQ    336(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R13)(AX*1), AX
-	MOVQ    AX, 216(SP)
-	MOVQ    224(SP), AX
-	IMULQ   312(SP), AX
-	IMUL3Q  $+16384, AX, R13
-	MOVQ    480(SP), AX
-	LEAQ    (AX)(R13*1), AX
-	MOVQ    AX, 360(SP)
-	MOVQ    224(SP), AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	MOVQ    AX, 352(SP)
-	MOVQ    432(SP), R13
-	IMULQ   320(SP), R13
-	MOVQ    472(SP), AX
-	LEAQ    (AX)(R13*4), R13
-	MOVQ    424(SP), AX
-	IMULQ   312(SP), AX
-	LEAQ    (R13)(AX*4), R13
-	MOVQ    DI, AX
-	IMULQ   336(SP), AX
-	IMUL3Q  $+16, AX, AX
-	LEAQ    (R13)(AX*1), AX
-	MOVQ    AX, 256(SP)
-	MOVQ    464(SP), R13
-	MOVQ    256(SP), AX
-	LEAQ    (AX)(R13*1), AX
-	MOVQ    AX, 272(SP)
-	MOVQ    456(SP), R13
-	MOVQ    256(SP), AX
-	LEAQ    (AX)(R13*1), AX
-	MOVQ    AX, 264(SP)
-	CMPQ    R9, R8
-	JGE     else1
-	MOVQ    320(SP), R8
-	MOVQ    512(SP), AX
-	MOVLQSX (AX)(R8*4), AX
-	MOVQ    AX, 280(SP)
-	MOVQ    448(SP), AX
-	IMULQ   280(SP), AX
-	IMUL3Q  $+1024, AX, R8
-	MOVQ    328(SP), AX
-	LEAQ    (AX)(R8*1), R13
-	CMPQ    R15, 128(SP)
-	JGE     end4
+	MOVQ         248(SP), AX
+	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 200(SP)
+	MOVQ         200(SP), DI
+	CMPQ         72(SP), DI
+	MOVQ         72(SP), AX
+	CMOVQLT      AX, DI
+	MOVQ         288(SP), AX
+	MOVLQSX      (AX)(DI*4), DI
+	MOVQ         240(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (DI)(AX*1), DI
+	LEAQ         1(DI), R12
+	MOVQ         $+256, AX
+	CMPQ         AX, R12
+	CMOVQLT      AX, R12
+	XORQ         AX, AX
+	CMPQ         AX, R12
+	CMOVQGT      AX, R12
+	MOVQ         280(SP), AX
+	LEAQ         (DI)(AX*1), AX
+	LEAQ         1(AX), R11
+	XORQ         AX, AX
+	CMPQ         AX, R11
+	CMOVQGT      AX, R11
+	CMPQ         R12, R11
+	CMOVQLT      R12, R11
+	VMOVD        R11, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        X0, 3072(BX)
+	VMOVD        R12, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        X0, 3076(BX)
+	MOVQ         $+256, DI
+	MOVQ         R11, 168(SP)
+	CMPQ         DI, 168(SP)
+	MOVQ         168(SP), AX
+	CMOVQLT      DI, AX
+	MOVQ         AX, 168(SP)
+	XORQ         DI, DI
+	MOVQ         R12, 160(SP)
+	CMPQ         DI, 160(SP)
+	MOVQ         160(SP), AX
+	CMOVQGT      DI, AX
+	MOVQ         AX, 160(SP)
+	XORQ         AX, AX
+	CMPQ         AX, R11
+	CMOVQGT      AX, R11
+	MOVQ         $+256, AX
+	CMPQ         AX, R12
+	CMOVQLT      AX, R12
+	MOVQ         200(SP), AX
+	LEAQ         1(AX), AX
+	MOVQ         AX, 216(SP)
+	MOVQ         216(SP), DI
+	CMPQ         72(SP), DI
+	MOVQ         72(SP), AX
+	CMOVQLT      AX, DI
+	MOVQ         288(SP), AX
+	MOVLQSX      (AX)(DI*4), DI
+	MOVQ         240(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (DI)(AX*1), DI
+	LEAQ         1(DI), R8
+	MOVQ         $+256, AX
+	CMPQ         AX, R8
+	CMOVQLT      AX, R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	MOVQ         280(SP), AX
+	LEAQ         (DI)(AX*1), AX
+	LEAQ         1(AX), DI
+	XORQ         AX, AX
+	CMPQ         AX, DI
+	CMOVQGT      AX, DI
+	CMPQ         R8, DI
+	CMOVQLT      R8, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        X0, 3080(BX)
+	VMOVD        R8, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        X0, 3084(BX)
+	CMPQ         DI, 168(SP)
+	MOVQ         168(SP), AX
+	CMOVQLT      DI, AX
+	MOVQ         AX, 168(SP)
+	CMPQ         R8, 160(SP)
+	MOVQ         160(SP), AX
+	CMOVQGT      R8, AX
+	MOVQ         AX, 160(SP)
+	CMPQ         DI, R11
+	CMOVQGT      DI, R11
+	CMPQ         R8, R12
+	CMOVQLT      R8, R12
+	MOVQ         200(SP), AX
+	LEAQ         2(AX), AX
+	MOVQ         AX, 208(SP)
+	MOVQ         208(SP), DI
+	CMPQ         72(SP), DI
+	MOVQ         72(SP), AX
+	CMOVQLT      AX, DI
+	MOVQ         288(SP), AX
+	MOVLQSX      (AX)(DI*4), DI
+	MOVQ         240(SP), AX
+	IMUL3Q       $-256, AX, AX
+	LEAQ         (DI)(AX*1), DI
+	LEAQ         1(DI), R8
+	MOVQ         $+256, AX
+	CMPQ         AX, R8
+	CMOVQLT      AX, R8
+	XORQ         AX, AX
+	CMPQ         AX, R8
+	CMOVQGT      AX, R8
+	MOVQ         280(SP), AX
+	LEAQ         (DI)(AX*1), AX
+	LEAQ         1(AX), DI
+	XORQ         AX, AX
+	CMPQ         AX, DI
+	CMOVQGT      AX, DI
+	CMPQ         R8, DI
+	CMOVQLT      R8, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        X0, 3088(BX)
+	VMOVD        R8, X0
+	VPBROADCASTD X0, Y0
+	VMOVD        X0, 3092(BX)
+	CMPQ         DI, 168(SP)
+	MOVQ         168(SP), AX
+	CMOVQLT      DI, AX
+	MOVQ         AX, 168(SP)
+	CMPQ         R8, 160(SP)
+	MOVQ         160(SP), AX
+	CMOVQGT      R8, AX
+	MOVQ         AX, 160(SP)
+	CMPQ         DI, R11
+	CMOVQGT      DI, R11
+	CMPQ         R8, R12
+	CMOVQLT      R8, R12
+	CMPQ         R11, R12
+	CMOVQGT      R11, R12
+	MOVQ         248(SP), R9
+	CMPQ         296(SP), R9
+	MOVQ         296(SP), AX
+	CMOVQLT      AX, R9
+	MOVQ         168(SP), R15
+	SHRQ         $0x04, R15
+	MOVQ         160(SP), AX
+	LEAQ         15(AX), R14
+	SHRQ         $0x04, R14
+	MOVQ         SI, R8
+	IMULQ        232(SP), R8
+	IMUL3Q       $+1024, R8, DI
+	MOVQ         432(SP), AX
+	LEAQ         (AX)(DI*1), DI
+	MOVQ         SI, AX
+	IMULQ        R15, AX
+	IMUL3Q       $+64, AX, AX
+	LEAQ         (DI)(AX*1), DI
+	IMUL3Q       $+16, R8, R8
+	MOVQ         424(SP), AX
+	LEAQ         (AX)(R8*1), R8
+	MOVQ         368(SP), AX
+	IMULQ        232(SP), AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (R8)(AX*1), R8
+	MOVQ         SI, AX
+	IMULQ        R9, AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (R8)(AX*1), R13
+	IMUL3Q       $+64, R15, AX
+	LEAQ         (BX)(AX*1), R10
+	MOVQ         328(SP), R8
+	IMULQ        240(SP), R8
+	MOVQ         416(SP), AX
+	LEAQ         (AX)(R8*8), R8
+	MOVQ         320(SP), AX
+	IMULQ        232(SP), AX
+	LEAQ         (R8)(AX*8), R8
+	MOVQ         248(SP), AX
+	IMUL3Q       $+32, AX, AX
+	LEAQ         (R8)(AX*1), AX
+	MOVQ         AX, 152(SP)
+	MOVQ         DX, AX
+	IMULQ        232(SP), AX
+	IMUL3Q       $+16384, AX, R8
+	MOVQ         408(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 272(SP)
+	MOVQ         DX, AX
+	IMULQ        R11, AX
+	IMUL3Q       $+64, AX, AX
+	MOVQ         AX, 264(SP)
+	MOVQ         360(SP), R8
+	IMULQ        240(SP), R8
+	MOVQ         400(SP), AX
+	LEAQ         (AX)(R8*4), R8
+	MOVQ         352(SP), AX
+	IMULQ        232(SP), AX
+	LEAQ         (R8)(AX*4), R8
+	MOVQ         SI, AX
+	IMULQ        248(SP), AX
+	IMUL3Q       $+16, AX, AX
+	LEAQ         (R8)(AX*1), AX
+	MOVQ         AX, 176(SP)
+	MOVQ         392(SP), R8
+	MOVQ         176(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 192(SP)
+	MOVQ         384(SP), R8
+	MOVQ         176(SP), AX
+	LEAQ         (AX)(R8*1), AX
+	MOVQ         AX, 184(SP)
+	MOVQ         168(SP), AX
+	CMPQ         AX, 160(SP)
+	JGE          else1
+	MOVQ         240(SP), R8
+	MOVQ         440(SP), AX
+	MOVLQSX      (AX)(R8*4), AX
+	MOVQ         AX, 224(SP)
+	MOVQ         376(SP), AX
+	IMULQ        224(SP), AX
+	IMUL3Q       $+1024, AX, AX
+	LEAQ         (DI)(AX*1), R9
+	CMPQ         R15, R14
+	JGE          end4
 
 loop3:
 	VPXOR Y7, Y7, Y7
@@ -329,307 +342,667 @@ loop3:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y1, Y1, Y1
 	VPXOR Y0, Y0, Y0
-	MOVQ  R13, R9
-	MOVQ  208(SP), R8
+	MOVQ  R9, R8
+	MOVQ  R13, DI
 	XORQ  AX, AX
-	CMPQ  AX, DI
+	CMPQ  AX, SI
 	JGE   end6
 
 loop5:
-	VMOVUPS      (R9), Y9
-	VMOVUPS      32(R9), Y8
-	VBROADCASTSS (R8), Y2
+	VMOVUPS      (R8), Y9
+	VMOVUPS      32(R8), Y8
+	VBROADCASTSS (DI), Y2
 	VMULPS       Y9, Y2, Y3
 	VMULPS       Y8, Y2, Y2
 	VADDPS       Y3, Y7, Y7
 	VADDPS       Y2, Y6, Y6
-	VBROADCASTSS 4(R8), Y2
+	VBROADCASTSS 4(DI), Y2
 	VMULPS       Y9, Y2, Y3
 	VMULPS       Y8, Y2, Y2
 	VADDPS       Y3, Y5, Y5
 	VADDPS       Y2, Y4, Y4
-	VBROADCASTSS 8(R8), Y2
+	VBROADCASTSS 8(DI), Y2
 	VMULPS       Y9, Y2, Y3
 	VMULPS       Y8, Y2, Y2
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y2, Y0, Y0
-	ADDQ         $+64, R9
-	ADDQ         $+16, R8
+	ADDQ         $+64, R8
+	ADDQ         $+16, DI
 	ADDQ         $+1, AX
-	CMPQ         AX, DI
+	CMPQ         AX, SI
 	JLT          loop5
 
 end6:
-	VMOVUPS Y7, (R14)
-	VMOVUPS Y6, 32(R14)
-	VMOVUPS Y5, 1024(R14)
-	VMOVUPS Y4, 1056(R14)
-	VMOVUPS Y1, 2048(R14)
-	VMOVUPS Y0, 2080(R14)
-	ADDQ    344(SP), R13
-	ADDQ    $+64, R14
+	VMOVUPS Y7, (R10)
+	VMOVUPS Y6, 32(R10)
+	VMOVUPS Y5, 1024(R10)
+	VMOVUPS Y4, 1056(R10)
+	VMOVUPS Y1, 2048(R10)
+	VMOVUPS Y0, 2080(R10)
+	ADDQ    256(SP), R9
+	ADDQ    $+64, R10
 	ADDQ    $+1, R15
-	CMPQ    R15, 128(SP)
+	CMPQ    R15, R14
 	JLT     loop3
 
 end4:
-	MOVQ 288(SP), AX
-	MOVQ AX, 128(SP)
-	MOVQ DX, R13
+	MOVQ BX, R10
+	MOVQ 200(SP), AX
+	MOVQ AX, 144(SP)
 	XORQ R9, R9
 
 loop7:
-	MOVQ         128(SP), R8
-	CMPQ         200(SP), R8
-	MOVQ         200(SP), AX
-	CMOVQLT      AX, R8
-	MOVLQSX      (SI)(R8*4), AX
-	LEAQ         (R10)(AX*1), R8
-	LEAQ         1(R8), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R8)(BX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R15, R8
-	CMOVQLT      R15, R8
+	MOVLQSX      3072(BX)(R9*8), AX
+	MOVQ         AX, 64(SP)
+	MOVLQSX      3076(BX)(R9*8), R13
 	VMOVUPS      attention_f32__r3__avx2_data<>+0(SB), Y0
 	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y2
-	VMOVD        R8, X1
+	MOVQ         64(SP), AX
+	VMOVD        AX, X1
 	VPBROADCASTD X1, Y1
 	VPSUBD       Y1, Y0, Y0
-	VMOVUPS      Y0, 168(SP)
+	VMOVUPS      Y0, 112(SP)
 	VPSUBD       Y1, Y2, Y0
-	VMOVUPS      Y0, 136(SP)
-	MOVQ         R15, AX
-	SUBQ         R8, AX
-	VMOVD        AX, X8
-	VPBROADCASTD X8, Y8
-	MOVQ         R8, AX
+	VMOVUPS      Y0, 80(SP)
+	MOVQ         R13, AX
+	SUBQ         64(SP), AX
+	VMOVD        AX, X9
+	VPBROADCASTD X9, Y9
+	MOVQ         64(SP), DI
+	SHRQ         $0x05, DI
+	MOVQ         64(SP), AX
+	LEAQ         31(AX), R8
+	SHRQ         $0x05, R8
+	MOVQ         R13, AX
 	SHRQ         $0x05, AX
-	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y1
-	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y0
-	IMUL3Q       $+32, AX, R14
-	MOVQ         R14, AX
-	CMPQ         AX, R15
+	IMUL3Q       $+32, AX, R15
+	IMUL3Q       $+32, R8, R14
+	CMPQ         R14, R15
+	CMOVQGT      R14, R15
+	MOVQ         R14, R8
+	CMPQ         R13, R8
+	CMOVQLT      R13, R8
+	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y8
+	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y7
+	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y3
+	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y2
+	IMUL3Q       $+32, DI, DI
+	MOVQ         DI, AX
+	CMPQ         AX, R8
 	JGE          end10
 
 loop9:
-	VMOVD        AX, X3
-	VPBROADCASTD X3, Y3
-	VMOVUPS      168(SP), Y2
-	VPADDD       Y3, Y2, Y4
-	VMOVUPS      136(SP), Y2
-	VPADDD       Y3, Y2, Y3
-	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y4, Y2
-	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y3, Y4
-	VPMAXUD      Y8, Y2, Y3
-	VPCMPEQD     Y2, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y5
-	VPMAXUD      Y8, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y6
-	VPMASKMOVD   (R13)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R13)(AX*4), Y6, Y3
-	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y2
-	VBLENDVPS    Y5, Y4, Y2, Y5
-	VBLENDVPS    Y6, Y3, Y2, Y4
-	VCMPPS       $0x11, Y5, Y1, Y3
-	VCMPPS       $0x11, Y4, Y0, Y2
-	VBLENDVPS    Y3, Y5, Y1, Y1
-	VBLENDVPS    Y2, Y4, Y0, Y0
-	ADDQ         $+16, AX
-	CMPQ         AX, R15
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	VMOVUPS      112(SP), Y0
+	VPADDD       Y1, Y0, Y11
+	VMOVUPS      80(SP), Y0
+	VPADDD       Y1, Y0, Y10
+	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y11, Y0
+	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y10, Y4
+	VPMAXUD      Y9, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y9, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y6
+	VPMASKMOVD   (R10)(AX*4), Y5, Y4
+	VPMASKMOVD   32(R10)(AX*4), Y6, Y1
+	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y0
+	VBLENDVPS    Y5, Y4, Y0, Y5
+	VBLENDVPS    Y6, Y1, Y0, Y4
+	VCMPPS       $0x11, Y5, Y8, Y1
+	VCMPPS       $0x11, Y4, Y7, Y0
+	VBLENDVPS    Y1, Y5, Y8, Y8
+	VBLENDVPS    Y0, Y4, Y7, Y7
+	VPADDD       attention_f32__r3__avx2_data<>+128(SB), Y11, Y0
+	VPADDD       attention_f32__r3__avx2_data<>+128(SB), Y10, Y4
+	VPMAXUD      Y9, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y9, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y6
+	VPMASKMOVD   64(R10)(AX*4), Y5, Y4
+	VPMASKMOVD   96(R10)(AX*4), Y6, Y1
+	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y0
+	VBLENDVPS    Y5, Y4, Y0, Y5
+	VBLENDVPS    Y6, Y1, Y0, Y4
+	VCMPPS       $0x11, Y5, Y3, Y1
+	VCMPPS       $0x11, Y4, Y2, Y0
+	VBLENDVPS    Y1, Y5, Y3, Y3
+	VBLENDVPS    Y0, Y4, Y2, Y2
+	ADDQ         $+32, AX
+	CMPQ         AX, R8
 	JLT          loop9
 
 end10:
-	VMAXPS  attention_f32__r3__avx2_data<>+64(SB), Y1, Y1
-	VMAXPS  attention_f32__r3__avx2_data<>+64(SB), Y0, Y0
-	VMAXPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VMAXPS  Y0, Y1, Y1
-	VPSHUFD $0x4e, Y1, Y0
-	VMAXPS  Y0, Y1, Y1
-	VPSHUFD $0xb1, Y1, Y0
-	VMAXPS  Y0, Y1, Y5
-	VPXOR   Y7, Y7, Y7
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y0, Y0, Y0
-	CMPQ    R14, R15
-	JGE     end12
+	MOVQ R14, AX
+	CMPQ AX, R15
+	JGE  end12
 
 loop11:
-	VMOVD        R14, X3
+	VMOVUPS   (R10)(AX*4), Y5
+	VMOVUPS   32(R10)(AX*4), Y4
+	VCMPPS    $0x11, Y5, Y8, Y1
+	VCMPPS    $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y8, Y8
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VMOVUPS   64(R10)(AX*4), Y5
+	VMOVUPS   96(R10)(AX*4), Y4
+	VCMPPS    $0x11, Y5, Y3, Y1
+	VCMPPS    $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ      $+32, AX
+	CMPQ      AX, R15
+	JLT       loop11
+
+end12:
+	MOVQ R15, AX
+	CMPQ AX, R13
+	JGE  end14
+
+loop13:
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	VMOVUPS      112(SP), Y0
+	VPADDD       Y1, Y0, Y11
+	VMOVUPS      80(SP), Y0
+	VPADDD       Y1, Y0, Y10
+	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y11, Y0
+	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y10, Y4
+	VPMAXUD      Y9, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y9, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y6
+	VPMASKMOVD   (R10)(AX*4), Y5, Y4
+	VPMASKMOVD   32(R10)(AX*4), Y6, Y1
+	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y0
+	VBLENDVPS    Y5, Y4, Y0, Y5
+	VBLENDVPS    Y6, Y1, Y0, Y4
+	VCMPPS       $0x11, Y5, Y8, Y1
+	VCMPPS       $0x11, Y4, Y7, Y0
+	VBLENDVPS    Y1, Y5, Y8, Y8
+	VBLENDVPS    Y0, Y4, Y7, Y7
+	VPADDD       attention_f32__r3__avx2_data<>+128(SB), Y11, Y0
+	VPADDD       attention_f32__r3__avx2_data<>+128(SB), Y10, Y4
+	VPMAXUD      Y9, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y5
+	VPMAXUD      Y9, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y6
+	VPMASKMOVD   64(R10)(AX*4), Y5, Y4
+	VPMASKMOVD   96(R10)(AX*4), Y6, Y1
+	VMOVUPS      attention_f32__r3__avx2_data<>+64(SB), Y0
+	VBLENDVPS    Y5, Y4, Y0, Y5
+	VBLENDVPS    Y6, Y1, Y0, Y4
+	VCMPPS       $0x11, Y5, Y3, Y1
+	VCMPPS       $0x11, Y4, Y2, Y0
+	VBLENDVPS    Y1, Y5, Y3, Y3
+	VBLENDVPS    Y0, Y4, Y2, Y2
+	ADDQ         $+32, AX
+	CMPQ         AX, R13
+	JLT          loop13
+
+end14:
+	VCMPPS    $0x11, Y3, Y8, Y1
+	VCMPPS    $0x11, Y2, Y7, Y0
+	VBLENDVPS Y1, Y3, Y8, Y1
+	VBLENDVPS Y0, Y2, Y7, Y0
+	VMAXPS    attention_f32__r3__avx2_data<>+64(SB), Y1, Y1
+	VMAXPS    attention_f32__r3__avx2_data<>+64(SB), Y0, Y0
+	VMAXPS    Y0, Y1, Y1
+	VPERMQ    $0x4e, Y1, Y0
+	VMAXPS    Y0, Y1, Y1
+	VPSHUFD   $0x4e, Y1, Y0
+	VMAXPS    Y0, Y1, Y1
+	VPSHUFD   $0xb1, Y1, Y0
+	VMAXPS    Y0, Y1, Y5
+	VPXOR     Y8, Y8, Y8
+	VPXOR     Y7, Y7, Y7
+	VPXOR     Y1, Y1, Y1
+	VPXOR     Y0, Y0, Y0
+	CMPQ      DI, R8
+	JGE       end16
+
+loop15:
+	VMOVD        DI, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      168(SP), Y2
+	VMOVUPS      112(SP), Y2
 	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 520(SP)
-	VMOVUPS      136(SP), Y2
-	VPADDD       Y3, Y2, Y9
-	VMOVUPS      520(SP), Y2
-	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y2, Y2
-	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y9, Y4
-	VPMAXUD      Y8, Y2, Y3
-	VPCMPEQD     Y2, Y3, Y3
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      80(SP), Y2
+	VPADDD       Y3, Y2, Y2
+	VMOVUPS      Y2, (SP)
+	VMOVUPS      32(SP), Y2
+	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y2, Y6
+	VMOVUPS      (SP), Y2
+	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y2, Y4
+	VPMAXUD      Y9, Y6, Y3
+	VPCMPEQD     Y6, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y8, Y4, Y3
+	VPMAXUD      Y9, Y4, Y3
 	VPCMPEQD     Y4, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
 	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   (R13)(R14*4), Y11, Y3
-	VPMASKMOVD   32(R13)(R14*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y12
-	VSUBPS       Y5, Y2, Y4
-	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+128(SB), Y12, Y2
-	VMOVUPS      Y2, 96(SP)
-	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+128(SB), Y4, Y2
-	VMOVUPS      Y2, 64(SP)
-	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y12, Y3
-	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y4, Y2
-	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y3, Y14
-	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y2, Y13
-	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y14, Y3
-	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y13, Y15
-	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y3, Y2
-	VMOVUPS      Y2, (SP)
-	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y15, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      (SP), Y2
-	VSUBPS       Y2, Y12, Y12
-	VMOVUPS      32(SP), Y2
-	VSUBPS       Y2, Y4, Y4
+	VPMASKMOVD   (R10)(DI*4), Y11, Y3
+	VPMASKMOVD   32(R10)(DI*4), Y10, Y2
+	VSUBPS       Y5, Y3, Y13
+	VSUBPS       Y5, Y2, Y12
+	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y13, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y12, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y3, Y15
+	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y2, Y14
+	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y15, Y3
+	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y14, Y2
+	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y3, Y6
+	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y2, Y4
+	VSUBPS       Y6, Y13, Y6
+	VSUBPS       Y4, Y12, Y4
 	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y15, Y2
-	VSUBPS       Y3, Y12, Y12
+	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y2, Y2
+	VSUBPS       Y3, Y6, Y6
 	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y12, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y6, Y3
 	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y4, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+320(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+352(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+384(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+416(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y12, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y12
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y6
 	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y14, Y3
-	VPSLLD       $0x17, Y13, Y2
-	VMULPS       Y3, Y12, Y3
+	VPSLLD       $0x17, Y15, Y3
+	VPSLLD       $0x17, Y14, Y2
+	VMULPS       Y3, Y6, Y6
 	VMULPS       Y2, Y4, Y4
-	VMOVUPS      96(SP), Y2
-	VBLENDVPS    Y2, attention_f32__r3__avx2_data<>+96(SB), Y3, Y3
-	VMOVUPS      64(SP), Y2
+	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+480(SB), Y13, Y3
+	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+480(SB), Y12, Y2
+	VBLENDVPS    Y3, attention_f32__r3__avx2_data<>+96(SB), Y6, Y3
 	VBLENDVPS    Y2, attention_f32__r3__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, (R13)(R14*4)
-	VPMASKMOVD   Y4, Y10, 32(R13)(R14*4)
+	VPMASKMOVD   Y3, Y11, (R10)(DI*4)
+	VPMASKMOVD   Y4, Y10, 32(R10)(DI*4)
 	VPXOR        Y2, Y2, Y2
 	VBLENDVPS    Y11, Y3, Y2, Y3
 	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y2, Y6, Y6
-	VMOVUPS      520(SP), Y2
-	VPADDD       attention_f32__r3__avx2_data<>+480(SB), Y2, Y2
-	VPADDD       attention_f32__r3__avx2_data<>+480(SB), Y9, Y4
-	VPMAXUD      Y8, Y2, Y3
-	VPCMPEQD     Y2, Y3, Y3
+	VADDPS       Y3, Y8, Y8
+	VADDPS       Y2, Y7, Y7
+	VMOVUPS      32(SP), Y2
+	VPADDD       attention_f32__r3__avx2_data<>+128(SB), Y2, Y6
+	VMOVUPS      (SP), Y2
+	VPADDD       attention_f32__r3__avx2_data<>+128(SB), Y2, Y4
+	VPMAXUD      Y9, Y6, Y3
+	VPCMPEQD     Y6, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMAXUD      Y8, Y4, Y3
+	VPXOR        Y2, Y3, Y11
+	VPMAXUD      Y9, Y4, Y3
 	VPCMPEQD     Y4, Y3, Y3
 	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y9
-	VPMASKMOVD   64(R13)(R14*4), Y10, Y3
-	VPMASKMOVD   96(R13)(R14*4), Y9, Y2
-	VSUBPS       Y5, Y3, Y11
-	VSUBPS       Y5, Y2, Y4
-	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+128(SB), Y11, Y2
-	VMOVUPS      Y2, 32(SP)
-	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+128(SB), Y4, Y2
-	VMOVUPS      Y2, (SP)
-	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y11, Y3
-	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y4, Y2
-	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y3, Y13
-	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y12, Y14
-	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y15, Y3
-	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS       Y3, Y11, Y11
+	VPXOR        Y2, Y3, Y10
+	VPMASKMOVD   64(R10)(DI*4), Y11, Y3
+	VPMASKMOVD   96(R10)(DI*4), Y10, Y2
+	VSUBPS       Y5, Y3, Y13
+	VSUBPS       Y5, Y2, Y12
+	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y13, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y12, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y3, Y15
+	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y2, Y14
+	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y15, Y3
+	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y14, Y2
+	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y3, Y6
+	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y2, Y4
+	VSUBPS       Y6, Y13, Y6
+	VSUBPS       Y4, Y12, Y4
+	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y2, Y2
+	VSUBPS       Y3, Y6, Y6
 	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y15, Y3
-	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS       Y3, Y11, Y11
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y11, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y6, Y3
 	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y4, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+320(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+352(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+384(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+416(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
 	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y3
 	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y11
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y6
 	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y13, Y3
-	VPSLLD       $0x17, Y12, Y2
-	VMULPS       Y3, Y11, Y3
+	VPSLLD       $0x17, Y15, Y3
+	VPSLLD       $0x17, Y14, Y2
+	VMULPS       Y3, Y6, Y6
 	VMULPS       Y2, Y4, Y4
-	VMOVUPS      32(SP), Y2
-	VBLENDVPS    Y2, attention_f32__r3__avx2_data<>+96(SB), Y3, Y3
-	VMOVUPS      (SP), Y2
+	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+480(SB), Y13, Y3
+	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+480(SB), Y12, Y2
+	VBLENDVPS    Y3, attention_f32__r3__avx2_data<>+96(SB), Y6, Y3
 	VBLENDVPS    Y2, attention_f32__r3__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y10, 64(R13)(R14*4)
-	VPMASKMOVD   Y4, Y9, 96(R13)(R14*4)
+	VPMASKMOVD   Y3, Y11, 64(R10)(DI*4)
+	VPMASKMOVD   Y4, Y10, 96(R10)(DI*4)
 	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y10, Y3, Y2, Y3
-	VBLENDVPS    Y9, Y4, Y2, Y2
+	VBLENDVPS    Y11, Y3, Y2, Y3
+	VBLENDVPS    Y10, Y4, Y2, Y2
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, R14
-	CMPQ         R14, R15
-	JLT          loop11
+	ADDQ         $+32, DI
+	CMPQ         DI, R8
+	JLT          loop15
 
-end12:
-	VADDPS  Y1, Y7, Y1
-	VADDPS  Y0, Y6, Y0
+end16:
+	CMPQ R14, R15
+	JGE  end18
+
+loop17:
+	VMOVUPS   (R10)(R14*4), Y3
+	VMOVUPS   32(R10)(R14*4), Y2
+	VSUBPS    Y5, Y3, Y11
+	VSUBPS    Y5, Y2, Y10
+	VMULPS    attention_f32__r3__avx2_data<>+160(SB), Y11, Y3
+	VMULPS    attention_f32__r3__avx2_data<>+160(SB), Y10, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+192(SB), Y3, Y13
+	VADDPS    attention_f32__r3__avx2_data<>+192(SB), Y2, Y12
+	VSUBPS    attention_f32__r3__avx2_data<>+192(SB), Y13, Y15
+	VSUBPS    attention_f32__r3__avx2_data<>+192(SB), Y12, Y14
+	VMULPS    attention_f32__r3__avx2_data<>+224(SB), Y15, Y3
+	VMULPS    attention_f32__r3__avx2_data<>+224(SB), Y14, Y2
+	VSUBPS    Y3, Y11, Y6
+	VSUBPS    Y2, Y10, Y4
+	VMULPS    attention_f32__r3__avx2_data<>+256(SB), Y15, Y3
+	VMULPS    attention_f32__r3__avx2_data<>+256(SB), Y14, Y2
+	VSUBPS    Y3, Y6, Y6
+	VSUBPS    Y2, Y4, Y4
+	VMULPS    attention_f32__r3__avx2_data<>+288(SB), Y6, Y3
+	VMULPS    attention_f32__r3__avx2_data<>+288(SB), Y4, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+320(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+320(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+352(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+352(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+384(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+384(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+416(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+416(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+448(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+448(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+448(SB), Y3, Y6
+	VADDPS    attention_f32__r3__avx2_data<>+448(SB), Y2, Y4
+	VPSLLD    $0x17, Y13, Y3
+	VPSLLD    $0x17, Y12, Y2
+	VMULPS    Y3, Y6, Y6
+	VMULPS    Y2, Y4, Y4
+	VCMPPS    $0x11, attention_f32__r3__avx2_data<>+480(SB), Y11, Y3
+	VCMPPS    $0x11, attention_f32__r3__avx2_data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, attention_f32__r3__avx2_data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, attention_f32__r3__avx2_data<>+96(SB), Y4, Y2
+	VMOVUPS   Y3, (R10)(R14*4)
+	VMOVUPS   Y2, 32(R10)(R14*4)
+	VADDPS    Y3, Y8, Y8
+	VADDPS    Y2, Y7, Y7
+	VMOVUPS   64(R10)(R14*4), Y3
+	VMOVUPS   96(R10)(R14*4), Y2
+	VSUBPS    Y5, Y3, Y11
+	VSUBPS    Y5, Y2, Y10
+	VMULPS    attention_f32__r3__avx2_data<>+160(SB), Y11, Y3
+	VMULPS    attention_f32__r3__avx2_data<>+160(SB), Y10, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+192(SB), Y3, Y13
+	VADDPS    attention_f32__r3__avx2_data<>+192(SB), Y2, Y12
+	VSUBPS    attention_f32__r3__avx2_data<>+192(SB), Y13, Y15
+	VSUBPS    attention_f32__r3__avx2_data<>+192(SB), Y12, Y14
+	VMULPS    attention_f32__r3__avx2_data<>+224(SB), Y15, Y3
+	VMULPS    attention_f32__r3__avx2_data<>+224(SB), Y14, Y2
+	VSUBPS    Y3, Y11, Y6
+	VSUBPS    Y2, Y10, Y4
+	VMULPS    attention_f32__r3__avx2_data<>+256(SB), Y15, Y3
+	VMULPS    attention_f32__r3__avx2_data<>+256(SB), Y14, Y2
+	VSUBPS    Y3, Y6, Y6
+	VSUBPS    Y2, Y4, Y4
+	VMULPS    attention_f32__r3__avx2_data<>+288(SB), Y6, Y3
+	VMULPS    attention_f32__r3__avx2_data<>+288(SB), Y4, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+320(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+320(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+352(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+352(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+384(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+384(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+416(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+416(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+448(SB), Y3, Y3
+	VADDPS    attention_f32__r3__avx2_data<>+448(SB), Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VADDPS    attention_f32__r3__avx2_data<>+448(SB), Y3, Y6
+	VADDPS    attention_f32__r3__avx2_data<>+448(SB), Y2, Y4
+	VPSLLD    $0x17, Y13, Y3
+	VPSLLD    $0x17, Y12, Y2
+	VMULPS    Y3, Y6, Y6
+	VMULPS    Y2, Y4, Y4
+	VCMPPS    $0x11, attention_f32__r3__avx2_data<>+480(SB), Y11, Y3
+	VCMPPS    $0x11, attention_f32__r3__avx2_data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, attention_f32__r3__avx2_data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, attention_f32__r3__avx2_data<>+96(SB), Y4, Y2
+	VMOVUPS   Y3, 64(R10)(R14*4)
+	VMOVUPS   Y2, 96(R10)(R14*4)
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y2, Y0, Y0
+	ADDQ      $+32, R14
+	CMPQ      R14, R15
+	JLT       loop17
+
+end18:
+	CMPQ R15, R13
+	JGE  end20
+
+loop19:
+	VMOVD        R15, X3
+	VPBROADCASTD X3, Y3
+	VMOVUPS      112(SP), Y2
+	VPADDD       Y3, Y2, Y2
+	VMOVUPS      Y2, 32(SP)
+	VMOVUPS      80(SP), Y2
+	VPADDD       Y3, Y2, Y2
+	VMOVUPS      Y2, (SP)
+	VMOVUPS      32(SP), Y2
+	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y2, Y6
+	VMOVUPS      (SP), Y2
+	VPADDD       attention_f32__r3__avx2_data<>+96(SB), Y2, Y4
+	VPMAXUD      Y9, Y6, Y3
+	VPCMPEQD     Y6, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y11
+	VPMAXUD      Y9, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y10
+	VPMASKMOVD   (R10)(R15*4), Y11, Y3
+	VPMASKMOVD   32(R10)(R15*4), Y10, Y2
+	VSUBPS       Y5, Y3, Y13
+	VSUBPS       Y5, Y2, Y12
+	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y13, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y12, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y3, Y15
+	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y2, Y14
+	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y15, Y3
+	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y14, Y2
+	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y3, Y6
+	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y2, Y4
+	VSUBPS       Y6, Y13, Y6
+	VSUBPS       Y4, Y12, Y4
+	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y2, Y2
+	VSUBPS       Y3, Y6, Y6
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y6, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+384(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+384(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+416(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+416(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y6
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y2, Y4
+	VPSLLD       $0x17, Y15, Y3
+	VPSLLD       $0x17, Y14, Y2
+	VMULPS       Y3, Y6, Y6
+	VMULPS       Y2, Y4, Y4
+	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+480(SB), Y13, Y3
+	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+480(SB), Y12, Y2
+	VBLENDVPS    Y3, attention_f32__r3__avx2_data<>+96(SB), Y6, Y3
+	VBLENDVPS    Y2, attention_f32__r3__avx2_data<>+96(SB), Y4, Y4
+	VPMASKMOVD   Y3, Y11, (R10)(R15*4)
+	VPMASKMOVD   Y4, Y10, 32(R10)(R15*4)
+	VPXOR        Y2, Y2, Y2
+	VBLENDVPS    Y11, Y3, Y2, Y3
+	VBLENDVPS    Y10, Y4, Y2, Y2
+	VADDPS       Y3, Y8, Y8
+	VADDPS       Y2, Y7, Y7
+	VMOVUPS      32(SP), Y2
+	VPADDD       attention_f32__r3__avx2_data<>+128(SB), Y2, Y6
+	VMOVUPS      (SP), Y2
+	VPADDD       attention_f32__r3__avx2_data<>+128(SB), Y2, Y4
+	VPMAXUD      Y9, Y6, Y3
+	VPCMPEQD     Y6, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y11
+	VPMAXUD      Y9, Y4, Y3
+	VPCMPEQD     Y4, Y3, Y3
+	VPCMPEQD     Y2, Y2, Y2
+	VPXOR        Y2, Y3, Y10
+	VPMASKMOVD   64(R10)(R15*4), Y11, Y3
+	VPMASKMOVD   96(R10)(R15*4), Y10, Y2
+	VSUBPS       Y5, Y3, Y13
+	VSUBPS       Y5, Y2, Y12
+	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y13, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+160(SB), Y12, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y3, Y15
+	VADDPS       attention_f32__r3__avx2_data<>+192(SB), Y2, Y14
+	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y15, Y3
+	VSUBPS       attention_f32__r3__avx2_data<>+192(SB), Y14, Y2
+	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y3, Y6
+	VMULPS       attention_f32__r3__avx2_data<>+224(SB), Y2, Y4
+	VSUBPS       Y6, Y13, Y6
+	VSUBPS       Y4, Y12, Y4
+	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y3, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+256(SB), Y2, Y2
+	VSUBPS       Y3, Y6, Y6
+	VSUBPS       Y2, Y4, Y4
+	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y6, Y3
+	VMULPS       attention_f32__r3__avx2_data<>+288(SB), Y4, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+320(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+320(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+352(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+352(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+384(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+384(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+416(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+416(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y3
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y2, Y2
+	VMULPS       Y6, Y3, Y3
+	VMULPS       Y4, Y2, Y2
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y3, Y6
+	VADDPS       attention_f32__r3__avx2_data<>+448(SB), Y2, Y4
+	VPSLLD       $0x17, Y15, Y3
+	VPSLLD       $0x17, Y14, Y2
+	VMULPS       Y3, Y6, Y6
+	VMULPS       Y2, Y4, Y4
+	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+480(SB), Y13, Y3
+	VCMPPS       $0x11, attention_f32__r3__avx2_data<>+480(SB), Y12, Y2
+	VBLENDVPS    Y3, attention_f32__r3__avx2_data<>+96(SB), Y6, Y3
+	VBLENDVPS    Y2, attention_f32__r3__avx2_data<>+96(SB), Y4, Y4
+	VPMASKMOVD   Y3, Y11, 64(R10)(R15*4)
+	VPMASKMOVD   Y4, Y10, 96(R10)(R15*4)
+	VPXOR        Y2, Y2, Y2
+	VBLENDVPS    Y11, Y3, Y2, Y3
+	VBLENDVPS    Y10, Y4, Y2, Y2
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y2, Y0, Y0
+	ADDQ         $+32, R15
+	CMPQ         R15, R13
+	JLT          loop19
+
+end20:
+	VADDPS  Y1, Y8, Y1
+	VADDPS  Y0, Y7, Y0
 	VADDPS  Y0, Y1, Y1
 	VPERMQ  $0x4e, Y1, Y0
 	VADDPS  Y0, Y1, Y1
@@ -637,76 +1010,65 @@ end12:
 	VADDPS  Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
 	VADDPS  Y0, Y1, Y0
-	MOVQ    128(SP), AX
-	CMPQ    AX, 200(SP)
+	MOVQ    144(SP), AX
+	CMPQ    AX, 72(SP)
 	SETLE   AL
-	MOVBLZX AL, R14
-	CMPQ    R8, R15
-	SETLT   AL
 	MOVBLZX AL, R8
-	MOVL    R14, AX
-	ANDL    R8, AX
+	CMPQ    64(SP), R13
+	SETLT   AL
+	MOVBLZX AL, DI
+	MOVL    R8, AX
+	ANDL    DI, AX
 	TESTL   AX, AX
-	JEQ     else13
-	MOVQ    216(SP), AX
+	JEQ     else21
+	MOVQ    152(SP), AX
 	VMOVD   X5, (AX)(R9*8)
-	MOVQ    216(SP), AX
+	MOVQ    152(SP), AX
 	VMOVD   X0, 4(AX)(R9*8)
 
-else13:
-	ADDQ $+1, 128(SP)
-	ADDQ $+1024, R13
+else21:
+	ADDQ $+1024, R10
+	ADDQ $+1, 144(SP)
 	ADDQ $+1, R9
 	CMPQ R9, $+3
 	JLT  loop7
 
 end8:
-	MOVQ   384(SP), AX
-	IMULQ  280(SP), AX
-	IMUL3Q $+16384, AX, R8
-	MOVQ   360(SP), AX
-	LEAQ   (AX)(R8*1), R9
-	MOVQ   352(SP), AX
-	LEAQ   (R9)(AX*1), AX
-	MOVQ   AX, 208(SP)
-	MOVQ   DI, 128(SP)
-	XORQ   R8, R8
-	CMPQ   R8, DI
-	JGE    end16
+	MOVQ   312(SP), AX
+	IMULQ  224(SP), AX
+	IMUL3Q $+16384, AX, DI
+	MOVQ   272(SP), AX
+	LEAQ   (AX)(DI*1), R10
+	MOVQ   264(SP), AX
+	LEAQ   (R10)(AX*1), R9
+	MOVQ   SI, R8
+	XORQ   DI, DI
+	CMPQ   DI, SI
+	JGE    end24
 
-loop15:
-	MOVQ    248(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R10)(AX*1), R13
-	LEAQ    1(R13), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R13)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
-	MOVQ    R11, R13
-	CMPQ    R15, R13
-	CMOVQLT R15, R13
+loop23:
 	VPXOR   Y8, Y8, Y8
 	VPXOR   Y7, Y7, Y7
-	LEAQ    (R9)(R8*4), R15
-	MOVQ    224(SP), AX
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y3, Y3, Y3
+	CMPQ    168(SP), R11
+	JGE     else25
+	MOVLQSX 3072(BX), R14
+	MOVLQSX 3076(BX), AX
+	MOVQ    R11, R13
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	MOVQ    DX, AX
 	IMULQ   R14, AX
 	IMUL3Q  $+64, AX, AX
-	LEAQ    (R15)(AX*1), AX
+	LEAQ    (R10)(AX*1), AX
 	CMPQ    R14, R13
-	JGE     end18
+	JGE     end28
 
-loop17:
-	VBROADCASTSS (DX)(R14*4), Y0
+loop27:
+	VBROADCASTSS (BX)(R14*4), Y0
 	VMULPS       (AX), Y0, Y1
 	VMULPS       32(AX), Y0, Y0
 	VADDPS       Y1, Y8, Y8
@@ -714,41 +1076,23 @@ loop17:
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R13
-	JLT          loop17
+	JLT          loop27
 
-end18:
-	MOVQ    240(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R10)(AX*1), R13
-	LEAQ    1(R13), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R13)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
+end28:
+	MOVLQSX 3080(BX), R14
+	MOVLQSX 3084(BX), AX
 	MOVQ    R11, R13
-	CMPQ    R15, R13
-	CMOVQLT R15, R13
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y5, Y5, Y5
-	LEAQ    (R9)(R8*4), R15
-	MOVQ    224(SP), AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	MOVQ    DX, AX
 	IMULQ   R14, AX
 	IMUL3Q  $+64, AX, AX
-	LEAQ    (R15)(AX*1), AX
+	LEAQ    (R10)(AX*1), AX
 	CMPQ    R14, R13
-	JGE     end20
+	JGE     end30
 
-loop19:
-	VBROADCASTSS 1024(DX)(R14*4), Y0
+loop29:
+	VBROADCASTSS 1024(BX)(R14*4), Y0
 	VMULPS       (AX), Y0, Y1
 	VMULPS       32(AX), Y0, Y0
 	VADDPS       Y1, Y6, Y6
@@ -756,41 +1100,23 @@ loop19:
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R13
-	JLT          loop19
+	JLT          loop29
 
-end20:
-	MOVQ    232(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R10)(AX*1), R13
-	LEAQ    1(R13), R15
-	MOVQ    $+256, AX
-	CMPQ    AX, R15
-	CMOVQLT AX, R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	LEAQ    (R13)(BX*1), AX
-	LEAQ    1(AX), R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	CMPQ    R15, R14
-	CMOVQLT R15, R14
+end30:
+	MOVLQSX 3088(BX), R14
+	MOVLQSX 3092(BX), AX
 	MOVQ    R11, R13
-	CMPQ    R15, R13
-	CMOVQLT R15, R13
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	LEAQ    (R9)(R8*4), R15
-	MOVQ    224(SP), AX
+	CMPQ    AX, R13
+	CMOVQLT AX, R13
+	MOVQ    DX, AX
 	IMULQ   R14, AX
 	IMUL3Q  $+64, AX, AX
-	LEAQ    (R15)(AX*1), AX
+	LEAQ    (R10)(AX*1), AX
 	CMPQ    R14, R13
-	JGE     end22
+	JGE     end32
 
-loop21:
-	VBROADCASTSS 2048(DX)(R14*4), Y0
+loop31:
+	VBROADCASTSS 2048(BX)(R14*4), Y0
 	VMULPS       (AX), Y0, Y1
 	VMULPS       32(AX), Y0, Y0
 	VADDPS       Y1, Y4, Y4
@@ -798,28 +1124,29 @@ loop21:
 	ADDQ         CX, AX
 	ADDQ         $+1, R14
 	CMPQ         R14, R13
-	JLT          loop21
+	JLT          loop31
 
-end22:
-	MOVQ 208(SP), R13
+end32:
+else25:
+	MOVQ R9, R13
 	MOVQ R11, AX
 	CMPQ AX, R12
-	JGE  end24
+	JGE  end34
 
-loop23:
+loop33:
 	VMOVUPS      (R13), Y9
 	VMOVUPS      32(R13), Y2
-	VBROADCASTSS (DX)(AX*4), Y0
+	VBROADCASTSS (BX)(AX*4), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VADDPS       Y1, Y8, Y8
 	VADDPS       Y0, Y7, Y7
-	VBROADCASTSS 1024(DX)(AX*4), Y0
+	VBROADCASTSS 1024(BX)(AX*4), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VADDPS       Y1, Y6, Y6
 	VADDPS       Y0, Y5, Y5
-	VBROADCASTSS 2048(DX)(AX*4), Y0
+	VBROADCASTSS 2048(BX)(AX*4), Y0
 	VMULPS       Y9, Y0, Y1
 	VMULPS       Y2, Y0, Y0
 	VADDPS       Y1, Y4, Y4
@@ -827,39 +1154,25 @@ loop23:
 	ADDQ         CX, R13
 	ADDQ         $+1, AX
 	CMPQ         AX, R12
-	JLT          loop23
+	JLT          loop33
 
-end24:
-	MOVQ    248(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R10)(AX*1), R13
-	LEAQ    1(R13), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R13)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
+end34:
+	CMPQ    R12, 160(SP)
+	JGE     else35
+	MOVLQSX 3072(BX), AX
+	MOVLQSX 3076(BX), R14
 	MOVQ    R12, R13
-	CMPQ    R15, R13
-	CMOVQGT R15, R13
-	LEAQ    (R9)(R8*4), R15
-	MOVQ    224(SP), AX
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	MOVQ    DX, AX
 	IMULQ   R13, AX
 	IMUL3Q  $+64, AX, AX
-	LEAQ    (R15)(AX*1), AX
+	LEAQ    (R10)(AX*1), AX
 	CMPQ    R13, R14
-	JGE     end26
+	JGE     end38
 
-loop25:
-	VBROADCASTSS (DX)(R13*4), Y0
+loop37:
+	VBROADCASTSS (BX)(R13*4), Y0
 	VMULPS       (AX), Y0, Y1
 	VMULPS       32(AX), Y0, Y0
 	VADDPS       Y1, Y8, Y8
@@ -867,39 +1180,23 @@ loop25:
 	ADDQ         CX, AX
 	ADDQ         $+1, R13
 	CMPQ         R13, R14
-	JLT          loop25
+	JLT          loop37
 
-end26:
-	MOVQ    240(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R10)(AX*1), R13
-	LEAQ    1(R13), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R13)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
+end38:
+	MOVLQSX 3080(BX), AX
+	MOVLQSX 3084(BX), R14
 	MOVQ    R12, R13
-	CMPQ    R15, R13
-	CMOVQGT R15, R13
-	LEAQ    (R9)(R8*4), R15
-	MOVQ    224(SP), AX
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	MOVQ    DX, AX
 	IMULQ   R13, AX
 	IMUL3Q  $+64, AX, AX
-	LEAQ    (R15)(AX*1), AX
+	LEAQ    (R10)(AX*1), AX
 	CMPQ    R13, R14
-	JGE     end28
+	JGE     end40
 
-loop27:
-	VBROADCASTSS 1024(DX)(R13*4), Y0
+loop39:
+	VBROADCASTSS 1024(BX)(R13*4), Y0
 	VMULPS       (AX), Y0, Y1
 	VMULPS       32(AX), Y0, Y0
 	VADDPS       Y1, Y6, Y6
@@ -907,39 +1204,23 @@ loop27:
 	ADDQ         CX, AX
 	ADDQ         $+1, R13
 	CMPQ         R13, R14
-	JLT          loop27
+	JLT          loop39
 
-end28:
-	MOVQ    232(SP), AX
-	MOVLQSX (SI)(AX*4), AX
-	LEAQ    (R10)(AX*1), R13
-	LEAQ    1(R13), R14
-	MOVQ    $+256, AX
-	CMPQ    AX, R14
-	CMOVQLT AX, R14
-	XORQ    AX, AX
-	CMPQ    AX, R14
-	CMOVQGT AX, R14
-	LEAQ    (R13)(BX*1), AX
-	LEAQ    1(AX), R15
-	XORQ    AX, AX
-	CMPQ    AX, R15
-	CMOVQGT AX, R15
-	CMPQ    R14, R15
-	CMOVQLT R14, R15
+end40:
+	MOVLQSX 3088(BX), AX
+	MOVLQSX 3092(BX), R14
 	MOVQ    R12, R13
-	CMPQ    R15, R13
-	CMOVQGT R15, R13
-	LEAQ    (R9)(R8*4), R15
-	MOVQ    224(SP), AX
+	CMPQ    AX, R13
+	CMOVQGT AX, R13
+	MOVQ    DX, AX
 	IMULQ   R13, AX
 	IMUL3Q  $+64, AX, AX
-	LEAQ    (R15)(AX*1), AX
+	LEAQ    (R10)(AX*1), AX
 	CMPQ    R13, R14
-	JGE     end30
+	JGE     end42
 
-loop29:
-	VBROADCASTSS 2048(DX)(R13*4), Y0
+loop41:
+	VBROADCASTSS 2048(BX)(R13*4), Y0
 	VMULPS       (AX), Y0, Y1
 	VMULPS       32(AX), Y0, Y0
 	VADDPS       Y1, Y4, Y4
@@ -947,181 +1228,138 @@ loop29:
 	ADDQ         CX, AX
 	ADDQ         $+1, R13
 	CMPQ         R13, R14
-	JLT          loop29
+	JLT          loop41
 
-end30:
-	MOVQ         248(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R10)(AX*1), R13
-	LEAQ         1(R13), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R13)(BX*1), AX
-	LEAQ         1(AX), R13
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	CMPQ         R15, R13
-	CMOVQLT      R15, R13
-	MOVQ         288(SP), AX
-	CMPQ         AX, 200(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R13, R15
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else31
-	VMOVUPS      attention_f32__r3__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y2
-	MOVQ         128(SP), R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
-	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         256(SP), AX
-	VPMASKMOVD   Y8, Y1, (AX)(R8*4)
-	MOVQ         256(SP), AX
-	VPMASKMOVD   Y7, Y0, 32(AX)(R8*4)
-
-else31:
-	MOVQ         240(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R10)(AX*1), R13
-	LEAQ         1(R13), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R13)(BX*1), AX
-	LEAQ         1(AX), R13
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	CMPQ         R15, R13
-	CMOVQLT      R15, R13
-	MOVQ         304(SP), AX
-	CMPQ         AX, 200(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R13, R15
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else33
-	VMOVUPS      attention_f32__r3__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y2
-	MOVQ         128(SP), R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
-	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         272(SP), AX
-	VPMASKMOVD   Y6, Y1, (AX)(R8*4)
-	MOVQ         272(SP), AX
-	VPMASKMOVD   Y5, Y0, 32(AX)(R8*4)
-
-else33:
-	MOVQ         232(SP), AX
-	MOVLQSX      (SI)(AX*4), AX
-	LEAQ         (R10)(AX*1), R13
-	LEAQ         1(R13), R15
-	MOVQ         $+256, AX
-	CMPQ         AX, R15
-	CMOVQLT      AX, R15
-	XORQ         AX, AX
-	CMPQ         AX, R15
-	CMOVQGT      AX, R15
-	LEAQ         (R13)(BX*1), AX
-	LEAQ         1(AX), R13
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	CMPQ         R15, R13
-	CMOVQLT      R15, R13
-	MOVQ         296(SP), AX
-	CMPQ         AX, 200(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R13, R15
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else35
-	VMOVUPS      attention_f32__r3__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y2
-	MOVQ         128(SP), R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
-	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         264(SP), AX
-	VPMASKMOVD   Y4, Y1, (AX)(R8*4)
-	MOVQ         264(SP), AX
-	VPMASKMOVD   Y3, Y0, 32(AX)(R8*4)
-
+end42:
 else35:
-	ADDQ $+64, 208(SP)
-	ADDQ $-16, 128(SP)
-	ADDQ $+16, R8
-	CMPQ R8, DI
-	JLT  loop15
+	MOVLQSX      3072(BX), R15
+	MOVLQSX      3076(BX), R13
+	MOVQ         200(SP), AX
+	CMPQ         AX, 72(SP)
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R15, R13
+	SETLT        AL
+	MOVBLZX      AL, R13
+	MOVL         R14, AX
+	ANDL         R13, AX
+	TESTL        AX, AX
+	JEQ          else43
+	VMOVUPS      attention_f32__r3__avx2_data<>+0(SB), Y1
+	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y2
+	MOVQ         R8, R13
+	MOVQ         $+2147483647, AX
+	CMPQ         R13, AX
+	CMOVQGT      AX, R13
+	MOVQ         $-2147483647, AX
+	CMPQ         R13, AX
+	CMOVQLT      AX, R13
+	VMOVD        R13, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     Y1, Y0, Y1
+	VPCMPGTD     Y2, Y0, Y0
+	MOVQ         176(SP), AX
+	VPMASKMOVD   Y8, Y1, (AX)(DI*4)
+	MOVQ         176(SP), AX
+	VPMASKMOVD   Y7, Y0, 32(AX)(DI*4)
 
-end16:
+else43:
+	MOVLQSX      3080(BX), R15
+	MOVLQSX      3084(BX), R13
+	MOVQ         216(SP), AX
+	CMPQ         AX, 72(SP)
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R15, R13
+	SETLT        AL
+	MOVBLZX      AL, R13
+	MOVL         R14, AX
+	ANDL         R13, AX
+	TESTL        AX, AX
+	JEQ          else45
+	VMOVUPS      attention_f32__r3__avx2_data<>+0(SB), Y1
+	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y2
+	MOVQ         R8, R13
+	MOVQ         $+2147483647, AX
+	CMPQ         R13, AX
+	CMOVQGT      AX, R13
+	MOVQ         $-2147483647, AX
+	CMPQ         R13, AX
+	CMOVQLT      AX, R13
+	VMOVD        R13, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     Y1, Y0, Y1
+	VPCMPGTD     Y2, Y0, Y0
+	MOVQ         192(SP), AX
+	VPMASKMOVD   Y6, Y1, (AX)(DI*4)
+	MOVQ         192(SP), AX
+	VPMASKMOVD   Y5, Y0, 32(AX)(DI*4)
+
+else45:
+	MOVLQSX      3088(BX), R15
+	MOVLQSX      3092(BX), R13
+	MOVQ         208(SP), AX
+	CMPQ         AX, 72(SP)
+	SETLE        AL
+	MOVBLZX      AL, R14
+	CMPQ         R15, R13
+	SETLT        AL
+	MOVBLZX      AL, R13
+	MOVL         R14, AX
+	ANDL         R13, AX
+	TESTL        AX, AX
+	JEQ          else47
+	VMOVUPS      attention_f32__r3__avx2_data<>+0(SB), Y1
+	VMOVUPS      attention_f32__r3__avx2_data<>+32(SB), Y2
+	MOVQ         R8, R13
+	MOVQ         $+2147483647, AX
+	CMPQ         R13, AX
+	CMOVQGT      AX, R13
+	MOVQ         $-2147483647, AX
+	CMPQ         R13, AX
+	CMOVQLT      AX, R13
+	VMOVD        R13, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     Y1, Y0, Y1
+	VPCMPGTD     Y2, Y0, Y0
+	MOVQ         184(SP), AX
+	VPMASKMOVD   Y4, Y1, (AX)(DI*4)
+	MOVQ         184(SP), AX
+	VPMASKMOVD   Y3, Y0, 32(AX)(DI*4)
+
+else47:
+	ADDQ $+64, R10
+	ADDQ $+64, R9
+	ADDQ $-16, R8
+	ADDQ $+16, DI
+	CMPQ DI, SI
+	JLT  loop23
+
+end24:
 else1:
-	MOVQ 376(SP), AX
+	MOVQ 304(SP), AX
 	DECQ AX
-	MOVQ AX, 376(SP)
+	MOVQ AX, 304(SP)
 	JEQ  done
-	MOVQ 336(SP), AX
+	MOVQ 248(SP), AX
 	INCQ AX
-	MOVQ AX, 336(SP)
-	MOVQ 336(SP), AX
-	CMPQ AX, 416(SP)
+	MOVQ AX, 248(SP)
+	MOVQ 248(SP), AX
+	CMPQ AX, 344(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 336(SP)
-	MOVQ 312(SP), AX
+	MOVQ AX, 248(SP)
+	MOVQ 232(SP), AX
 	INCQ AX
-	MOVQ AX, 312(SP)
-	MOVQ 312(SP), AX
-	CMPQ AX, 408(SP)
+	MOVQ AX, 232(SP)
+	MOVQ 232(SP), AX
+	CMPQ AX, 336(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 312(SP)
-	MOVQ 320(SP), AX
+	MOVQ AX, 232(SP)
+	MOVQ 240(SP), AX
 	INCQ AX
-	MOVQ AX, 320(SP)
+	MOVQ AX, 240(SP)
 	JMP  tile
 
 done:
@@ -1144,10 +1382,10 @@ DATA attention_f32__r3__avx2_data<>+96(SB)/8, $0x0000000000000000
 DATA attention_f32__r3__avx2_data<>+104(SB)/8, $0x0000000000000000
 DATA attention_f32__r3__avx2_data<>+112(SB)/8, $0x0000000000000000
 DATA attention_f32__r3__avx2_data<>+120(SB)/8, $0x0000000000000000
-DATA attention_f32__r3__avx2_data<>+128(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r3__avx2_data<>+136(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r3__avx2_data<>+144(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r3__avx2_data<>+152(SB)/8, $0xc2300000c2300000
+DATA attention_f32__r3__avx2_data<>+128(SB)/8, $0x0000001000000010
+DATA attention_f32__r3__avx2_data<>+136(SB)/8, $0x0000001000000010
+DATA attention_f32__r3__avx2_data<>+144(SB)/8, $0x0000001000000010
+DATA attention_f32__r3__avx2_data<>+152(SB)/8, $0x0000001000000010
 DATA attention_f32__r3__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA attention_f32__r3__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
 DATA attention_f32__r3__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
@@ -1188,8 +1426,8 @@ DATA attention_f32__r3__avx2_data<>+448(SB)/8, $0x3f8000003f800000
 DATA attention_f32__r3__avx2_data<>+456(SB)/8, $0x3f8000003f800000
 DATA attention_f32__r3__avx2_data<>+464(SB)/8, $0x3f8000003f800000
 DATA attention_f32__r3__avx2_data<>+472(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r3__avx2_data<>+480(SB)/8, $0x0000001000000010
-DATA attention_f32__r3__avx2_data<>+488(SB)/8, $0x0000001000000010
-DATA attention_f32__r3__avx2_data<>+496(SB)/8, $0x0000001000000010
-DATA attention_f32__r3__avx2_data<>+504(SB)/8, $0x0000001000000010
+DATA attention_f32__r3__avx2_data<>+480(SB)/8, $0xc2300000c2300000
+DATA attention_f32__r3__avx2_data<>+488(SB)/8, $0xc2300000c2300000
+DATA attention_f32__r3__avx2_data<>+496(SB)/8, $0xc2300000c2300000
+DATA attention_f32__r3__avx2_data<>+504(SB)/8, $0xc2300000c2300000
 GLOBL attention_f32__r3__avx2_data<>(SB), RODATA|NOPTR, $512

@@ -164,16 +164,17 @@ loop3:
 	VPMASKMOVD   32(CX), Y5, Y11
 	VCMPPS       $0x11, Y9, Y1, Y0
 	VBLENDVPS    Y0, Y9, Y1, Y10
-	VSUBPS       Y10, Y1, Y1
-	VCMPPS       $0x11, attention_merge__any__avx2_data<>+64(SB), Y1, Y2
-	VMULPS       attention_merge__any__avx2_data<>+96(SB), Y1, Y0
-	VADDPS       attention_merge__any__avx2_data<>+128(SB), Y0, Y13
-	VSUBPS       attention_merge__any__avx2_data<>+128(SB), Y13, Y14
+	VSUBPS       Y10, Y1, Y2
+	VMULPS       attention_merge__any__avx2_data<>+64(SB), Y2, Y0
+	VADDPS       attention_merge__any__avx2_data<>+96(SB), Y0, Y13
+	VSUBPS       attention_merge__any__avx2_data<>+96(SB), Y13, Y14
+	VMULPS       attention_merge__any__avx2_data<>+128(SB), Y14, Y0
+	VSUBPS       Y0, Y2, Y1
 	VMULPS       attention_merge__any__avx2_data<>+160(SB), Y14, Y0
 	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y14, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+224(SB), Y1, Y0
+	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y1, Y0
+	VADDPS       attention_merge__any__avx2_data<>+224(SB), Y0, Y0
+	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+256(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+288(SB), Y0, Y0
@@ -182,22 +183,22 @@ loop3:
 	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+352(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+384(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+384(SB), Y0, Y1
+	VADDPS       attention_merge__any__avx2_data<>+352(SB), Y0, Y1
 	VPSLLD       $0x17, Y13, Y0
-	VMULPS       Y0, Y1, Y0
-	VBLENDVPS    Y2, attention_merge__any__avx2_data<>+416(SB), Y0, Y2
-	VSUBPS       Y10, Y9, Y1
-	VCMPPS       $0x11, attention_merge__any__avx2_data<>+64(SB), Y1, Y9
-	VMULPS       attention_merge__any__avx2_data<>+96(SB), Y1, Y0
-	VADDPS       attention_merge__any__avx2_data<>+128(SB), Y0, Y13
-	VSUBPS       attention_merge__any__avx2_data<>+128(SB), Y13, Y14
+	VMULPS       Y0, Y1, Y1
+	VCMPPS       $0x11, attention_merge__any__avx2_data<>+384(SB), Y2, Y0
+	VBLENDVPS    Y0, attention_merge__any__avx2_data<>+416(SB), Y1, Y2
+	VSUBPS       Y10, Y9, Y9
+	VMULPS       attention_merge__any__avx2_data<>+64(SB), Y9, Y0
+	VADDPS       attention_merge__any__avx2_data<>+96(SB), Y0, Y13
+	VSUBPS       attention_merge__any__avx2_data<>+96(SB), Y13, Y14
+	VMULPS       attention_merge__any__avx2_data<>+128(SB), Y14, Y0
+	VSUBPS       Y0, Y9, Y1
 	VMULPS       attention_merge__any__avx2_data<>+160(SB), Y14, Y0
 	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y14, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+224(SB), Y1, Y0
+	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y1, Y0
+	VADDPS       attention_merge__any__avx2_data<>+224(SB), Y0, Y0
+	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+256(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+288(SB), Y0, Y0
@@ -206,12 +207,11 @@ loop3:
 	VMULPS       Y1, Y0, Y0
 	VADDPS       attention_merge__any__avx2_data<>+352(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+384(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+384(SB), Y0, Y1
+	VADDPS       attention_merge__any__avx2_data<>+352(SB), Y0, Y1
 	VPSLLD       $0x17, Y13, Y0
-	VMULPS       Y0, Y1, Y0
-	VBLENDVPS    Y9, attention_merge__any__avx2_data<>+416(SB), Y0, Y9
+	VMULPS       Y0, Y1, Y1
+	VCMPPS       $0x11, attention_merge__any__avx2_data<>+384(SB), Y9, Y0
+	VBLENDVPS    Y0, attention_merge__any__avx2_data<>+416(SB), Y1, Y9
 	VMULPS       Y2, Y3, Y1
 	VMULPS       Y9, Y4, Y0
 	VADDPS       Y0, Y1, Y3
@@ -293,50 +293,50 @@ DATA attention_merge__any__avx2_data<>+32(SB)/8, $0x0000000900000008
 DATA attention_merge__any__avx2_data<>+40(SB)/8, $0x0000000b0000000a
 DATA attention_merge__any__avx2_data<>+48(SB)/8, $0x0000000d0000000c
 DATA attention_merge__any__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_merge__any__avx2_data<>+64(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+72(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+80(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+88(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+96(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+104(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+112(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+120(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+128(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+136(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+144(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+152(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+160(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+168(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+176(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+184(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+192(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+200(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+208(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+216(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+224(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+232(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+240(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+248(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+256(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+264(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+272(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+280(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+288(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+296(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+304(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+312(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+320(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+328(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+336(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+344(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+352(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+360(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+368(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+376(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+384(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+392(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+400(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+408(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+64(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_merge__any__avx2_data<>+72(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_merge__any__avx2_data<>+80(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_merge__any__avx2_data<>+88(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA attention_merge__any__avx2_data<>+96(SB)/8, $0x4b40007f4b40007f
+DATA attention_merge__any__avx2_data<>+104(SB)/8, $0x4b40007f4b40007f
+DATA attention_merge__any__avx2_data<>+112(SB)/8, $0x4b40007f4b40007f
+DATA attention_merge__any__avx2_data<>+120(SB)/8, $0x4b40007f4b40007f
+DATA attention_merge__any__avx2_data<>+128(SB)/8, $0x3f3172003f317200
+DATA attention_merge__any__avx2_data<>+136(SB)/8, $0x3f3172003f317200
+DATA attention_merge__any__avx2_data<>+144(SB)/8, $0x3f3172003f317200
+DATA attention_merge__any__avx2_data<>+152(SB)/8, $0x3f3172003f317200
+DATA attention_merge__any__avx2_data<>+160(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_merge__any__avx2_data<>+168(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_merge__any__avx2_data<>+176(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_merge__any__avx2_data<>+184(SB)/8, $0x35bfbe8e35bfbe8e
+DATA attention_merge__any__avx2_data<>+192(SB)/8, $0x3ab58f093ab58f09
+DATA attention_merge__any__avx2_data<>+200(SB)/8, $0x3ab58f093ab58f09
+DATA attention_merge__any__avx2_data<>+208(SB)/8, $0x3ab58f093ab58f09
+DATA attention_merge__any__avx2_data<>+216(SB)/8, $0x3ab58f093ab58f09
+DATA attention_merge__any__avx2_data<>+224(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_merge__any__avx2_data<>+232(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_merge__any__avx2_data<>+240(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_merge__any__avx2_data<>+248(SB)/8, $0x3c092f9d3c092f9d
+DATA attention_merge__any__avx2_data<>+256(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_merge__any__avx2_data<>+264(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_merge__any__avx2_data<>+272(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_merge__any__avx2_data<>+280(SB)/8, $0x3d2aacd03d2aacd0
+DATA attention_merge__any__avx2_data<>+288(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_merge__any__avx2_data<>+296(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_merge__any__avx2_data<>+304(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_merge__any__avx2_data<>+312(SB)/8, $0x3e2aaa323e2aaa32
+DATA attention_merge__any__avx2_data<>+320(SB)/8, $0x3efffffd3efffffd
+DATA attention_merge__any__avx2_data<>+328(SB)/8, $0x3efffffd3efffffd
+DATA attention_merge__any__avx2_data<>+336(SB)/8, $0x3efffffd3efffffd
+DATA attention_merge__any__avx2_data<>+344(SB)/8, $0x3efffffd3efffffd
+DATA attention_merge__any__avx2_data<>+352(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+360(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+368(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+376(SB)/8, $0x3f8000003f800000
+DATA attention_merge__any__avx2_data<>+384(SB)/8, $0xc2300000c2300000
+DATA attention_merge__any__avx2_data<>+392(SB)/8, $0xc2300000c2300000
+DATA attention_merge__any__avx2_data<>+400(SB)/8, $0xc2300000c2300000
+DATA attention_merge__any__avx2_data<>+408(SB)/8, $0xc2300000c2300000
 DATA attention_merge__any__avx2_data<>+416(SB)/8, $0x0000000000000000
 DATA attention_merge__any__avx2_data<>+424(SB)/8, $0x0000000000000000
 DATA attention_merge__any__avx2_data<>+432(SB)/8, $0x0000000000000000

@@ -180,16 +180,17 @@ loop3:
 	VMOVUPS.Z    (CX), K2, Z28
 	VCMPPS       $0x11, Z2, Z0, K1
 	VPBLENDMD    Z2, Z0, K1, Z27
-	VSUBPS       Z27, Z0, Z1
-	VCMPPS       $0x11, Z24, Z1, K1
-	VMULPS       Z23, Z1, Z0
-	VADDPS       Z22, Z0, Z29
-	VSUBPS       Z22, Z29, Z30
-	VMULPS       Z21, Z30, Z0
+	VSUBPS       Z27, Z0, Z29
+	VMULPS       Z24, Z29, Z0
+	VADDPS       Z23, Z0, Z30
+	VSUBPS       Z23, Z30, Z31
+	VMULPS       Z22, Z31, Z0
+	VSUBPS       Z0, Z29, Z1
+	VMULPS       Z21, Z31, Z0
 	VSUBPS       Z0, Z1, Z1
-	VMULPS       Z20, Z30, Z0
-	VSUBPS       Z0, Z1, Z1
-	VMULPS       Z1, Z19, Z0
+	VMULPS       Z1, Z20, Z0
+	VADDPS       Z19, Z0, Z0
+	VMULPS       Z1, Z0, Z0
 	VADDPS       Z18, Z0, Z0
 	VMULPS       Z1, Z0, Z0
 	VADDPS       Z17, Z0, Z0
@@ -198,22 +199,22 @@ loop3:
 	VMULPS       Z1, Z0, Z0
 	VADDPS       Z15, Z0, Z0
 	VMULPS       Z1, Z0, Z0
-	VADDPS       Z14, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z14, Z0, Z1
-	VPSLLD       $0x17, Z29, Z0
+	VADDPS       Z15, Z0, Z1
+	VPSLLD       $0x17, Z30, Z0
 	VMULPS       Z0, Z1, Z0
+	VCMPPS       $0x11, Z14, Z29, K1
 	VPBLENDMD    Z13, Z0, K1, Z29
-	VSUBPS       Z27, Z2, Z1
-	VCMPPS       $0x11, Z24, Z1, K1
-	VMULPS       Z23, Z1, Z0
-	VADDPS       Z22, Z0, Z2
-	VSUBPS       Z22, Z2, Z30
-	VMULPS       Z21, Z30, Z0
+	VSUBPS       Z27, Z2, Z2
+	VMULPS       Z24, Z2, Z0
+	VADDPS       Z23, Z0, Z30
+	VSUBPS       Z23, Z30, Z31
+	VMULPS       Z22, Z31, Z0
+	VSUBPS       Z0, Z2, Z1
+	VMULPS       Z21, Z31, Z0
 	VSUBPS       Z0, Z1, Z1
-	VMULPS       Z20, Z30, Z0
-	VSUBPS       Z0, Z1, Z1
-	VMULPS       Z1, Z19, Z0
+	VMULPS       Z1, Z20, Z0
+	VADDPS       Z19, Z0, Z0
+	VMULPS       Z1, Z0, Z0
 	VADDPS       Z18, Z0, Z0
 	VMULPS       Z1, Z0, Z0
 	VADDPS       Z17, Z0, Z0
@@ -222,11 +223,10 @@ loop3:
 	VMULPS       Z1, Z0, Z0
 	VADDPS       Z15, Z0, Z0
 	VMULPS       Z1, Z0, Z0
-	VADDPS       Z14, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z14, Z0, Z1
-	VPSLLD       $0x17, Z2, Z0
+	VADDPS       Z15, Z0, Z1
+	VPSLLD       $0x17, Z30, Z0
 	VMULPS       Z0, Z1, Z0
+	VCMPPS       $0x11, Z14, Z2, K1
 	VPBLENDMD    Z13, Z0, K1, Z2
 	VMULPS       Z29, Z26, Z1
 	VMULPS.BCST  4(DX), Z2, Z0
@@ -297,17 +297,17 @@ DATA attention_merge__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
 DATA attention_merge__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
 DATA attention_merge__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
 DATA attention_merge__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_merge__any__avx512vnni_data<>+64(SB)/4, $0xc2300000
-DATA attention_merge__any__avx512vnni_data<>+68(SB)/4, $0x3fb8aa3b
-DATA attention_merge__any__avx512vnni_data<>+72(SB)/4, $0x4b40007f
-DATA attention_merge__any__avx512vnni_data<>+76(SB)/4, $0x3f317200
-DATA attention_merge__any__avx512vnni_data<>+80(SB)/4, $0x35bfbe8e
-DATA attention_merge__any__avx512vnni_data<>+84(SB)/4, $0x3ab58f09
-DATA attention_merge__any__avx512vnni_data<>+88(SB)/4, $0x3c092f9d
-DATA attention_merge__any__avx512vnni_data<>+92(SB)/4, $0x3d2aacd0
-DATA attention_merge__any__avx512vnni_data<>+96(SB)/4, $0x3e2aaa32
-DATA attention_merge__any__avx512vnni_data<>+100(SB)/4, $0x3efffffd
-DATA attention_merge__any__avx512vnni_data<>+104(SB)/4, $0x3f800000
+DATA attention_merge__any__avx512vnni_data<>+64(SB)/4, $0x3fb8aa3b
+DATA attention_merge__any__avx512vnni_data<>+68(SB)/4, $0x4b40007f
+DATA attention_merge__any__avx512vnni_data<>+72(SB)/4, $0x3f317200
+DATA attention_merge__any__avx512vnni_data<>+76(SB)/4, $0x35bfbe8e
+DATA attention_merge__any__avx512vnni_data<>+80(SB)/4, $0x3ab58f09
+DATA attention_merge__any__avx512vnni_data<>+84(SB)/4, $0x3c092f9d
+DATA attention_merge__any__avx512vnni_data<>+88(SB)/4, $0x3d2aacd0
+DATA attention_merge__any__avx512vnni_data<>+92(SB)/4, $0x3e2aaa32
+DATA attention_merge__any__avx512vnni_data<>+96(SB)/4, $0x3efffffd
+DATA attention_merge__any__avx512vnni_data<>+100(SB)/4, $0x3f800000
+DATA attention_merge__any__avx512vnni_data<>+104(SB)/4, $0xc2300000
 DATA attention_merge__any__avx512vnni_data<>+108(SB)/4, $0x7f000000
 DATA attention_merge__any__avx512vnni_data<>+112(SB)/4, $0x3f55feef
 DATA attention_merge__any__avx512vnni_data<>+116(SB)/4, $0xc02a8710

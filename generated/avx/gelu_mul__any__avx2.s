@@ -54,19 +54,20 @@ loop1:
 	VMULPS       Y5, Y5, Y0
 	VMULPS       gelu_mul__any__avx2_data<>+32(SB), Y0, Y0
 	VADDPS       gelu_mul__any__avx2_data<>+64(SB), Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VCMPPS       $0x11, gelu_mul__any__avx2_data<>+96(SB), Y1, Y2
-	VMOVUPS      gelu_mul__any__avx2_data<>+128(SB), Y0
-	VCMPPS       $0x11, Y1, Y0, Y0
-	VBLENDVPS    Y0, gelu_mul__any__avx2_data<>+128(SB), Y1, Y1
-	VMULPS       gelu_mul__any__avx2_data<>+160(SB), Y1, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+192(SB), Y0, Y4
-	VSUBPS       gelu_mul__any__avx2_data<>+192(SB), Y4, Y6
+	VMULPS       Y0, Y5, Y2
+	VMOVUPS      gelu_mul__any__avx2_data<>+96(SB), Y0
+	VCMPPS       $0x11, Y2, Y0, Y0
+	VBLENDVPS    Y0, gelu_mul__any__avx2_data<>+96(SB), Y2, Y1
+	VMULPS       gelu_mul__any__avx2_data<>+128(SB), Y1, Y0
+	VADDPS       gelu_mul__any__avx2_data<>+160(SB), Y0, Y4
+	VSUBPS       gelu_mul__any__avx2_data<>+160(SB), Y4, Y6
+	VMULPS       gelu_mul__any__avx2_data<>+192(SB), Y6, Y0
+	VSUBPS       Y0, Y1, Y1
 	VMULPS       gelu_mul__any__avx2_data<>+224(SB), Y6, Y0
 	VSUBPS       Y0, Y1, Y1
-	VMULPS       gelu_mul__any__avx2_data<>+256(SB), Y6, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       gelu_mul__any__avx2_data<>+288(SB), Y1, Y0
+	VMULPS       gelu_mul__any__avx2_data<>+256(SB), Y1, Y0
+	VADDPS       gelu_mul__any__avx2_data<>+288(SB), Y0, Y0
+	VMULPS       Y1, Y0, Y0
 	VADDPS       gelu_mul__any__avx2_data<>+320(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       gelu_mul__any__avx2_data<>+352(SB), Y0, Y0
@@ -75,13 +76,12 @@ loop1:
 	VMULPS       Y1, Y0, Y0
 	VADDPS       gelu_mul__any__avx2_data<>+416(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+448(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+448(SB), Y0, Y1
+	VADDPS       gelu_mul__any__avx2_data<>+416(SB), Y0, Y1
 	VPSLLD       $0x17, Y4, Y0
-	VMULPS       Y0, Y1, Y0
-	VBLENDVPS    Y2, gelu_mul__any__avx2_data<>+480(SB), Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+448(SB), Y0, Y4
+	VMULPS       Y0, Y1, Y1
+	VCMPPS       $0x11, gelu_mul__any__avx2_data<>+448(SB), Y2, Y0
+	VBLENDVPS    Y0, gelu_mul__any__avx2_data<>+480(SB), Y1, Y0
+	VADDPS       gelu_mul__any__avx2_data<>+416(SB), Y0, Y4
 	VMOVUPS      gelu_mul__any__avx2_data<>+512(SB), Y0
 	VPSUBD       Y4, Y0, Y2
 	VMULPS       Y2, Y4, Y1
@@ -132,54 +132,54 @@ DATA gelu_mul__any__avx2_data<>+64(SB)/8, $0xbfcc422abfcc422a
 DATA gelu_mul__any__avx2_data<>+72(SB)/8, $0xbfcc422abfcc422a
 DATA gelu_mul__any__avx2_data<>+80(SB)/8, $0xbfcc422abfcc422a
 DATA gelu_mul__any__avx2_data<>+88(SB)/8, $0xbfcc422abfcc422a
-DATA gelu_mul__any__avx2_data<>+96(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul__any__avx2_data<>+104(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul__any__avx2_data<>+112(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul__any__avx2_data<>+120(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul__any__avx2_data<>+128(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul__any__avx2_data<>+136(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul__any__avx2_data<>+144(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul__any__avx2_data<>+152(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul__any__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul__any__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul__any__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul__any__avx2_data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul__any__avx2_data<>+192(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul__any__avx2_data<>+200(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul__any__avx2_data<>+208(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul__any__avx2_data<>+216(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul__any__avx2_data<>+224(SB)/8, $0x3f3172003f317200
-DATA gelu_mul__any__avx2_data<>+232(SB)/8, $0x3f3172003f317200
-DATA gelu_mul__any__avx2_data<>+240(SB)/8, $0x3f3172003f317200
-DATA gelu_mul__any__avx2_data<>+248(SB)/8, $0x3f3172003f317200
-DATA gelu_mul__any__avx2_data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul__any__avx2_data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul__any__avx2_data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul__any__avx2_data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul__any__avx2_data<>+288(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul__any__avx2_data<>+296(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul__any__avx2_data<>+304(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul__any__avx2_data<>+312(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul__any__avx2_data<>+320(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul__any__avx2_data<>+328(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul__any__avx2_data<>+336(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul__any__avx2_data<>+344(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul__any__avx2_data<>+352(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul__any__avx2_data<>+360(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul__any__avx2_data<>+368(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul__any__avx2_data<>+376(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul__any__avx2_data<>+384(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul__any__avx2_data<>+392(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul__any__avx2_data<>+400(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul__any__avx2_data<>+408(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul__any__avx2_data<>+416(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul__any__avx2_data<>+424(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul__any__avx2_data<>+432(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul__any__avx2_data<>+440(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul__any__avx2_data<>+448(SB)/8, $0x3f8000003f800000
-DATA gelu_mul__any__avx2_data<>+456(SB)/8, $0x3f8000003f800000
-DATA gelu_mul__any__avx2_data<>+464(SB)/8, $0x3f8000003f800000
-DATA gelu_mul__any__avx2_data<>+472(SB)/8, $0x3f8000003f800000
+DATA gelu_mul__any__avx2_data<>+96(SB)/8, $0x42ae000042ae0000
+DATA gelu_mul__any__avx2_data<>+104(SB)/8, $0x42ae000042ae0000
+DATA gelu_mul__any__avx2_data<>+112(SB)/8, $0x42ae000042ae0000
+DATA gelu_mul__any__avx2_data<>+120(SB)/8, $0x42ae000042ae0000
+DATA gelu_mul__any__avx2_data<>+128(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA gelu_mul__any__avx2_data<>+136(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA gelu_mul__any__avx2_data<>+144(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA gelu_mul__any__avx2_data<>+152(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA gelu_mul__any__avx2_data<>+160(SB)/8, $0x4b40007f4b40007f
+DATA gelu_mul__any__avx2_data<>+168(SB)/8, $0x4b40007f4b40007f
+DATA gelu_mul__any__avx2_data<>+176(SB)/8, $0x4b40007f4b40007f
+DATA gelu_mul__any__avx2_data<>+184(SB)/8, $0x4b40007f4b40007f
+DATA gelu_mul__any__avx2_data<>+192(SB)/8, $0x3f3172003f317200
+DATA gelu_mul__any__avx2_data<>+200(SB)/8, $0x3f3172003f317200
+DATA gelu_mul__any__avx2_data<>+208(SB)/8, $0x3f3172003f317200
+DATA gelu_mul__any__avx2_data<>+216(SB)/8, $0x3f3172003f317200
+DATA gelu_mul__any__avx2_data<>+224(SB)/8, $0x35bfbe8e35bfbe8e
+DATA gelu_mul__any__avx2_data<>+232(SB)/8, $0x35bfbe8e35bfbe8e
+DATA gelu_mul__any__avx2_data<>+240(SB)/8, $0x35bfbe8e35bfbe8e
+DATA gelu_mul__any__avx2_data<>+248(SB)/8, $0x35bfbe8e35bfbe8e
+DATA gelu_mul__any__avx2_data<>+256(SB)/8, $0x3ab58f093ab58f09
+DATA gelu_mul__any__avx2_data<>+264(SB)/8, $0x3ab58f093ab58f09
+DATA gelu_mul__any__avx2_data<>+272(SB)/8, $0x3ab58f093ab58f09
+DATA gelu_mul__any__avx2_data<>+280(SB)/8, $0x3ab58f093ab58f09
+DATA gelu_mul__any__avx2_data<>+288(SB)/8, $0x3c092f9d3c092f9d
+DATA gelu_mul__any__avx2_data<>+296(SB)/8, $0x3c092f9d3c092f9d
+DATA gelu_mul__any__avx2_data<>+304(SB)/8, $0x3c092f9d3c092f9d
+DATA gelu_mul__any__avx2_data<>+312(SB)/8, $0x3c092f9d3c092f9d
+DATA gelu_mul__any__avx2_data<>+320(SB)/8, $0x3d2aacd03d2aacd0
+DATA gelu_mul__any__avx2_data<>+328(SB)/8, $0x3d2aacd03d2aacd0
+DATA gelu_mul__any__avx2_data<>+336(SB)/8, $0x3d2aacd03d2aacd0
+DATA gelu_mul__any__avx2_data<>+344(SB)/8, $0x3d2aacd03d2aacd0
+DATA gelu_mul__any__avx2_data<>+352(SB)/8, $0x3e2aaa323e2aaa32
+DATA gelu_mul__any__avx2_data<>+360(SB)/8, $0x3e2aaa323e2aaa32
+DATA gelu_mul__any__avx2_data<>+368(SB)/8, $0x3e2aaa323e2aaa32
+DATA gelu_mul__any__avx2_data<>+376(SB)/8, $0x3e2aaa323e2aaa32
+DATA gelu_mul__any__avx2_data<>+384(SB)/8, $0x3efffffd3efffffd
+DATA gelu_mul__any__avx2_data<>+392(SB)/8, $0x3efffffd3efffffd
+DATA gelu_mul__any__avx2_data<>+400(SB)/8, $0x3efffffd3efffffd
+DATA gelu_mul__any__avx2_data<>+408(SB)/8, $0x3efffffd3efffffd
+DATA gelu_mul__any__avx2_data<>+416(SB)/8, $0x3f8000003f800000
+DATA gelu_mul__any__avx2_data<>+424(SB)/8, $0x3f8000003f800000
+DATA gelu_mul__any__avx2_data<>+432(SB)/8, $0x3f8000003f800000
+DATA gelu_mul__any__avx2_data<>+440(SB)/8, $0x3f8000003f800000
+DATA gelu_mul__any__avx2_data<>+448(SB)/8, $0xc2ae0000c2ae0000
+DATA gelu_mul__any__avx2_data<>+456(SB)/8, $0xc2ae0000c2ae0000
+DATA gelu_mul__any__avx2_data<>+464(SB)/8, $0xc2ae0000c2ae0000
+DATA gelu_mul__any__avx2_data<>+472(SB)/8, $0xc2ae0000c2ae0000
 DATA gelu_mul__any__avx2_data<>+480(SB)/8, $0x0000000000000000
 DATA gelu_mul__any__avx2_data<>+488(SB)/8, $0x0000000000000000
 DATA gelu_mul__any__avx2_data<>+496(SB)/8, $0x0000000000000000

@@ -58,40 +58,42 @@ loop1:
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K6
-	VPCMPD       $0x01, Z0, Z1, K5
-	VMOVUPS.Z    (R9)(SI*4), K6, Z25
-	VMOVUPS.Z    64(R9)(SI*4), K5, Z24
+	VPCMPD       $0x01, Z0, Z2, K4
+	VPCMPD       $0x01, Z0, Z1, K3
+	VMOVUPS.Z    (R9)(SI*4), K4, Z25
+	VMOVUPS.Z    64(R9)(SI*4), K3, Z24
 	VMULPS       Z25, Z25, Z1
 	VMULPS       Z24, Z24, Z0
 	VMULPS       Z1, Z23, Z1
 	VMULPS       Z0, Z23, Z0
 	VADDPS       Z1, Z22, Z1
 	VADDPS       Z0, Z22, Z0
-	VMULPS       Z1, Z25, Z1
-	VMULPS       Z0, Z24, Z0
-	VCMPPS       $0x11, Z21, Z1, K4
-	VCMPPS       $0x11, Z21, Z0, K3
-	VCMPPS       $0x11, Z1, Z20, K2
-	VCMPPS       $0x11, Z0, Z20, K1
-	VPBLENDMD    Z20, Z1, K2, Z3
-	VPBLENDMD    Z20, Z0, K1, Z2
-	VMULPS       Z19, Z3, Z1
-	VMULPS       Z19, Z2, Z0
-	VADDPS       Z18, Z1, Z27
-	VADDPS       Z18, Z0, Z26
-	VSUBPS       Z18, Z27, Z29
-	VSUBPS       Z18, Z26, Z28
-	VMULPS       Z17, Z29, Z1
-	VMULPS       Z17, Z28, Z0
+	VMULPS       Z1, Z25, Z27
+	VMULPS       Z0, Z24, Z26
+	VCMPPS       $0x11, Z27, Z21, K2
+	VCMPPS       $0x11, Z26, Z21, K1
+	VPBLENDMD    Z21, Z27, K2, Z3
+	VPBLENDMD    Z21, Z26, K1, Z2
+	VMULPS       Z20, Z3, Z1
+	VMULPS       Z20, Z2, Z0
+	VADDPS       Z19, Z1, Z29
+	VADDPS       Z19, Z0, Z28
+	VSUBPS       Z19, Z29, Z31
+	VSUBPS       Z19, Z28, Z30
+	VMULPS       Z18, Z31, Z1
+	VMULPS       Z18, Z30, Z0
 	VSUBPS       Z1, Z3, Z3
 	VSUBPS       Z0, Z2, Z2
-	VMULPS       Z16, Z29, Z1
-	VMULPS       Z16, Z28, Z0
+	VMULPS       Z17, Z31, Z1
+	VMULPS       Z17, Z30, Z0
 	VSUBPS       Z1, Z3, Z3
 	VSUBPS       Z0, Z2, Z2
-	VMULPS       Z3, Z15, Z1
-	VMULPS       Z2, Z15, Z0
+	VMULPS       Z3, Z16, Z1
+	VMULPS       Z2, Z16, Z0
+	VADDPS       Z15, Z1, Z1
+	VADDPS       Z15, Z0, Z0
+	VMULPS       Z3, Z1, Z1
+	VMULPS       Z2, Z0, Z0
 	VADDPS       Z14, Z1, Z1
 	VADDPS       Z14, Z0, Z0
 	VMULPS       Z3, Z1, Z1
@@ -108,20 +110,18 @@ loop1:
 	VADDPS       Z11, Z0, Z0
 	VMULPS       Z3, Z1, Z1
 	VMULPS       Z2, Z0, Z0
-	VADDPS       Z10, Z1, Z1
-	VADDPS       Z10, Z0, Z0
-	VMULPS       Z3, Z1, Z1
-	VMULPS       Z2, Z0, Z0
-	VADDPS       Z10, Z1, Z3
-	VADDPS       Z10, Z0, Z2
-	VPSLLD       $0x17, Z27, Z1
-	VPSLLD       $0x17, Z26, Z0
+	VADDPS       Z11, Z1, Z3
+	VADDPS       Z11, Z0, Z2
+	VPSLLD       $0x17, Z29, Z1
+	VPSLLD       $0x17, Z28, Z0
 	VMULPS       Z1, Z3, Z1
 	VMULPS       Z0, Z2, Z0
-	VPBLENDMD    Z9, Z1, K4, Z1
-	VPBLENDMD    Z9, Z0, K3, Z0
-	VADDPS       Z1, Z10, Z27
-	VADDPS       Z0, Z10, Z26
+	VCMPPS       $0x11, Z10, Z27, K2
+	VCMPPS       $0x11, Z10, Z26, K1
+	VPBLENDMD    Z9, Z1, K2, Z1
+	VPBLENDMD    Z9, Z0, K1, Z0
+	VADDPS       Z1, Z11, Z27
+	VADDPS       Z0, Z11, Z26
 	VPSUBD       Z27, Z8, Z3
 	VPSUBD       Z26, Z8, Z2
 	VMULPS       Z3, Z27, Z29
@@ -144,12 +144,12 @@ loop1:
 	VMULPS       Z0, Z2, Z0
 	VMULPS       Z1, Z25, Z3
 	VMULPS       Z0, Z24, Z2
-	VMOVUPS.Z    (R8)(SI*4), K6, Z1
-	VMOVUPS.Z    64(R8)(SI*4), K5, Z0
+	VMOVUPS.Z    (R8)(SI*4), K4, Z1
+	VMOVUPS.Z    64(R8)(SI*4), K3, Z0
 	VMULPS       Z1, Z3, Z1
 	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K6, (DI)(SI*4)
-	VMOVUPS      Z0, K5, 64(DI)(SI*4)
+	VMOVUPS      Z1, K4, (DI)(SI*4)
+	VMOVUPS      Z0, K3, 64(DI)(SI*4)
 	ADDQ         $-32, DX
 	ADDQ         $+32, SI
 	CMPQ         SI, BX
@@ -183,18 +183,18 @@ DATA gelu_mul__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
 DATA gelu_mul__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
 DATA gelu_mul__any__avx512vnni_data<>+128(SB)/4, $0xbd922279
 DATA gelu_mul__any__avx512vnni_data<>+132(SB)/4, $0xbfcc422a
-DATA gelu_mul__any__avx512vnni_data<>+136(SB)/4, $0xc2ae0000
-DATA gelu_mul__any__avx512vnni_data<>+140(SB)/4, $0x42ae0000
-DATA gelu_mul__any__avx512vnni_data<>+144(SB)/4, $0x3fb8aa3b
-DATA gelu_mul__any__avx512vnni_data<>+148(SB)/4, $0x4b40007f
-DATA gelu_mul__any__avx512vnni_data<>+152(SB)/4, $0x3f317200
-DATA gelu_mul__any__avx512vnni_data<>+156(SB)/4, $0x35bfbe8e
-DATA gelu_mul__any__avx512vnni_data<>+160(SB)/4, $0x3ab58f09
-DATA gelu_mul__any__avx512vnni_data<>+164(SB)/4, $0x3c092f9d
-DATA gelu_mul__any__avx512vnni_data<>+168(SB)/4, $0x3d2aacd0
-DATA gelu_mul__any__avx512vnni_data<>+172(SB)/4, $0x3e2aaa32
-DATA gelu_mul__any__avx512vnni_data<>+176(SB)/4, $0x3efffffd
-DATA gelu_mul__any__avx512vnni_data<>+180(SB)/4, $0x3f800000
+DATA gelu_mul__any__avx512vnni_data<>+136(SB)/4, $0x42ae0000
+DATA gelu_mul__any__avx512vnni_data<>+140(SB)/4, $0x3fb8aa3b
+DATA gelu_mul__any__avx512vnni_data<>+144(SB)/4, $0x4b40007f
+DATA gelu_mul__any__avx512vnni_data<>+148(SB)/4, $0x3f317200
+DATA gelu_mul__any__avx512vnni_data<>+152(SB)/4, $0x35bfbe8e
+DATA gelu_mul__any__avx512vnni_data<>+156(SB)/4, $0x3ab58f09
+DATA gelu_mul__any__avx512vnni_data<>+160(SB)/4, $0x3c092f9d
+DATA gelu_mul__any__avx512vnni_data<>+164(SB)/4, $0x3d2aacd0
+DATA gelu_mul__any__avx512vnni_data<>+168(SB)/4, $0x3e2aaa32
+DATA gelu_mul__any__avx512vnni_data<>+172(SB)/4, $0x3efffffd
+DATA gelu_mul__any__avx512vnni_data<>+176(SB)/4, $0x3f800000
+DATA gelu_mul__any__avx512vnni_data<>+180(SB)/4, $0xc2ae0000
 DATA gelu_mul__any__avx512vnni_data<>+184(SB)/4, $0x7f000000
 DATA gelu_mul__any__avx512vnni_data<>+188(SB)/4, $0x3f55feef
 DATA gelu_mul__any__avx512vnni_data<>+192(SB)/4, $0xc02a8710

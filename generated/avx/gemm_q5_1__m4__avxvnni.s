@@ -5,320 +5,339 @@
 #include "textflag.h"
 
 // func gemm_q5_1__m4__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C
-TEXT ·gemm_q5_1__m4__avxvnni(SB), NOSPLIT, $136-24
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
+TEXT ·gemm_q5_1__m4__avxvnni(SB), NOSPLIT, $160-24
 	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 64(SP)
-	SUBQ   CX, 64(SP)
-	JLE    done
-	MOVQ   a+0(FP), DI
-	MOVQ   104(DI), AX
 	MOVQ   AX, 88(SP)
-	MOVQ   88(SP), AX
+	SUBQ   CX, 88(SP)
+	JLE    done
+	MOVQ   a+0(FP), SI
+	MOVQ   104(SI), AX
+	MOVQ   AX, 112(SP)
+	MOVQ   112(SP), AX
 	LEAQ   15(AX), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   80(SP), AX
+	MOVQ   AX, 104(SP)
+	MOVQ   104(SP), AX
 	SHRQ   $0x04, AX
-	MOVQ   AX, 80(SP)
+	MOVQ   AX, 104(SP)
 	MOVQ   CX, AX
 	XORQ   DX, DX
-	MOVQ   80(SP), CX
+	MOVQ   104(SP), CX
 	DIVQ   CX
-	MOVQ   AX, 56(SP)
-	MOVQ   DX, 48(SP)
-	MOVQ   112(DI), AX
-	LEAQ   31(AX), SI
-	SHRQ   $0x05, SI
+	MOVQ   AX, BX
+	MOVQ   DX, 80(SP)
+	MOVQ   112(SI), AX
+	LEAQ   31(AX), DX
+	SHRQ   $0x05, DX
 	LEAQ   63(AX), AX
-	MOVQ   AX, 72(SP)
-	MOVQ   72(SP), AX
-	SHRQ   $0x06, AX
-	MOVQ   AX, 72(SP)
-	MOVQ   8(DI), AX
-	MOVQ   AX, 128(SP)
-	MOVQ   (DI), AX
-	MOVQ   AX, 120(SP)
-	MOVQ   208(DI), AX
-	MOVQ   AX, 112(SP)
-	MOVQ   120(DI), BX
-	MOVQ   128(DI), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   16(DI), AX
-	MOVQ   AX, 104(SP)
-	IMUL3Q $+12, BX, AX
 	MOVQ   AX, 96(SP)
+	MOVQ   96(SP), AX
+	SHRQ   $0x06, AX
+	MOVQ   AX, 96(SP)
+	MOVQ   8(SI), AX
+	MOVQ   AX, 152(SP)
+	MOVQ   (SI), AX
+	MOVQ   AX, 144(SP)
+	MOVQ   208(SI), AX
+	MOVQ   AX, 136(SP)
+	MOVQ   120(SI), AX
+	MOVQ   AX, 8(SP)
+	MOVQ   128(SI), AX
+	MOVQ   AX, 72(SP)
+	MOVQ   16(SI), AX
+	MOVQ   AX, 128(SP)
+	MOVQ   8(SP), AX
+	IMUL3Q $+12, AX, AX
+	MOVQ   AX, 120(SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  48(SP), AX
+	MOVQ   DX, AX
+	IMULQ  80(SP), AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   128(SP), AX
+	MOVQ   152(SP), AX
 	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, (SP)
-	MOVQ   72(SP), AX
-	IMULQ  56(SP), AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   120(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 32(SP)
-	MOVQ   (SP), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   112(SP), R11
-	MOVQ   48(SP), AX
-	IMUL3Q $-16, AX, CX
-	MOVQ   88(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   48(SP), AX
-	IMUL3Q $+64, AX, CX
-	MOVQ   104(SP), AX
-	LEAQ   (AX)(CX*1), CX
-	MOVQ   BX, AX
-	IMULQ  56(SP), AX
-	IMUL3Q $+16, AX, AX
-	LEAQ   (CX)(AX*1), R10
+	MOVQ   AX, 56(SP)
+	MOVQ   56(SP), AX
+	MOVQ   AX, 48(SP)
 	MOVQ   96(SP), AX
-	LEAQ   (R10)(AX*1), R9
-	XORQ   AX, AX
+	IMULQ  BX, AX
+	IMUL3Q $+384, AX, CX
+	MOVQ   144(SP), AX
+	LEAQ   (AX)(CX*1), AX
+	MOVQ   AX, 64(SP)
+	MOVQ   56(SP), AX
+	MOVQ   AX, 40(SP)
+	MOVQ   136(SP), SI
+	MOVQ   80(SP), AX
+	IMUL3Q $-16, AX, CX
+	MOVQ   112(SP), AX
+	LEAQ   (AX)(CX*1), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   80(SP), AX
+	IMUL3Q $+64, AX, CX
+	MOVQ   128(SP), AX
+	LEAQ   (AX)(CX*1), CX
+	MOVQ   8(SP), AX
+	IMULQ  BX, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ   (CX)(AX*1), AX
+	MOVQ   AX, (SP)
+	MOVQ   120(SP), CX
+	MOVQ   (SP), AX
+	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 16(SP)
+	XORQ   AX, AX
+	MOVQ   AX, 32(SP)
 
 slice:
-	MOVQ (SP), R15
-	MOVQ 32(SP), R14
-	MOVQ 24(SP), R13
-	XORQ R12, R12
-	CMPQ R12, SI
+	MOVQ 56(SP), R15
+	MOVQ 48(SP), R14
+	MOVQ 64(SP), R13
+	MOVQ 40(SP), R12
+	XORQ R11, R11
+	CMPQ R11, DX
 	JGE  end2
 
 loop1:
-	LEAQ    8(R12), R8
-	CMPQ    SI, R8
-	CMOVQLT SI, R8
+	LEAQ    8(R11), R10
+	CMPQ    DX, R10
+	CMOVQLT DX, R10
 	VPXOR   Y4, Y4, Y4
 	VPXOR   Y3, Y3, Y3
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y1, Y1, Y1
-	MOVQ    R15, DI
-	MOVQ    R14, DX
-	MOVQ    R13, CX
-	MOVQ    R12, AX
-	CMPQ    AX, R8
+	MOVQ    R15, R9
+	MOVQ    R14, R8
+	MOVQ    R13, DI
+	MOVQ    R12, CX
+	MOVQ    R11, AX
+	CMPQ    AX, R10
 	JGE     end4
 
 loop3:
-	VMOVUPS      256(DI), Y0
+	CMPQ       BX, $+0
+	JNE        else5
+	PREFETCHT0 4096(R9)
+	PREFETCHT0 4160(R9)
+	PREFETCHT0 4224(R9)
+	PREFETCHT0 4288(R9)
+	PREFETCHT0 4352(R9)
+	PREFETCHT0 4416(R9)
+
+else5:
+	VMOVUPS      256(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+0(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y5
-	VMOVUPS      (DI), Y0
+	VMOVUPS      (R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
-	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (DI), Y0
 	VPXOR        Y9, Y9, Y9
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 32(DX), Y0
+	VBROADCASTSS 32(DI), Y0
 	VPXOR        Y8, Y8, Y8
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 64(DX), Y0
+	VBROADCASTSS 64(DI), Y0
 	VPXOR        Y7, Y7, Y7
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
-	VBROADCASTSS 96(DX), Y0
+	VBROADCASTSS 96(DI), Y0
 	VPXOR        Y6, Y6, Y6
 
 	// VPDPBUSD Y0, Y5, Y6
 	LONG         $0x5055e2c4
 	BYTE         $0xf0
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x03, Y0, Y5
-	VMOVUPS      64(DI), Y0
+	VMOVUPS      64(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
-	VBROADCASTSS 4(DX), Y0
+	VBROADCASTSS 4(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 36(DX), Y0
+	VBROADCASTSS 36(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 68(DX), Y0
+	VBROADCASTSS 68(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
-	VBROADCASTSS 100(DX), Y0
+	VBROADCASTSS 100(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
 	LONG         $0x5055e2c4
 	BYTE         $0xf0
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y5
-	VMOVUPS      128(DI), Y0
+	VMOVUPS      128(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
-	VBROADCASTSS 8(DX), Y0
+	VBROADCASTSS 8(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 40(DX), Y0
+	VBROADCASTSS 40(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 72(DX), Y0
+	VBROADCASTSS 72(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
-	VBROADCASTSS 104(DX), Y0
+	VBROADCASTSS 104(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
 	LONG         $0x5055e2c4
 	BYTE         $0xf0
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSLLD       $0x01, Y0, Y5
-	VMOVUPS      192(DI), Y0
+	VMOVUPS      192(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
-	VBROADCASTSS 12(DX), Y0
+	VBROADCASTSS 12(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 44(DX), Y0
+	VBROADCASTSS 44(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 76(DX), Y0
+	VBROADCASTSS 76(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
-	VBROADCASTSS 108(DX), Y0
+	VBROADCASTSS 108(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
 	LONG         $0x5055e2c4
 	BYTE         $0xf0
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x00, Y0, Y5
-	VMOVUPS      (DI), Y0
+	VMOVUPS      (R8), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
-	VBROADCASTSS 16(DX), Y0
+	VBROADCASTSS 16(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 48(DX), Y0
+	VBROADCASTSS 48(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 80(DX), Y0
+	VBROADCASTSS 80(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
-	VBROADCASTSS 112(DX), Y0
+	VBROADCASTSS 112(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
 	LONG         $0x5055e2c4
 	BYTE         $0xf0
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+192(SB), Y0, Y0
 	VPSRLD       $0x01, Y0, Y5
-	VMOVUPS      64(DI), Y0
+	VMOVUPS      64(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
-	VBROADCASTSS 20(DX), Y0
+	VBROADCASTSS 20(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 52(DX), Y0
+	VBROADCASTSS 52(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 84(DX), Y0
+	VBROADCASTSS 84(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
-	VBROADCASTSS 116(DX), Y0
+	VBROADCASTSS 116(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
 	LONG         $0x5055e2c4
 	BYTE         $0xf0
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+224(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y5
-	VMOVUPS      128(DI), Y0
+	VMOVUPS      128(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
-	VBROADCASTSS 24(DX), Y0
+	VBROADCASTSS 24(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 56(DX), Y0
+	VBROADCASTSS 56(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 88(DX), Y0
+	VBROADCASTSS 88(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
-	VBROADCASTSS 120(DX), Y0
+	VBROADCASTSS 120(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
 	LONG         $0x5055e2c4
 	BYTE         $0xf0
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(R8), Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+256(SB), Y0, Y0
 	VPSRLD       $0x03, Y0, Y5
-	VMOVUPS      192(DI), Y0
+	VMOVUPS      192(R8), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q5_1__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPOR         Y5, Y0, Y5
-	VBROADCASTSS 28(DX), Y0
+	VBROADCASTSS 28(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
 	LONG         $0x505562c4
 	BYTE         $0xc8
-	VBROADCASTSS 60(DX), Y0
+	VBROADCASTSS 60(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VBROADCASTSS 92(DX), Y0
+	VBROADCASTSS 92(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
 	LONG         $0x5055e2c4
 	BYTE         $0xf8
-	VBROADCASTSS 124(DX), Y0
+	VBROADCASTSS 124(DI), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
 	LONG         $0x5055e2c4
@@ -328,72 +347,74 @@ loop3:
 	VCVTDQ2PS    Y7, Y7
 	VCVTDQ2PS    Y6, Y5
 	VCVTPH2PS    320(CX), Y6
-	VBROADCASTSS 128(DX), Y0
+	VBROADCASTSS 128(DI), Y0
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y9, Y0
 	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 132(DX), Y0
+	VBROADCASTSS 132(DI), Y0
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y8, Y0
 	VADDPS       Y0, Y3, Y3
-	VBROADCASTSS 136(DX), Y0
+	VBROADCASTSS 136(DI), Y0
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y7, Y0
 	VADDPS       Y0, Y2, Y2
-	VBROADCASTSS 140(DX), Y0
+	VBROADCASTSS 140(DI), Y0
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y5, Y0
 	VADDPS       Y0, Y1, Y5
 	VCVTPH2PS    352(CX), Y1
-	VBROADCASTSS 144(DX), Y0
+	VBROADCASTSS 144(DI), Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 148(DX), Y0
+	VBROADCASTSS 148(DI), Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       Y0, Y3, Y3
-	VBROADCASTSS 152(DX), Y0
+	VBROADCASTSS 152(DI), Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       Y0, Y2, Y2
-	VBROADCASTSS 156(DX), Y0
+	VBROADCASTSS 156(DI), Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       Y0, Y5, Y1
-	ADDQ         $+384, DI
-	ADDQ         $+192, DX
+	ADDQ         $+384, R9
+	ADDQ         $+384, R8
+	ADDQ         $+192, DI
 	ADDQ         $+384, CX
 	ADDQ         $+1, AX
-	CMPQ         AX, R8
+	CMPQ         AX, R10
 	JLT          loop3
 
 end4:
-	CMPQ    R12, $+0
-	JNE     else5
-	VMOVUPS Y4, (R11)
-	VMOVUPS Y3, 64(R11)
-	VMOVUPS Y2, 128(R11)
-	VMOVUPS Y1, 192(R11)
-	JMP     end6
+	CMPQ    R11, $+0
+	JNE     else7
+	VMOVUPS Y4, (SI)
+	VMOVUPS Y3, 64(SI)
+	VMOVUPS Y2, 128(SI)
+	VMOVUPS Y1, 192(SI)
+	JMP     end8
 
-else5:
-	VADDPS  (R11), Y4, Y0
-	VMOVUPS Y0, (R11)
-	VADDPS  64(R11), Y3, Y0
-	VMOVUPS Y0, 64(R11)
-	VADDPS  128(R11), Y2, Y0
-	VMOVUPS Y0, 128(R11)
-	VADDPS  192(R11), Y1, Y0
-	VMOVUPS Y0, 192(R11)
+else7:
+	VADDPS  (SI), Y4, Y0
+	VMOVUPS Y0, (SI)
+	VADDPS  64(SI), Y3, Y0
+	VMOVUPS Y0, 64(SI)
+	VADDPS  128(SI), Y2, Y0
+	VMOVUPS Y0, 128(SI)
+	VADDPS  192(SI), Y1, Y0
+	VMOVUPS Y0, 192(SI)
 
-end6:
+end8:
 	ADDQ $+3072, R15
-	ADDQ $+1536, R14
-	ADDQ $+3072, R13
-	ADDQ $+8, R12
-	CMPQ R12, SI
+	ADDQ $+3072, R14
+	ADDQ $+1536, R13
+	ADDQ $+3072, R12
+	ADDQ $+8, R11
+	CMPQ R11, DX
 	JLT  loop1
 
 end2:
 	VMOVUPS      gemm_q5_1__m4__avxvnni_data<>+288(SB), Y1
-	MOVQ         8(SP), CX
+	MOVQ         24(SP), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -403,59 +424,75 @@ end2:
 	VMOVD        CX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
-	CMPQ         40(SP), $+0
-	JNE          else7
-	VMOVUPS      (R11), Y0
-	VPMASKMOVD   Y0, Y1, (R10)
-	VMOVUPS      64(R11), Y0
-	VPMASKMOVD   Y0, Y1, (R10)(BX*4)
-	VMOVUPS      128(R11), Y0
-	VPMASKMOVD   Y0, Y1, (R10)(BX*8)
-	VMOVUPS      192(R11), Y0
-	VPMASKMOVD   Y0, Y1, (R9)
-	JMP          end8
+	CMPQ         72(SP), $+0
+	JNE          else9
+	VMOVUPS      (SI), Y0
+	MOVQ         (SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)
+	VMOVUPS      64(SI), Y0
+	MOVQ         8(SP), CX
+	MOVQ         (SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)(CX*4)
+	VMOVUPS      128(SI), Y0
+	MOVQ         8(SP), CX
+	MOVQ         (SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)(CX*8)
+	VMOVUPS      192(SI), Y0
+	MOVQ         16(SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)
+	JMP          end10
 
-else7:
-	VPMASKMOVD (R10), Y1, Y0
-	VADDPS     (R11), Y0, Y0
-	VPMASKMOVD Y0, Y1, (R10)
-	VPMASKMOVD (R10)(BX*4), Y1, Y0
-	VADDPS     64(R11), Y0, Y0
-	VPMASKMOVD Y0, Y1, (R10)(BX*4)
-	VPMASKMOVD (R10)(BX*8), Y1, Y0
-	VADDPS     128(R11), Y0, Y0
-	VPMASKMOVD Y0, Y1, (R10)(BX*8)
-	VPMASKMOVD (R9), Y1, Y0
-	VADDPS     192(R11), Y0, Y0
-	VPMASKMOVD Y0, Y1, (R9)
+else9:
+	MOVQ       (SP), AX
+	VPMASKMOVD (AX), Y1, Y0
+	VADDPS     (SI), Y0, Y0
+	MOVQ       (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
+	MOVQ       8(SP), CX
+	MOVQ       (SP), AX
+	VPMASKMOVD (AX)(CX*4), Y1, Y0
+	VADDPS     64(SI), Y0, Y0
+	MOVQ       8(SP), CX
+	MOVQ       (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*4)
+	MOVQ       8(SP), CX
+	MOVQ       (SP), AX
+	VPMASKMOVD (AX)(CX*8), Y1, Y0
+	VADDPS     128(SI), Y0, Y0
+	MOVQ       8(SP), CX
+	MOVQ       (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*8)
+	MOVQ       16(SP), AX
+	VPMASKMOVD (AX), Y1, Y0
+	VADDPS     192(SI), Y0, Y0
+	MOVQ       16(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
 
-end8:
+end10:
+	ADDQ $+32, 48(SP)
+	ADDQ $+16, 40(SP)
+	ADDQ $+32, SI
+	ADDQ $-8, 24(SP)
 	ADDQ $+32, (SP)
-	ADDQ $+16, 24(SP)
-	ADDQ $+32, R11
-	ADDQ $-8, 8(SP)
-	ADDQ $+32, R10
-	ADDQ $+32, R9
-	MOVQ 16(SP), AX
+	ADDQ $+32, 16(SP)
+	MOVQ 32(SP), AX
 	INCQ AX
-	MOVQ AX, 16(SP)
-	CMPQ 16(SP), $+2
+	MOVQ AX, 32(SP)
+	CMPQ 32(SP), $+2
 	JLT  slice
-	MOVQ 64(SP), AX
+	MOVQ 88(SP), AX
 	DECQ AX
-	MOVQ AX, 64(SP)
+	MOVQ AX, 88(SP)
 	JEQ  done
-	MOVQ 48(SP), AX
+	MOVQ 80(SP), AX
 	INCQ AX
-	MOVQ AX, 48(SP)
-	MOVQ 48(SP), AX
-	CMPQ AX, 80(SP)
+	MOVQ AX, 80(SP)
+	MOVQ 80(SP), AX
+	CMPQ AX, 104(SP)
 	JLT  tile
 	XORQ AX, AX
-	MOVQ AX, 48(SP)
-	MOVQ 56(SP), AX
-	INCQ AX
-	MOVQ AX, 56(SP)
+	MOVQ AX, 80(SP)
+	INCQ BX
 	JMP  tile
 
 done:

@@ -5,15 +5,15 @@
 #include "textflag.h"
 
 // func gemm_q6_k__m4__avx2(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
 TEXT ·gemm_q6_k__m4__avx2(SB), NOSPLIT, $320-24
 	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
 	MOVQ   AX, 248(SP)
 	SUBQ   CX, 248(SP)
 	JLE    done
-	MOVQ   a+0(FP), BX
-	MOVQ   104(BX), AX
+	MOVQ   a+0(FP), SI
+	MOVQ   104(SI), AX
 	MOVQ   AX, 272(SP)
 	MOVQ   272(SP), AX
 	LEAQ   15(AX), AX
@@ -25,95 +25,154 @@ TEXT ·gemm_q6_k__m4__avx2(SB), NOSPLIT, $320-24
 	XORQ   DX, DX
 	MOVQ   264(SP), CX
 	DIVQ   CX
-	MOVQ   AX, 240(SP)
-	MOVQ   DX, 232(SP)
-	MOVQ   112(BX), AX
-	LEAQ   255(AX), CX
-	SHRQ   $0x08, CX
+	MOVQ   AX, BX
+	MOVQ   DX, 240(SP)
+	MOVQ   112(SI), AX
+	LEAQ   255(AX), DX
+	SHRQ   $0x08, DX
 	LEAQ   63(AX), AX
 	MOVQ   AX, 256(SP)
 	MOVQ   256(SP), AX
 	SHRQ   $0x06, AX
 	MOVQ   AX, 256(SP)
-	MOVQ   8(BX), AX
+	MOVQ   8(SI), AX
 	MOVQ   AX, 312(SP)
-	MOVQ   (BX), AX
+	MOVQ   (SI), AX
 	MOVQ   AX, 304(SP)
-	MOVQ   208(BX), AX
+	MOVQ   208(SI), AX
 	MOVQ   AX, 296(SP)
-	MOVQ   120(BX), AX
-	MOVQ   AX, 160(SP)
-	MOVQ   128(BX), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   16(BX), AX
+	MOVQ   120(SI), AX
+	MOVQ   AX, 176(SP)
+	MOVQ   128(SI), AX
+	MOVQ   AX, 232(SP)
+	MOVQ   16(SI), AX
 	MOVQ   AX, 288(SP)
-	MOVQ   160(SP), AX
+	MOVQ   176(SP), AX
 	IMUL3Q $+12, AX, AX
 	MOVQ   AX, 280(SP)
 
 tile:
-	MOVQ   CX, AX
-	IMULQ  232(SP), AX
-	IMUL3Q $+3392, AX, DX
+	MOVQ   DX, AX
+	IMULQ  240(SP), AX
+	IMUL3Q $+3392, AX, CX
 	MOVQ   312(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 176(SP)
-	MOVQ   256(SP), AX
-	IMULQ  240(SP), AX
-	IMUL3Q $+384, AX, DX
-	MOVQ   304(SP), AX
-	LEAQ   (AX)(DX*1), AX
+	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 216(SP)
-	MOVQ   176(SP), AX
+	MOVQ   216(SP), AX
 	MOVQ   AX, 208(SP)
-	MOVQ   176(SP), AX
+	MOVQ   256(SP), AX
+	IMULQ  BX, AX
+	IMUL3Q $+384, AX, CX
+	MOVQ   304(SP), AX
+	LEAQ   (AX)(CX*1), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   216(SP), AX
 	MOVQ   AX, 200(SP)
-	MOVQ   296(SP), BX
-	MOVQ   232(SP), AX
-	IMUL3Q $-16, AX, DX
+	MOVQ   296(SP), DI
+	MOVQ   240(SP), AX
+	IMUL3Q $-16, AX, CX
 	MOVQ   272(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 184(SP)
-	MOVQ   232(SP), AX
-	IMUL3Q $+64, AX, DX
-	MOVQ   288(SP), AX
-	LEAQ   (AX)(DX*1), DX
-	MOVQ   160(SP), AX
-	IMULQ  240(SP), AX
-	IMUL3Q $+16, AX, AX
-	LEAQ   (DX)(AX*1), DX
-	MOVQ   280(SP), AX
-	LEAQ   (DX)(AX*1), AX
-	MOVQ   AX, 168(SP)
-	XORQ   AX, AX
+	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 192(SP)
+	MOVQ   240(SP), AX
+	IMUL3Q $+64, AX, CX
+	MOVQ   288(SP), AX
+	LEAQ   (AX)(CX*1), CX
+	MOVQ   176(SP), AX
+	IMULQ  BX, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ   (CX)(AX*1), AX
+	MOVQ   AX, 168(SP)
+	MOVQ   280(SP), CX
+	MOVQ   168(SP), AX
+	LEAQ   (AX)(CX*1), AX
+	MOVQ   AX, 184(SP)
+	XORQ   SI, SI
 
 slice:
-	MOVQ 176(SP), R15
-	MOVQ 216(SP), R14
-	MOVQ 208(SP), R13
-	MOVQ 200(SP), R12
-	XORQ R11, R11
-	CMPQ R11, CX
+	MOVQ 216(SP), AX
+	MOVQ AX, 160(SP)
+	MOVQ 208(SP), R15
+	MOVQ 224(SP), R14
+	MOVQ 200(SP), R13
+	XORQ R12, R12
+	CMPQ R12, DX
 	JGE  end2
 
 loop1:
-	LEAQ    1(R11), R10
-	CMPQ    CX, R10
-	CMOVQLT CX, R10
+	LEAQ    1(R12), R11
+	CMPQ    DX, R11
+	CMOVQLT DX, R11
 	VPXOR   Y4, Y4, Y4
 	VPXOR   Y3, Y3, Y3
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y1, Y1, Y1
+	MOVQ    160(SP), R10
 	MOVQ    R15, R9
 	MOVQ    R14, R8
-	MOVQ    R13, DI
-	MOVQ    R12, SI
-	MOVQ    R11, AX
-	CMPQ    AX, R10
+	MOVQ    R13, CX
+	MOVQ    R12, AX
+	CMPQ    AX, R11
 	JGE     end4
 
 loop3:
+	CMPQ       BX, $+0
+	JNE        else5
+	PREFETCHT0 4096(R10)
+	PREFETCHT0 4160(R10)
+	PREFETCHT0 4224(R10)
+	PREFETCHT0 4288(R10)
+	PREFETCHT0 4352(R10)
+	PREFETCHT0 4416(R10)
+	PREFETCHT0 4480(R10)
+	PREFETCHT0 4544(R10)
+	PREFETCHT0 4608(R10)
+	PREFETCHT0 4672(R10)
+	PREFETCHT0 4736(R10)
+	PREFETCHT0 4800(R10)
+	PREFETCHT0 4864(R10)
+	PREFETCHT0 4928(R10)
+	PREFETCHT0 4992(R10)
+	PREFETCHT0 5056(R10)
+	PREFETCHT0 5120(R10)
+	PREFETCHT0 5184(R10)
+	PREFETCHT0 5248(R10)
+	PREFETCHT0 5312(R10)
+	PREFETCHT0 5376(R10)
+	PREFETCHT0 5440(R10)
+	PREFETCHT0 5504(R10)
+	PREFETCHT0 5568(R10)
+	PREFETCHT0 5632(R10)
+	PREFETCHT0 5696(R10)
+	PREFETCHT0 5760(R10)
+	PREFETCHT0 5824(R10)
+	PREFETCHT0 5888(R10)
+	PREFETCHT0 5952(R10)
+	PREFETCHT0 6016(R10)
+	PREFETCHT0 6080(R10)
+	PREFETCHT0 6144(R10)
+	PREFETCHT0 6208(R10)
+	PREFETCHT0 6272(R10)
+	PREFETCHT0 6336(R10)
+	PREFETCHT0 6400(R10)
+	PREFETCHT0 6464(R10)
+	PREFETCHT0 6528(R10)
+	PREFETCHT0 6592(R10)
+	PREFETCHT0 6656(R10)
+	PREFETCHT0 6720(R10)
+	PREFETCHT0 6784(R10)
+	PREFETCHT0 6848(R10)
+	PREFETCHT0 6912(R10)
+	PREFETCHT0 6976(R10)
+	PREFETCHT0 7040(R10)
+	PREFETCHT0 7104(R10)
+	PREFETCHT0 7168(R10)
+	PREFETCHT0 7232(R10)
+	PREFETCHT0 7296(R10)
+	PREFETCHT0 7360(R10)
+	PREFETCHT0 7424(R10)
+
+else5:
 	VCVTPH2PS    3328(R9), Y7
 	VBROADCASTSS 176(R8), Y0
 	VPSLLD       $0x05, Y0, Y5
@@ -123,9 +182,9 @@ loop3:
 	VPSLLD       $0x05, Y0, Y6
 	VBROADCASTSS 188(R8), Y0
 	VPSLLD       $0x05, Y0, Y9
-	VMOVUPS      (DI), Y0
+	VMOVUPS      (CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      2048(DI), Y0
+	VMOVUPS      2048(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y10, Y10
@@ -137,9 +196,9 @@ loop3:
 	VPMADDUBSW   Y0, Y10, Y12
 	VBROADCASTSS 96(R8), Y0
 	VPMADDUBSW   Y0, Y10, Y10
-	VMOVUPS      64(DI), Y0
+	VMOVUPS      64(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y14
-	VMOVUPS      2112(DI), Y0
+	VMOVUPS      2112(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y14, Y14
@@ -155,9 +214,9 @@ loop3:
 	VBROADCASTSS 100(R8), Y0
 	VPMADDUBSW   Y0, Y14, Y0
 	VPADDW       Y0, Y10, Y15
-	VMOVUPS      128(DI), Y0
+	VMOVUPS      128(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      2176(DI), Y0
+	VMOVUPS      2176(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y10, Y14
@@ -181,9 +240,9 @@ loop3:
 	VPMADDWD     Y0, Y15, Y0
 	VPADDD       Y9, Y0, Y9
 	VPMADDUBSW   Y11, Y14, Y11
-	VMOVUPS      192(DI), Y0
+	VMOVUPS      192(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y14
-	VMOVUPS      2240(DI), Y0
+	VMOVUPS      2240(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y14, Y14
@@ -203,28 +262,28 @@ loop3:
 	VPMADDWD     Y0, Y10, Y0
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y0, Y5
-	VPMOVSXBD    3072(SI), Y0
+	VPMOVSXBD    3072(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y10
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y8, Y0, Y0
 	VCVTDQ2PS    Y0, Y5
-	VPMOVSXBD    3072(SI), Y0
+	VPMOVSXBD    3072(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y8
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y12, Y0
 	VPADDD       Y6, Y0, Y0
 	VCVTDQ2PS    Y0, Y5
-	VPMOVSXBD    3072(SI), Y0
+	VPMOVSXBD    3072(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y11, Y0
 	VPADDD       Y9, Y0, Y0
 	VCVTDQ2PS    Y0, Y5
-	VPMOVSXBD    3072(SI), Y0
+	VPMOVSXBD    3072(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y5
 	VBROADCASTSS 160(R8), Y9
@@ -246,9 +305,9 @@ loop3:
 	VPSUBD       Y0, Y11, Y0
 	VPSLLD       $0x05, Y0, Y0
 	VMOVUPS      Y0, 128(SP)
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y11
-	VMOVUPS      2304(DI), Y0
+	VMOVUPS      2304(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y11, Y11
@@ -260,9 +319,9 @@ loop3:
 	VPMADDUBSW   Y0, Y11, Y15
 	VBROADCASTSS 112(R8), Y0
 	VPMADDUBSW   Y0, Y11, Y11
-	VMOVUPS      320(DI), Y0
+	VMOVUPS      320(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y12
-	VMOVUPS      2368(DI), Y0
+	VMOVUPS      2368(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y12, Y12
@@ -278,9 +337,9 @@ loop3:
 	VBROADCASTSS 116(R8), Y0
 	VPMADDUBSW   Y0, Y12, Y0
 	VPADDW       Y0, Y11, Y11
-	VMOVUPS      384(DI), Y0
+	VMOVUPS      384(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y12
-	VMOVUPS      2432(DI), Y0
+	VMOVUPS      2432(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y12, Y12
@@ -310,9 +369,9 @@ loop3:
 	VPADDD       Y0, Y11, Y11
 	VBROADCASTSS 120(R8), Y0
 	VPMADDUBSW   Y0, Y12, Y12
-	VMOVUPS      448(DI), Y0
+	VMOVUPS      448(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2496(DI), Y0
+	VMOVUPS      2496(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -333,7 +392,7 @@ loop3:
 	VMOVUPS      64(SP), Y0
 	VPADDD       Y0, Y14, Y0
 	VCVTDQ2PS    Y0, Y14
-	VPMOVSXBD    3088(SI), Y0
+	VPMOVSXBD    3088(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y14, Y10
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
@@ -341,7 +400,7 @@ loop3:
 	VMOVUPS      32(SP), Y0
 	VPADDD       Y0, Y9, Y0
 	VCVTDQ2PS    Y0, Y9
-	VPMOVSXBD    3088(SI), Y0
+	VPMOVSXBD    3088(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y9, Y8
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
@@ -349,14 +408,14 @@ loop3:
 	VMOVUPS      (SP), Y0
 	VPADDD       Y0, Y9, Y0
 	VCVTDQ2PS    Y0, Y9
-	VPMOVSXBD    3088(SI), Y0
+	VPMOVSXBD    3088(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y9, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y12, Y0
 	VPADDD       Y11, Y0, Y0
 	VCVTDQ2PS    Y0, Y9
-	VPMOVSXBD    3088(SI), Y0
+	VPMOVSXBD    3088(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y9, Y5
 	VBROADCASTSS 128(R8), Y0
@@ -386,9 +445,9 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 380(R8), Y0
 	VPSLLD       $0x05, Y0, Y12
-	VMOVUPS      512(DI), Y0
+	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2048(DI), Y0
+	VMOVUPS      2048(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -400,9 +459,9 @@ loop3:
 	VPMADDUBSW   Y0, Y3, Y8
 	VBROADCASTSS 288(R8), Y0
 	VPMADDUBSW   Y0, Y3, Y3
-	VMOVUPS      576(DI), Y0
+	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      2112(DI), Y0
+	VMOVUPS      2112(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y10, Y10
@@ -418,9 +477,9 @@ loop3:
 	VBROADCASTSS 292(R8), Y0
 	VPMADDUBSW   Y0, Y10, Y0
 	VPADDW       Y0, Y3, Y13
-	VMOVUPS      640(DI), Y0
+	VMOVUPS      640(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2176(DI), Y0
+	VMOVUPS      2176(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y11
@@ -444,9 +503,9 @@ loop3:
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y3
 	VPMADDUBSW   Y8, Y11, Y8
-	VMOVUPS      704(DI), Y0
+	VMOVUPS      704(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y11
-	VMOVUPS      2240(DI), Y0
+	VMOVUPS      2240(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y11, Y11
@@ -466,28 +525,28 @@ loop3:
 	VPMADDWD     Y0, Y6, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3104(SI), Y0
+	VPMOVSXBD    3104(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y10, Y0
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3104(SI), Y0
+	VPMOVSXBD    3104(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y4, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3104(SI), Y0
+	VPMOVSXBD    3104(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y8, Y0
 	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3104(SI), Y0
+	VPMOVSXBD    3104(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y3
 	VBROADCASTSS 352(R8), Y1
@@ -506,9 +565,9 @@ loop3:
 	VBROADCASTSS 380(R8), Y0
 	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y8
-	VMOVUPS      768(DI), Y0
+	VMOVUPS      768(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2304(DI), Y0
+	VMOVUPS      2304(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -520,9 +579,9 @@ loop3:
 	VPMADDUBSW   Y0, Y9, Y11
 	VBROADCASTSS 304(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      832(DI), Y0
+	VMOVUPS      832(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2368(DI), Y0
+	VMOVUPS      2368(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -538,9 +597,9 @@ loop3:
 	VBROADCASTSS 308(R8), Y0
 	VPMADDUBSW   Y0, Y15, Y0
 	VPADDW       Y0, Y9, Y15
-	VMOVUPS      896(DI), Y0
+	VMOVUPS      896(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2432(DI), Y0
+	VMOVUPS      2432(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -564,9 +623,9 @@ loop3:
 	VPADDD       Y8, Y0, Y8
 	VBROADCASTSS 312(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      960(DI), Y0
+	VMOVUPS      960(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2496(DI), Y0
+	VMOVUPS      2496(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -586,28 +645,28 @@ loop3:
 	VPMADDWD     Y0, Y14, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3120(SI), Y0
+	VPMOVSXBD    3120(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3120(SI), Y0
+	VPMOVSXBD    3120(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y11, Y0
 	VPADDD       Y10, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3120(SI), Y0
+	VPMOVSXBD    3120(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y8, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3120(SI), Y0
+	VPMOVSXBD    3120(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y3
 	VBROADCASTSS 320(R8), Y0
@@ -640,10 +699,10 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 572(R8), Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      (DI), Y0
+	VMOVUPS      (CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y1
-	VMOVUPS      2048(DI), Y0
+	VMOVUPS      2048(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y1, Y1
 	VBROADCASTSS 384(R8), Y0
@@ -654,10 +713,10 @@ loop3:
 	VPMADDUBSW   Y0, Y1, Y6
 	VBROADCASTSS 480(R8), Y0
 	VPMADDUBSW   Y0, Y1, Y1
-	VMOVUPS      64(DI), Y0
+	VMOVUPS      64(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2112(DI), Y0
+	VMOVUPS      2112(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 388(R8), Y0
@@ -672,10 +731,10 @@ loop3:
 	VBROADCASTSS 484(R8), Y0
 	VPMADDUBSW   Y0, Y3, Y0
 	VPADDW       Y0, Y1, Y13
-	VMOVUPS      128(DI), Y0
+	VMOVUPS      128(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y1
-	VMOVUPS      2176(DI), Y0
+	VMOVUPS      2176(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y1, Y8
 	VBROADCASTSS 392(R8), Y3
@@ -698,10 +757,10 @@ loop3:
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y11, Y0, Y3
 	VPMADDUBSW   Y6, Y8, Y8
-	VMOVUPS      192(DI), Y0
+	VMOVUPS      192(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y6
-	VMOVUPS      2240(DI), Y0
+	VMOVUPS      2240(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y6, Y11
 	VBROADCASTSS 396(R8), Y0
@@ -720,28 +779,28 @@ loop3:
 	VPMADDWD     Y0, Y6, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3136(SI), Y0
+	VPMOVSXBD    3136(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y10, Y0
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3136(SI), Y0
+	VPMOVSXBD    3136(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y4, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3136(SI), Y0
+	VPMOVSXBD    3136(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y8, Y0
 	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3136(SI), Y0
+	VPMOVSXBD    3136(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y3
 	VBROADCASTSS 544(R8), Y1
@@ -760,10 +819,10 @@ loop3:
 	VBROADCASTSS 572(R8), Y0
 	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y8
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2304(DI), Y0
+	VMOVUPS      2304(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y9, Y9
 	VBROADCASTSS 400(R8), Y0
@@ -774,10 +833,10 @@ loop3:
 	VPMADDUBSW   Y0, Y9, Y11
 	VBROADCASTSS 496(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      320(DI), Y0
+	VMOVUPS      320(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2368(DI), Y0
+	VMOVUPS      2368(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y15, Y15
 	VBROADCASTSS 404(R8), Y0
@@ -792,10 +851,10 @@ loop3:
 	VBROADCASTSS 500(R8), Y0
 	VPMADDUBSW   Y0, Y15, Y0
 	VPADDW       Y0, Y9, Y15
-	VMOVUPS      384(DI), Y0
+	VMOVUPS      384(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2432(DI), Y0
+	VMOVUPS      2432(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y9, Y9
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
@@ -818,10 +877,10 @@ loop3:
 	VPADDD       Y8, Y0, Y8
 	VBROADCASTSS 504(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      448(DI), Y0
+	VMOVUPS      448(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2496(DI), Y0
+	VMOVUPS      2496(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y15, Y15
 	VBROADCASTSS 412(R8), Y0
@@ -840,28 +899,28 @@ loop3:
 	VPMADDWD     Y0, Y14, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3152(SI), Y0
+	VPMOVSXBD    3152(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3152(SI), Y0
+	VPMOVSXBD    3152(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y11, Y0
 	VPADDD       Y10, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3152(SI), Y0
+	VPMOVSXBD    3152(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y8, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3152(SI), Y0
+	VPMOVSXBD    3152(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y3
 	VBROADCASTSS 512(R8), Y0
@@ -894,10 +953,10 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 764(R8), Y0
 	VPSLLD       $0x05, Y0, Y12
-	VMOVUPS      512(DI), Y0
+	VMOVUPS      512(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2048(DI), Y0
+	VMOVUPS      2048(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -909,10 +968,10 @@ loop3:
 	VPMADDUBSW   Y0, Y3, Y8
 	VBROADCASTSS 672(R8), Y0
 	VPMADDUBSW   Y0, Y3, Y3
-	VMOVUPS      576(DI), Y0
+	VMOVUPS      576(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      2112(DI), Y0
+	VMOVUPS      2112(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y10, Y10
@@ -928,10 +987,10 @@ loop3:
 	VBROADCASTSS 676(R8), Y0
 	VPMADDUBSW   Y0, Y10, Y0
 	VPADDW       Y0, Y3, Y13
-	VMOVUPS      640(DI), Y0
+	VMOVUPS      640(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2176(DI), Y0
+	VMOVUPS      2176(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y11
@@ -955,10 +1014,10 @@ loop3:
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y3
 	VPMADDUBSW   Y8, Y11, Y8
-	VMOVUPS      704(DI), Y0
+	VMOVUPS      704(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y11
-	VMOVUPS      2240(DI), Y0
+	VMOVUPS      2240(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y11, Y11
@@ -978,28 +1037,28 @@ loop3:
 	VPMADDWD     Y0, Y6, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3168(SI), Y0
+	VPMOVSXBD    3168(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y10, Y0
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3168(SI), Y0
+	VPMOVSXBD    3168(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y4, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3168(SI), Y0
+	VPMOVSXBD    3168(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y8, Y0
 	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3168(SI), Y0
+	VPMOVSXBD    3168(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y3
 	VBROADCASTSS 736(R8), Y1
@@ -1018,10 +1077,10 @@ loop3:
 	VBROADCASTSS 764(R8), Y0
 	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y8
-	VMOVUPS      768(DI), Y0
+	VMOVUPS      768(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2304(DI), Y0
+	VMOVUPS      2304(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -1033,10 +1092,10 @@ loop3:
 	VPMADDUBSW   Y0, Y9, Y11
 	VBROADCASTSS 688(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      832(DI), Y0
+	VMOVUPS      832(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2368(DI), Y0
+	VMOVUPS      2368(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -1052,10 +1111,10 @@ loop3:
 	VBROADCASTSS 692(R8), Y0
 	VPMADDUBSW   Y0, Y15, Y0
 	VPADDW       Y0, Y9, Y15
-	VMOVUPS      896(DI), Y0
+	VMOVUPS      896(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2432(DI), Y0
+	VMOVUPS      2432(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -1079,10 +1138,10 @@ loop3:
 	VPADDD       Y8, Y0, Y8
 	VBROADCASTSS 696(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      960(DI), Y0
+	VMOVUPS      960(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2496(DI), Y0
+	VMOVUPS      2496(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -1102,28 +1161,28 @@ loop3:
 	VPMADDWD     Y0, Y14, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3184(SI), Y0
+	VPMOVSXBD    3184(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3184(SI), Y0
+	VPMOVSXBD    3184(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y11, Y0
 	VPADDD       Y10, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3184(SI), Y0
+	VPMOVSXBD    3184(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y8, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3184(SI), Y0
+	VPMOVSXBD    3184(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y3
 	VBROADCASTSS 704(R8), Y0
@@ -1156,9 +1215,9 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 956(R8), Y0
 	VPSLLD       $0x05, Y0, Y12
-	VMOVUPS      1024(DI), Y0
+	VMOVUPS      1024(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(DI), Y0
+	VMOVUPS      2560(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1170,9 +1229,9 @@ loop3:
 	VPMADDUBSW   Y0, Y3, Y8
 	VBROADCASTSS 864(R8), Y0
 	VPMADDUBSW   Y0, Y3, Y3
-	VMOVUPS      1088(DI), Y0
+	VMOVUPS      1088(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      2624(DI), Y0
+	VMOVUPS      2624(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y10, Y10
@@ -1188,9 +1247,9 @@ loop3:
 	VBROADCASTSS 868(R8), Y0
 	VPMADDUBSW   Y0, Y10, Y0
 	VPADDW       Y0, Y3, Y13
-	VMOVUPS      1152(DI), Y0
+	VMOVUPS      1152(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(DI), Y0
+	VMOVUPS      2688(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y3, Y11
@@ -1214,9 +1273,9 @@ loop3:
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y3
 	VPMADDUBSW   Y8, Y11, Y8
-	VMOVUPS      1216(DI), Y0
+	VMOVUPS      1216(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y11
-	VMOVUPS      2752(DI), Y0
+	VMOVUPS      2752(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y11, Y11
@@ -1236,28 +1295,28 @@ loop3:
 	VPMADDWD     Y0, Y6, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3200(SI), Y0
+	VPMOVSXBD    3200(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y10, Y0
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3200(SI), Y0
+	VPMOVSXBD    3200(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y4, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3200(SI), Y0
+	VPMOVSXBD    3200(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y8, Y0
 	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3200(SI), Y0
+	VPMOVSXBD    3200(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y3
 	VBROADCASTSS 928(R8), Y1
@@ -1276,9 +1335,9 @@ loop3:
 	VBROADCASTSS 956(R8), Y0
 	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y8
-	VMOVUPS      1280(DI), Y0
+	VMOVUPS      1280(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2816(DI), Y0
+	VMOVUPS      2816(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -1290,9 +1349,9 @@ loop3:
 	VPMADDUBSW   Y0, Y9, Y11
 	VBROADCASTSS 880(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      1344(DI), Y0
+	VMOVUPS      1344(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2880(DI), Y0
+	VMOVUPS      2880(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -1308,9 +1367,9 @@ loop3:
 	VBROADCASTSS 884(R8), Y0
 	VPMADDUBSW   Y0, Y15, Y0
 	VPADDW       Y0, Y9, Y15
-	VMOVUPS      1408(DI), Y0
+	VMOVUPS      1408(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2944(DI), Y0
+	VMOVUPS      2944(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -1334,9 +1393,9 @@ loop3:
 	VPADDD       Y8, Y0, Y8
 	VBROADCASTSS 888(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      1472(DI), Y0
+	VMOVUPS      1472(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      3008(DI), Y0
+	VMOVUPS      3008(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -1356,28 +1415,28 @@ loop3:
 	VPMADDWD     Y0, Y14, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3216(SI), Y0
+	VPMOVSXBD    3216(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3216(SI), Y0
+	VPMOVSXBD    3216(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y11, Y0
 	VPADDD       Y10, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3216(SI), Y0
+	VPMOVSXBD    3216(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y8, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3216(SI), Y0
+	VPMOVSXBD    3216(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y3
 	VBROADCASTSS 896(R8), Y0
@@ -1410,9 +1469,9 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 1148(R8), Y0
 	VPSLLD       $0x05, Y0, Y12
-	VMOVUPS      1536(DI), Y0
+	VMOVUPS      1536(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(DI), Y0
+	VMOVUPS      2560(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1424,9 +1483,9 @@ loop3:
 	VPMADDUBSW   Y0, Y3, Y8
 	VBROADCASTSS 1056(R8), Y0
 	VPMADDUBSW   Y0, Y3, Y3
-	VMOVUPS      1600(DI), Y0
+	VMOVUPS      1600(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      2624(DI), Y0
+	VMOVUPS      2624(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y10, Y10
@@ -1442,9 +1501,9 @@ loop3:
 	VBROADCASTSS 1060(R8), Y0
 	VPMADDUBSW   Y0, Y10, Y0
 	VPADDW       Y0, Y3, Y13
-	VMOVUPS      1664(DI), Y0
+	VMOVUPS      1664(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(DI), Y0
+	VMOVUPS      2688(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y11
@@ -1468,9 +1527,9 @@ loop3:
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y3
 	VPMADDUBSW   Y8, Y11, Y8
-	VMOVUPS      1728(DI), Y0
+	VMOVUPS      1728(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y11
-	VMOVUPS      2752(DI), Y0
+	VMOVUPS      2752(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y11, Y11
@@ -1490,28 +1549,28 @@ loop3:
 	VPMADDWD     Y0, Y6, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3232(SI), Y0
+	VPMOVSXBD    3232(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y10, Y0
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3232(SI), Y0
+	VPMOVSXBD    3232(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y4, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3232(SI), Y0
+	VPMOVSXBD    3232(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y8, Y0
 	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3232(SI), Y0
+	VPMOVSXBD    3232(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y3
 	VBROADCASTSS 1120(R8), Y1
@@ -1530,9 +1589,9 @@ loop3:
 	VBROADCASTSS 1148(R8), Y0
 	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y8
-	VMOVUPS      1792(DI), Y0
+	VMOVUPS      1792(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2816(DI), Y0
+	VMOVUPS      2816(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -1544,9 +1603,9 @@ loop3:
 	VPMADDUBSW   Y0, Y9, Y11
 	VBROADCASTSS 1072(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      1856(DI), Y0
+	VMOVUPS      1856(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2880(DI), Y0
+	VMOVUPS      2880(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -1562,9 +1621,9 @@ loop3:
 	VBROADCASTSS 1076(R8), Y0
 	VPMADDUBSW   Y0, Y15, Y0
 	VPADDW       Y0, Y9, Y15
-	VMOVUPS      1920(DI), Y0
+	VMOVUPS      1920(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2944(DI), Y0
+	VMOVUPS      2944(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -1588,9 +1647,9 @@ loop3:
 	VPADDD       Y8, Y0, Y8
 	VBROADCASTSS 1080(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      1984(DI), Y0
+	VMOVUPS      1984(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      3008(DI), Y0
+	VMOVUPS      3008(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+96(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -1610,28 +1669,28 @@ loop3:
 	VPMADDWD     Y0, Y14, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3248(SI), Y0
+	VPMOVSXBD    3248(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3248(SI), Y0
+	VPMOVSXBD    3248(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y11, Y0
 	VPADDD       Y10, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3248(SI), Y0
+	VPMOVSXBD    3248(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y8, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3248(SI), Y0
+	VPMOVSXBD    3248(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y3
 	VBROADCASTSS 1088(R8), Y0
@@ -1664,10 +1723,10 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 1340(R8), Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      1024(DI), Y0
+	VMOVUPS      1024(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y1
-	VMOVUPS      2560(DI), Y0
+	VMOVUPS      2560(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y1, Y1
 	VBROADCASTSS 1152(R8), Y0
@@ -1678,10 +1737,10 @@ loop3:
 	VPMADDUBSW   Y0, Y1, Y6
 	VBROADCASTSS 1248(R8), Y0
 	VPMADDUBSW   Y0, Y1, Y1
-	VMOVUPS      1088(DI), Y0
+	VMOVUPS      1088(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y3
-	VMOVUPS      2624(DI), Y0
+	VMOVUPS      2624(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1156(R8), Y0
@@ -1696,10 +1755,10 @@ loop3:
 	VBROADCASTSS 1252(R8), Y0
 	VPMADDUBSW   Y0, Y3, Y0
 	VPADDW       Y0, Y1, Y13
-	VMOVUPS      1152(DI), Y0
+	VMOVUPS      1152(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y1
-	VMOVUPS      2688(DI), Y0
+	VMOVUPS      2688(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y1, Y8
 	VBROADCASTSS 1160(R8), Y3
@@ -1722,10 +1781,10 @@ loop3:
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y11, Y0, Y3
 	VPMADDUBSW   Y6, Y8, Y8
-	VMOVUPS      1216(DI), Y0
+	VMOVUPS      1216(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y6
-	VMOVUPS      2752(DI), Y0
+	VMOVUPS      2752(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y6, Y11
 	VBROADCASTSS 1164(R8), Y0
@@ -1744,28 +1803,28 @@ loop3:
 	VPMADDWD     Y0, Y6, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3264(SI), Y0
+	VPMOVSXBD    3264(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y10, Y0
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3264(SI), Y0
+	VPMOVSXBD    3264(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y4, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3264(SI), Y0
+	VPMOVSXBD    3264(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y8, Y0
 	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3264(SI), Y0
+	VPMOVSXBD    3264(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y3
 	VBROADCASTSS 1312(R8), Y1
@@ -1784,10 +1843,10 @@ loop3:
 	VBROADCASTSS 1340(R8), Y0
 	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y8
-	VMOVUPS      1280(DI), Y0
+	VMOVUPS      1280(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2816(DI), Y0
+	VMOVUPS      2816(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y9, Y9
 	VBROADCASTSS 1168(R8), Y0
@@ -1798,10 +1857,10 @@ loop3:
 	VPMADDUBSW   Y0, Y9, Y11
 	VBROADCASTSS 1264(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      1344(DI), Y0
+	VMOVUPS      1344(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2880(DI), Y0
+	VMOVUPS      2880(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y15, Y15
 	VBROADCASTSS 1172(R8), Y0
@@ -1816,10 +1875,10 @@ loop3:
 	VBROADCASTSS 1268(R8), Y0
 	VPMADDUBSW   Y0, Y15, Y0
 	VPADDW       Y0, Y9, Y15
-	VMOVUPS      1408(DI), Y0
+	VMOVUPS      1408(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2944(DI), Y0
+	VMOVUPS      2944(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y9, Y9
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
@@ -1842,10 +1901,10 @@ loop3:
 	VPADDD       Y8, Y0, Y8
 	VBROADCASTSS 1272(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      1472(DI), Y0
+	VMOVUPS      1472(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      3008(DI), Y0
+	VMOVUPS      3008(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+128(SB), Y0, Y0
 	VPOR         Y0, Y15, Y15
 	VBROADCASTSS 1180(R8), Y0
@@ -1864,28 +1923,28 @@ loop3:
 	VPMADDWD     Y0, Y14, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3280(SI), Y0
+	VPMOVSXBD    3280(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y6
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3280(SI), Y0
+	VPMOVSXBD    3280(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y5
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y11, Y0
 	VPADDD       Y10, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3280(SI), Y0
+	VPMOVSXBD    3280(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y8, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3280(SI), Y0
+	VPMOVSXBD    3280(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y3
 	VBROADCASTSS 1280(R8), Y0
@@ -1918,10 +1977,10 @@ loop3:
 	VPSLLD       $0x05, Y0, Y8
 	VBROADCASTSS 1532(R8), Y0
 	VPSLLD       $0x05, Y0, Y12
-	VMOVUPS      1536(DI), Y0
+	VMOVUPS      1536(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y2
-	VMOVUPS      2560(DI), Y0
+	VMOVUPS      2560(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y2, Y2
@@ -1933,10 +1992,10 @@ loop3:
 	VPMADDUBSW   Y0, Y2, Y9
 	VBROADCASTSS 1440(R8), Y0
 	VPMADDUBSW   Y0, Y2, Y2
-	VMOVUPS      1600(DI), Y0
+	VMOVUPS      1600(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      2624(DI), Y0
+	VMOVUPS      2624(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y10, Y10
@@ -1952,10 +2011,10 @@ loop3:
 	VBROADCASTSS 1444(R8), Y0
 	VPMADDUBSW   Y0, Y10, Y0
 	VPADDW       Y0, Y2, Y13
-	VMOVUPS      1664(DI), Y0
+	VMOVUPS      1664(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y2
-	VMOVUPS      2688(DI), Y0
+	VMOVUPS      2688(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y2, Y11
@@ -1979,10 +2038,10 @@ loop3:
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y5
 	VPMADDUBSW   Y8, Y11, Y8
-	VMOVUPS      1728(DI), Y0
+	VMOVUPS      1728(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y11
-	VMOVUPS      2752(DI), Y0
+	VMOVUPS      2752(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y11, Y11
@@ -2002,28 +2061,28 @@ loop3:
 	VPMADDWD     Y0, Y4, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3296(SI), Y0
+	VPMOVSXBD    3296(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y10, Y0
 	VPADDD       Y3, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3296(SI), Y0
+	VPMOVSXBD    3296(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y3
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y2, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3296(SI), Y0
+	VPMOVSXBD    3296(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y2
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y8, Y0
 	VPADDD       Y5, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3296(SI), Y0
+	VPMOVSXBD    3296(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y5
 	VBROADCASTSS 1504(R8), Y1
@@ -2042,10 +2101,10 @@ loop3:
 	VBROADCASTSS 1532(R8), Y0
 	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y8
-	VMOVUPS      1792(DI), Y0
+	VMOVUPS      1792(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2816(DI), Y0
+	VMOVUPS      2816(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -2057,10 +2116,10 @@ loop3:
 	VPMADDUBSW   Y0, Y9, Y11
 	VBROADCASTSS 1456(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      1856(DI), Y0
+	VMOVUPS      1856(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      2880(DI), Y0
+	VMOVUPS      2880(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -2076,10 +2135,10 @@ loop3:
 	VBROADCASTSS 1460(R8), Y0
 	VPMADDUBSW   Y0, Y15, Y0
 	VPADDW       Y0, Y9, Y15
-	VMOVUPS      1920(DI), Y0
+	VMOVUPS      1920(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      2944(DI), Y0
+	VMOVUPS      2944(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -2103,10 +2162,10 @@ loop3:
 	VPADDD       Y8, Y0, Y8
 	VBROADCASTSS 1464(R8), Y0
 	VPMADDUBSW   Y0, Y9, Y9
-	VMOVUPS      1984(DI), Y0
+	VMOVUPS      1984(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+0(SB), Y0, Y15
-	VMOVUPS      3008(DI), Y0
+	VMOVUPS      3008(CX), Y0
 	VPAND        gemm_q6_k__m4__avx2_data<>+160(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y15, Y15
@@ -2126,28 +2185,28 @@ loop3:
 	VPMADDWD     Y0, Y14, Y0
 	VPADDD       Y1, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3312(SI), Y0
+	VPMOVSXBD    3312(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y4
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y13, Y0
 	VPADDD       Y12, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3312(SI), Y0
+	VPMOVSXBD    3312(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y3
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y11, Y0
 	VPADDD       Y10, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3312(SI), Y0
+	VPMOVSXBD    3312(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y2
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+64(SB), Y0
 	VPMADDWD     Y0, Y9, Y0
 	VPADDD       Y8, Y0, Y0
 	VCVTDQ2PS    Y0, Y1
-	VPMOVSXBD    3312(SI), Y0
+	VPMOVSXBD    3312(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y1, Y5
 	VBROADCASTSS 1472(R8), Y0
@@ -2169,117 +2228,121 @@ loop3:
 	VMULPS       Y7, Y0, Y0
 	VMULPS       Y0, Y5, Y0
 	VADDPS       Y0, Y6, Y1
+	ADDQ         $+3392, R10
 	ADDQ         $+3392, R9
 	ADDQ         $+1536, R8
-	ADDQ         $+3392, DI
-	ADDQ         $+3392, SI
+	ADDQ         $+3392, CX
 	ADDQ         $+1, AX
-	CMPQ         AX, R10
+	CMPQ         AX, R11
 	JLT          loop3
 
 end4:
-	CMPQ    R11, $+0
-	JNE     else5
-	VMOVUPS Y4, (BX)
-	VMOVUPS Y3, 64(BX)
-	VMOVUPS Y2, 128(BX)
-	VMOVUPS Y1, 192(BX)
-	JMP     end6
+	CMPQ    R12, $+0
+	JNE     else7
+	VMOVUPS Y4, (DI)
+	VMOVUPS Y3, 64(DI)
+	VMOVUPS Y2, 128(DI)
+	VMOVUPS Y1, 192(DI)
+	JMP     end8
 
-else5:
-	VADDPS  (BX), Y4, Y0
-	VMOVUPS Y0, (BX)
-	VADDPS  64(BX), Y3, Y0
-	VMOVUPS Y0, 64(BX)
-	VADDPS  128(BX), Y2, Y0
-	VMOVUPS Y0, 128(BX)
-	VADDPS  192(BX), Y1, Y0
-	VMOVUPS Y0, 192(BX)
+else7:
+	VADDPS  (DI), Y4, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  64(DI), Y3, Y0
+	VMOVUPS Y0, 64(DI)
+	VADDPS  128(DI), Y2, Y0
+	VMOVUPS Y0, 128(DI)
+	VADDPS  192(DI), Y1, Y0
+	VMOVUPS Y0, 192(DI)
 
-end6:
+end8:
+	ADDQ $+3392, 160(SP)
 	ADDQ $+3392, R15
 	ADDQ $+1536, R14
 	ADDQ $+3392, R13
-	ADDQ $+3392, R12
-	ADDQ $+1, R11
-	CMPQ R11, CX
+	ADDQ $+1, R12
+	CMPQ R12, DX
 	JLT  loop1
 
 end2:
 	VMOVUPS      gemm_q6_k__m4__avx2_data<>+192(SB), Y1
-	MOVQ         184(SP), SI
+	MOVQ         192(SP), CX
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VMOVD        CX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
-	CMPQ         224(SP), $+0
-	JNE          else7
-	VMOVUPS      (BX), Y0
-	VPMASKMOVD   Y0, Y1, (DX)
-	VMOVUPS      64(BX), Y0
-	MOVQ         160(SP), AX
-	VPMASKMOVD   Y0, Y1, (DX)(AX*4)
-	VMOVUPS      128(BX), Y0
-	MOVQ         160(SP), AX
-	VPMASKMOVD   Y0, Y1, (DX)(AX*8)
-	VMOVUPS      192(BX), Y0
+	CMPQ         232(SP), $+0
+	JNE          else9
+	VMOVUPS      (DI), Y0
 	MOVQ         168(SP), AX
 	VPMASKMOVD   Y0, Y1, (AX)
-	JMP          end8
+	VMOVUPS      64(DI), Y0
+	MOVQ         176(SP), CX
+	MOVQ         168(SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)(CX*4)
+	VMOVUPS      128(DI), Y0
+	MOVQ         176(SP), CX
+	MOVQ         168(SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)(CX*8)
+	VMOVUPS      192(DI), Y0
+	MOVQ         184(SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)
+	JMP          end10
 
-else7:
-	VPMASKMOVD (DX), Y1, Y0
-	VADDPS     (BX), Y0, Y0
-	VPMASKMOVD Y0, Y1, (DX)
-	MOVQ       160(SP), AX
-	VPMASKMOVD (DX)(AX*4), Y1, Y0
-	VADDPS     64(BX), Y0, Y0
-	MOVQ       160(SP), AX
-	VPMASKMOVD Y0, Y1, (DX)(AX*4)
-	MOVQ       160(SP), AX
-	VPMASKMOVD (DX)(AX*8), Y1, Y0
-	VADDPS     128(BX), Y0, Y0
-	MOVQ       160(SP), AX
-	VPMASKMOVD Y0, Y1, (DX)(AX*8)
+else9:
 	MOVQ       168(SP), AX
 	VPMASKMOVD (AX), Y1, Y0
-	VADDPS     192(BX), Y0, Y0
+	VADDPS     (DI), Y0, Y0
 	MOVQ       168(SP), AX
 	VPMASKMOVD Y0, Y1, (AX)
+	MOVQ       176(SP), CX
+	MOVQ       168(SP), AX
+	VPMASKMOVD (AX)(CX*4), Y1, Y0
+	VADDPS     64(DI), Y0, Y0
+	MOVQ       176(SP), CX
+	MOVQ       168(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*4)
+	MOVQ       176(SP), CX
+	MOVQ       168(SP), AX
+	VPMASKMOVD (AX)(CX*8), Y1, Y0
+	VADDPS     128(DI), Y0, Y0
+	MOVQ       176(SP), CX
+	MOVQ       168(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*8)
+	MOVQ       184(SP), AX
+	VPMASKMOVD (AX), Y1, Y0
+	VADDPS     192(DI), Y0, Y0
+	MOVQ       184(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
 
-end8:
-	ADDQ $+16, 176(SP)
-	ADDQ $+32, 208(SP)
-	ADDQ $+8, 200(SP)
-	ADDQ $+32, BX
-	ADDQ $-8, 184(SP)
-	ADDQ $+32, DX
+end10:
+	ADDQ $+16, 208(SP)
+	ADDQ $+32, 200(SP)
+	ADDQ $+32, DI
+	ADDQ $-8, 192(SP)
 	ADDQ $+32, 168(SP)
-	MOVQ 192(SP), AX
-	INCQ AX
-	MOVQ AX, 192(SP)
-	CMPQ 192(SP), $+2
+	ADDQ $+32, 184(SP)
+	INCQ SI
+	CMPQ SI, $+2
 	JLT  slice
 	MOVQ 248(SP), AX
 	DECQ AX
 	MOVQ AX, 248(SP)
 	JEQ  done
-	MOVQ 232(SP), AX
-	INCQ AX
-	MOVQ AX, 232(SP)
-	MOVQ 232(SP), AX
-	CMPQ AX, 264(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 232(SP)
 	MOVQ 240(SP), AX
 	INCQ AX
 	MOVQ AX, 240(SP)
+	MOVQ 240(SP), AX
+	CMPQ AX, 264(SP)
+	JLT  tile
+	XORQ AX, AX
+	MOVQ AX, 240(SP)
+	INCQ BX
 	JMP  tile
 
 done:

@@ -5,15 +5,15 @@
 #include "textflag.h"
 
 // func gemm_q6_k__m4__avxvnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, FMA3
+// Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, FMA3, MMX+
 TEXT ·gemm_q6_k__m4__avxvnni(SB), NOSPLIT, $160-24
 	MOVQ   lo+8(FP), CX
 	MOVQ   hi+16(FP), AX
 	MOVQ   AX, 88(SP)
 	SUBQ   CX, 88(SP)
 	JLE    done
-	MOVQ   a+0(FP), BX
-	MOVQ   104(BX), AX
+	MOVQ   a+0(FP), SI
+	MOVQ   104(SI), AX
 	MOVQ   AX, 112(SP)
 	MOVQ   112(SP), AX
 	LEAQ   15(AX), AX
@@ -25,95 +25,154 @@ TEXT ·gemm_q6_k__m4__avxvnni(SB), NOSPLIT, $160-24
 	XORQ   DX, DX
 	MOVQ   104(SP), CX
 	DIVQ   CX
-	MOVQ   AX, 80(SP)
-	MOVQ   DX, 72(SP)
-	MOVQ   112(BX), AX
-	LEAQ   255(AX), CX
-	SHRQ   $0x08, CX
+	MOVQ   AX, BX
+	MOVQ   DX, 80(SP)
+	MOVQ   112(SI), AX
+	LEAQ   255(AX), DX
+	SHRQ   $0x08, DX
 	LEAQ   63(AX), AX
 	MOVQ   AX, 96(SP)
 	MOVQ   96(SP), AX
 	SHRQ   $0x06, AX
 	MOVQ   AX, 96(SP)
-	MOVQ   8(BX), AX
+	MOVQ   8(SI), AX
 	MOVQ   AX, 152(SP)
-	MOVQ   (BX), AX
+	MOVQ   (SI), AX
 	MOVQ   AX, 144(SP)
-	MOVQ   208(BX), AX
+	MOVQ   208(SI), AX
 	MOVQ   AX, 136(SP)
-	MOVQ   120(BX), AX
-	MOVQ   AX, (SP)
-	MOVQ   128(BX), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   16(BX), AX
+	MOVQ   120(SI), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   128(SI), AX
+	MOVQ   AX, 72(SP)
+	MOVQ   16(SI), AX
 	MOVQ   AX, 128(SP)
-	MOVQ   (SP), AX
+	MOVQ   16(SP), AX
 	IMUL3Q $+12, AX, AX
 	MOVQ   AX, 120(SP)
 
 tile:
-	MOVQ   CX, AX
-	IMULQ  72(SP), AX
-	IMUL3Q $+3392, AX, DX
+	MOVQ   DX, AX
+	IMULQ  80(SP), AX
+	IMUL3Q $+3392, AX, CX
 	MOVQ   152(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   96(SP), AX
-	IMULQ  80(SP), AX
-	IMUL3Q $+384, AX, DX
-	MOVQ   144(SP), AX
-	LEAQ   (AX)(DX*1), AX
+	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 56(SP)
-	MOVQ   16(SP), AX
+	MOVQ   56(SP), AX
 	MOVQ   AX, 48(SP)
-	MOVQ   16(SP), AX
+	MOVQ   96(SP), AX
+	IMULQ  BX, AX
+	IMUL3Q $+384, AX, CX
+	MOVQ   144(SP), AX
+	LEAQ   (AX)(CX*1), AX
+	MOVQ   AX, 64(SP)
+	MOVQ   56(SP), AX
 	MOVQ   AX, 40(SP)
-	MOVQ   136(SP), BX
-	MOVQ   72(SP), AX
-	IMUL3Q $-16, AX, DX
+	MOVQ   136(SP), DI
+	MOVQ   80(SP), AX
+	IMUL3Q $-16, AX, CX
 	MOVQ   112(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   72(SP), AX
-	IMUL3Q $+64, AX, DX
-	MOVQ   128(SP), AX
-	LEAQ   (AX)(DX*1), DX
-	MOVQ   (SP), AX
-	IMULQ  80(SP), AX
-	IMUL3Q $+16, AX, AX
-	LEAQ   (DX)(AX*1), DX
-	MOVQ   120(SP), AX
-	LEAQ   (DX)(AX*1), AX
-	MOVQ   AX, 8(SP)
-	XORQ   AX, AX
+	LEAQ   (AX)(CX*1), AX
 	MOVQ   AX, 32(SP)
+	MOVQ   80(SP), AX
+	IMUL3Q $+64, AX, CX
+	MOVQ   128(SP), AX
+	LEAQ   (AX)(CX*1), CX
+	MOVQ   16(SP), AX
+	IMULQ  BX, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ   (CX)(AX*1), AX
+	MOVQ   AX, 8(SP)
+	MOVQ   120(SP), CX
+	MOVQ   8(SP), AX
+	LEAQ   (AX)(CX*1), AX
+	MOVQ   AX, 24(SP)
+	XORQ   SI, SI
 
 slice:
-	MOVQ 16(SP), R15
-	MOVQ 56(SP), R14
-	MOVQ 48(SP), R13
-	MOVQ 40(SP), R12
-	XORQ R11, R11
-	CMPQ R11, CX
+	MOVQ 56(SP), AX
+	MOVQ AX, (SP)
+	MOVQ 48(SP), R15
+	MOVQ 64(SP), R14
+	MOVQ 40(SP), R13
+	XORQ R12, R12
+	CMPQ R12, DX
 	JGE  end2
 
 loop1:
-	LEAQ    1(R11), R10
-	CMPQ    CX, R10
-	CMOVQLT CX, R10
+	LEAQ    1(R12), R11
+	CMPQ    DX, R11
+	CMOVQLT DX, R11
 	VPXOR   Y4, Y4, Y4
 	VPXOR   Y3, Y3, Y3
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y1, Y1, Y1
+	MOVQ    (SP), R10
 	MOVQ    R15, R9
 	MOVQ    R14, R8
-	MOVQ    R13, DI
-	MOVQ    R12, SI
-	MOVQ    R11, AX
-	CMPQ    AX, R10
+	MOVQ    R13, CX
+	MOVQ    R12, AX
+	CMPQ    AX, R11
 	JGE     end4
 
 loop3:
+	CMPQ       BX, $+0
+	JNE        else5
+	PREFETCHT0 4096(R10)
+	PREFETCHT0 4160(R10)
+	PREFETCHT0 4224(R10)
+	PREFETCHT0 4288(R10)
+	PREFETCHT0 4352(R10)
+	PREFETCHT0 4416(R10)
+	PREFETCHT0 4480(R10)
+	PREFETCHT0 4544(R10)
+	PREFETCHT0 4608(R10)
+	PREFETCHT0 4672(R10)
+	PREFETCHT0 4736(R10)
+	PREFETCHT0 4800(R10)
+	PREFETCHT0 4864(R10)
+	PREFETCHT0 4928(R10)
+	PREFETCHT0 4992(R10)
+	PREFETCHT0 5056(R10)
+	PREFETCHT0 5120(R10)
+	PREFETCHT0 5184(R10)
+	PREFETCHT0 5248(R10)
+	PREFETCHT0 5312(R10)
+	PREFETCHT0 5376(R10)
+	PREFETCHT0 5440(R10)
+	PREFETCHT0 5504(R10)
+	PREFETCHT0 5568(R10)
+	PREFETCHT0 5632(R10)
+	PREFETCHT0 5696(R10)
+	PREFETCHT0 5760(R10)
+	PREFETCHT0 5824(R10)
+	PREFETCHT0 5888(R10)
+	PREFETCHT0 5952(R10)
+	PREFETCHT0 6016(R10)
+	PREFETCHT0 6080(R10)
+	PREFETCHT0 6144(R10)
+	PREFETCHT0 6208(R10)
+	PREFETCHT0 6272(R10)
+	PREFETCHT0 6336(R10)
+	PREFETCHT0 6400(R10)
+	PREFETCHT0 6464(R10)
+	PREFETCHT0 6528(R10)
+	PREFETCHT0 6592(R10)
+	PREFETCHT0 6656(R10)
+	PREFETCHT0 6720(R10)
+	PREFETCHT0 6784(R10)
+	PREFETCHT0 6848(R10)
+	PREFETCHT0 6912(R10)
+	PREFETCHT0 6976(R10)
+	PREFETCHT0 7040(R10)
+	PREFETCHT0 7104(R10)
+	PREFETCHT0 7168(R10)
+	PREFETCHT0 7232(R10)
+	PREFETCHT0 7296(R10)
+	PREFETCHT0 7360(R10)
+	PREFETCHT0 7424(R10)
+
+else5:
 	VCVTPH2PS    3328(R9), Y6
 	VBROADCASTSS 176(R8), Y0
 	VPSLLD       $0x05, Y0, Y10
@@ -123,9 +182,9 @@ loop3:
 	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 188(R8), Y0
 	VPSLLD       $0x05, Y0, Y8
-	VMOVUPS      (DI), Y0
+	VMOVUPS      (CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2048(DI), Y0
+	VMOVUPS      2048(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -149,9 +208,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VMOVUPS      64(DI), Y0
+	VMOVUPS      64(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2112(DI), Y0
+	VMOVUPS      2112(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -175,9 +234,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VMOVUPS      128(DI), Y0
+	VMOVUPS      128(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2176(DI), Y0
+	VMOVUPS      2176(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -201,9 +260,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y8
 	LONG         $0x505562c4
 	BYTE         $0xc0
-	VMOVUPS      192(DI), Y0
+	VMOVUPS      192(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2240(DI), Y0
+	VMOVUPS      2240(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -228,19 +287,19 @@ loop3:
 	LONG         $0x505562c4
 	BYTE         $0xc0
 	VCVTDQ2PS    Y10, Y5
-	VPMOVSXBD    3072(SI), Y0
+	VPMOVSXBD    3072(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y10
 	VCVTDQ2PS    Y9, Y5
-	VPMOVSXBD    3072(SI), Y0
+	VPMOVSXBD    3072(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y5, Y5
 	VCVTDQ2PS    Y7, Y7
-	VPMOVSXBD    3072(SI), Y0
+	VPMOVSXBD    3072(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y9
 	VCVTDQ2PS    Y8, Y7
-	VPMOVSXBD    3072(SI), Y0
+	VPMOVSXBD    3072(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y7, Y7
 	VBROADCASTSS 160(R8), Y8
@@ -259,9 +318,9 @@ loop3:
 	VBROADCASTSS 188(R8), Y0
 	VPSUBD       Y0, Y8, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y8
-	VMOVUPS      2304(DI), Y0
+	VMOVUPS      2304(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y8, Y8
@@ -285,9 +344,9 @@ loop3:
 	// VPDPBUSD Y0, Y8, Y11
 	LONG         $0x503d62c4
 	BYTE         $0xd8
-	VMOVUPS      320(DI), Y0
+	VMOVUPS      320(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y8
-	VMOVUPS      2368(DI), Y0
+	VMOVUPS      2368(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y8, Y8
@@ -311,9 +370,9 @@ loop3:
 	// VPDPBUSD Y0, Y8, Y11
 	LONG         $0x503d62c4
 	BYTE         $0xd8
-	VMOVUPS      384(DI), Y0
+	VMOVUPS      384(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y8
-	VMOVUPS      2432(DI), Y0
+	VMOVUPS      2432(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y8, Y8
@@ -337,9 +396,9 @@ loop3:
 	// VPDPBUSD Y0, Y8, Y11
 	LONG         $0x503d62c4
 	BYTE         $0xd8
-	VMOVUPS      448(DI), Y0
+	VMOVUPS      448(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y8
-	VMOVUPS      2496(DI), Y0
+	VMOVUPS      2496(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y8, Y8
@@ -364,19 +423,19 @@ loop3:
 	LONG         $0x503d62c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y14, Y8
-	VPMOVSXBD    3088(SI), Y0
+	VPMOVSXBD    3088(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y8, Y10
 	VCVTDQ2PS    Y13, Y8
-	VPMOVSXBD    3088(SI), Y0
+	VPMOVSXBD    3088(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y8, Y5
 	VCVTDQ2PS    Y12, Y8
-	VPMOVSXBD    3088(SI), Y0
+	VPMOVSXBD    3088(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y8, Y9
 	VCVTDQ2PS    Y11, Y8
-	VPMOVSXBD    3088(SI), Y0
+	VPMOVSXBD    3088(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y8, Y7
 	VBROADCASTSS 128(R8), Y0
@@ -403,9 +462,9 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 380(R8), Y0
 	VPSLLD       $0x05, Y0, Y9
-	VMOVUPS      512(DI), Y0
+	VMOVUPS      512(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2048(DI), Y0
+	VMOVUPS      2048(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -429,9 +488,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y9
 	LONG         $0x506562c4
 	BYTE         $0xc8
-	VMOVUPS      576(DI), Y0
+	VMOVUPS      576(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2112(DI), Y0
+	VMOVUPS      2112(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -455,9 +514,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y9
 	LONG         $0x506562c4
 	BYTE         $0xc8
-	VMOVUPS      640(DI), Y0
+	VMOVUPS      640(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2176(DI), Y0
+	VMOVUPS      2176(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -481,9 +540,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y9
 	LONG         $0x506562c4
 	BYTE         $0xc8
-	VMOVUPS      704(DI), Y0
+	VMOVUPS      704(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2240(DI), Y0
+	VMOVUPS      2240(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -508,19 +567,19 @@ loop3:
 	LONG         $0x506562c4
 	BYTE         $0xc8
 	VCVTDQ2PS    Y10, Y3
-	VPMOVSXBD    3104(SI), Y0
+	VPMOVSXBD    3104(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y10
 	VCVTDQ2PS    Y7, Y3
-	VPMOVSXBD    3104(SI), Y0
+	VPMOVSXBD    3104(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y7
 	VCVTDQ2PS    Y4, Y3
-	VPMOVSXBD    3104(SI), Y0
+	VPMOVSXBD    3104(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y4
 	VCVTDQ2PS    Y9, Y3
-	VPMOVSXBD    3104(SI), Y0
+	VPMOVSXBD    3104(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y3
 	VBROADCASTSS 352(R8), Y9
@@ -539,9 +598,9 @@ loop3:
 	VBROADCASTSS 380(R8), Y0
 	VPSUBD       Y0, Y9, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      768(DI), Y0
+	VMOVUPS      768(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y9
-	VMOVUPS      2304(DI), Y0
+	VMOVUPS      2304(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -565,9 +624,9 @@ loop3:
 	// VPDPBUSD Y0, Y9, Y11
 	LONG         $0x503562c4
 	BYTE         $0xd8
-	VMOVUPS      832(DI), Y0
+	VMOVUPS      832(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y9
-	VMOVUPS      2368(DI), Y0
+	VMOVUPS      2368(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -591,9 +650,9 @@ loop3:
 	// VPDPBUSD Y0, Y9, Y11
 	LONG         $0x503562c4
 	BYTE         $0xd8
-	VMOVUPS      896(DI), Y0
+	VMOVUPS      896(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y9
-	VMOVUPS      2432(DI), Y0
+	VMOVUPS      2432(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -617,9 +676,9 @@ loop3:
 	// VPDPBUSD Y0, Y9, Y11
 	LONG         $0x503562c4
 	BYTE         $0xd8
-	VMOVUPS      960(DI), Y0
+	VMOVUPS      960(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y9
-	VMOVUPS      2496(DI), Y0
+	VMOVUPS      2496(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y9, Y9
@@ -644,19 +703,19 @@ loop3:
 	LONG         $0x503562c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y14, Y9
-	VPMOVSXBD    3120(SI), Y0
+	VPMOVSXBD    3120(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y9, Y10
 	VCVTDQ2PS    Y13, Y9
-	VPMOVSXBD    3120(SI), Y0
+	VPMOVSXBD    3120(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y9, Y7
 	VCVTDQ2PS    Y12, Y9
-	VPMOVSXBD    3120(SI), Y0
+	VPMOVSXBD    3120(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y9, Y4
 	VCVTDQ2PS    Y11, Y9
-	VPMOVSXBD    3120(SI), Y0
+	VPMOVSXBD    3120(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y9, Y3
 	VBROADCASTSS 320(R8), Y0
@@ -683,10 +742,10 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 572(R8), Y0
 	VPSLLD       $0x05, Y0, Y5
-	VMOVUPS      (DI), Y0
+	VMOVUPS      (CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2048(DI), Y0
+	VMOVUPS      2048(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 384(R8), Y0
@@ -709,10 +768,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      64(DI), Y0
+	VMOVUPS      64(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2112(DI), Y0
+	VMOVUPS      2112(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 388(R8), Y0
@@ -735,10 +794,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      128(DI), Y0
+	VMOVUPS      128(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2176(DI), Y0
+	VMOVUPS      2176(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 392(R8), Y0
@@ -761,10 +820,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      192(DI), Y0
+	VMOVUPS      192(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2240(DI), Y0
+	VMOVUPS      2240(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 396(R8), Y0
@@ -788,19 +847,19 @@ loop3:
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
 	VCVTDQ2PS    Y10, Y3
-	VPMOVSXBD    3136(SI), Y0
+	VPMOVSXBD    3136(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y10
 	VCVTDQ2PS    Y8, Y3
-	VPMOVSXBD    3136(SI), Y0
+	VPMOVSXBD    3136(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y8
 	VCVTDQ2PS    Y4, Y3
-	VPMOVSXBD    3136(SI), Y0
+	VPMOVSXBD    3136(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y4
 	VCVTDQ2PS    Y5, Y3
-	VPMOVSXBD    3136(SI), Y0
+	VPMOVSXBD    3136(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y3
 	VBROADCASTSS 544(R8), Y5
@@ -819,10 +878,10 @@ loop3:
 	VBROADCASTSS 572(R8), Y0
 	VPSUBD       Y0, Y5, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      256(DI), Y0
+	VMOVUPS      256(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2304(DI), Y0
+	VMOVUPS      2304(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 400(R8), Y0
@@ -845,10 +904,10 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      320(DI), Y0
+	VMOVUPS      320(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2368(DI), Y0
+	VMOVUPS      2368(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 404(R8), Y0
@@ -871,10 +930,10 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      384(DI), Y0
+	VMOVUPS      384(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2432(DI), Y0
+	VMOVUPS      2432(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 408(R8), Y0
@@ -897,10 +956,10 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      448(DI), Y0
+	VMOVUPS      448(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2496(DI), Y0
+	VMOVUPS      2496(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y5, Y5
 	VBROADCASTSS 412(R8), Y0
@@ -924,19 +983,19 @@ loop3:
 	LONG         $0x505562c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y14, Y5
-	VPMOVSXBD    3152(SI), Y0
+	VPMOVSXBD    3152(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y10
 	VCVTDQ2PS    Y13, Y5
-	VPMOVSXBD    3152(SI), Y0
+	VPMOVSXBD    3152(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y8
 	VCVTDQ2PS    Y12, Y5
-	VPMOVSXBD    3152(SI), Y0
+	VPMOVSXBD    3152(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y4
 	VCVTDQ2PS    Y11, Y5
-	VPMOVSXBD    3152(SI), Y0
+	VPMOVSXBD    3152(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y3
 	VBROADCASTSS 512(R8), Y0
@@ -963,10 +1022,10 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 764(R8), Y0
 	VPSLLD       $0x05, Y0, Y5
-	VMOVUPS      512(DI), Y0
+	VMOVUPS      512(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2048(DI), Y0
+	VMOVUPS      2048(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -990,10 +1049,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      576(DI), Y0
+	VMOVUPS      576(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2112(DI), Y0
+	VMOVUPS      2112(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1017,10 +1076,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      640(DI), Y0
+	VMOVUPS      640(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2176(DI), Y0
+	VMOVUPS      2176(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1044,10 +1103,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      704(DI), Y0
+	VMOVUPS      704(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2240(DI), Y0
+	VMOVUPS      2240(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1072,19 +1131,19 @@ loop3:
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
 	VCVTDQ2PS    Y10, Y3
-	VPMOVSXBD    3168(SI), Y0
+	VPMOVSXBD    3168(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y10
 	VCVTDQ2PS    Y8, Y3
-	VPMOVSXBD    3168(SI), Y0
+	VPMOVSXBD    3168(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y8
 	VCVTDQ2PS    Y4, Y3
-	VPMOVSXBD    3168(SI), Y0
+	VPMOVSXBD    3168(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y4
 	VCVTDQ2PS    Y5, Y3
-	VPMOVSXBD    3168(SI), Y0
+	VPMOVSXBD    3168(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y3
 	VBROADCASTSS 736(R8), Y5
@@ -1103,10 +1162,10 @@ loop3:
 	VBROADCASTSS 764(R8), Y0
 	VPSUBD       Y0, Y5, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      768(DI), Y0
+	VMOVUPS      768(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2304(DI), Y0
+	VMOVUPS      2304(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1130,10 +1189,10 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      832(DI), Y0
+	VMOVUPS      832(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2368(DI), Y0
+	VMOVUPS      2368(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1157,10 +1216,10 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      896(DI), Y0
+	VMOVUPS      896(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2432(DI), Y0
+	VMOVUPS      2432(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1184,10 +1243,10 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      960(DI), Y0
+	VMOVUPS      960(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2496(DI), Y0
+	VMOVUPS      2496(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1212,19 +1271,19 @@ loop3:
 	LONG         $0x505562c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y14, Y5
-	VPMOVSXBD    3184(SI), Y0
+	VPMOVSXBD    3184(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y10
 	VCVTDQ2PS    Y13, Y5
-	VPMOVSXBD    3184(SI), Y0
+	VPMOVSXBD    3184(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y8
 	VCVTDQ2PS    Y12, Y5
-	VPMOVSXBD    3184(SI), Y0
+	VPMOVSXBD    3184(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y4
 	VCVTDQ2PS    Y11, Y5
-	VPMOVSXBD    3184(SI), Y0
+	VPMOVSXBD    3184(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y3
 	VBROADCASTSS 704(R8), Y0
@@ -1251,9 +1310,9 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 956(R8), Y0
 	VPSLLD       $0x05, Y0, Y5
-	VMOVUPS      1024(DI), Y0
+	VMOVUPS      1024(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(DI), Y0
+	VMOVUPS      2560(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1277,9 +1336,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      1088(DI), Y0
+	VMOVUPS      1088(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2624(DI), Y0
+	VMOVUPS      2624(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1303,9 +1362,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      1152(DI), Y0
+	VMOVUPS      1152(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(DI), Y0
+	VMOVUPS      2688(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1329,9 +1388,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      1216(DI), Y0
+	VMOVUPS      1216(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2752(DI), Y0
+	VMOVUPS      2752(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1356,19 +1415,19 @@ loop3:
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
 	VCVTDQ2PS    Y10, Y3
-	VPMOVSXBD    3200(SI), Y0
+	VPMOVSXBD    3200(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y10
 	VCVTDQ2PS    Y8, Y3
-	VPMOVSXBD    3200(SI), Y0
+	VPMOVSXBD    3200(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y8
 	VCVTDQ2PS    Y4, Y3
-	VPMOVSXBD    3200(SI), Y0
+	VPMOVSXBD    3200(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y4
 	VCVTDQ2PS    Y5, Y3
-	VPMOVSXBD    3200(SI), Y0
+	VPMOVSXBD    3200(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y3
 	VBROADCASTSS 928(R8), Y5
@@ -1387,9 +1446,9 @@ loop3:
 	VBROADCASTSS 956(R8), Y0
 	VPSUBD       Y0, Y5, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      1280(DI), Y0
+	VMOVUPS      1280(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2816(DI), Y0
+	VMOVUPS      2816(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1413,9 +1472,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      1344(DI), Y0
+	VMOVUPS      1344(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2880(DI), Y0
+	VMOVUPS      2880(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1439,9 +1498,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      1408(DI), Y0
+	VMOVUPS      1408(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2944(DI), Y0
+	VMOVUPS      2944(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1465,9 +1524,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      1472(DI), Y0
+	VMOVUPS      1472(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      3008(DI), Y0
+	VMOVUPS      3008(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+32(SB), Y0, Y0
 	VPSLLD       $0x04, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1492,19 +1551,19 @@ loop3:
 	LONG         $0x505562c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y14, Y5
-	VPMOVSXBD    3216(SI), Y0
+	VPMOVSXBD    3216(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y10
 	VCVTDQ2PS    Y13, Y5
-	VPMOVSXBD    3216(SI), Y0
+	VPMOVSXBD    3216(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y8
 	VCVTDQ2PS    Y12, Y5
-	VPMOVSXBD    3216(SI), Y0
+	VPMOVSXBD    3216(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y4
 	VCVTDQ2PS    Y11, Y5
-	VPMOVSXBD    3216(SI), Y0
+	VPMOVSXBD    3216(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y3
 	VBROADCASTSS 896(R8), Y0
@@ -1531,9 +1590,9 @@ loop3:
 	VPSLLD       $0x05, Y0, Y4
 	VBROADCASTSS 1148(R8), Y0
 	VPSLLD       $0x05, Y0, Y5
-	VMOVUPS      1536(DI), Y0
+	VMOVUPS      1536(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(DI), Y0
+	VMOVUPS      2560(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1557,9 +1616,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      1600(DI), Y0
+	VMOVUPS      1600(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2624(DI), Y0
+	VMOVUPS      2624(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1583,9 +1642,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      1664(DI), Y0
+	VMOVUPS      1664(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(DI), Y0
+	VMOVUPS      2688(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1609,9 +1668,9 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y5
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
-	VMOVUPS      1728(DI), Y0
+	VMOVUPS      1728(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2752(DI), Y0
+	VMOVUPS      2752(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -1636,19 +1695,19 @@ loop3:
 	LONG         $0x5065e2c4
 	BYTE         $0xe8
 	VCVTDQ2PS    Y10, Y3
-	VPMOVSXBD    3232(SI), Y0
+	VPMOVSXBD    3232(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y10
 	VCVTDQ2PS    Y8, Y3
-	VPMOVSXBD    3232(SI), Y0
+	VPMOVSXBD    3232(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y8
 	VCVTDQ2PS    Y4, Y3
-	VPMOVSXBD    3232(SI), Y0
+	VPMOVSXBD    3232(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y4
 	VCVTDQ2PS    Y5, Y3
-	VPMOVSXBD    3232(SI), Y0
+	VPMOVSXBD    3232(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y3
 	VBROADCASTSS 1120(R8), Y5
@@ -1667,9 +1726,9 @@ loop3:
 	VBROADCASTSS 1148(R8), Y0
 	VPSUBD       Y0, Y5, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      1792(DI), Y0
+	VMOVUPS      1792(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2816(DI), Y0
+	VMOVUPS      2816(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1693,9 +1752,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      1856(DI), Y0
+	VMOVUPS      1856(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2880(DI), Y0
+	VMOVUPS      2880(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1719,9 +1778,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      1920(DI), Y0
+	VMOVUPS      1920(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      2944(DI), Y0
+	VMOVUPS      2944(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1745,9 +1804,9 @@ loop3:
 	// VPDPBUSD Y0, Y5, Y11
 	LONG         $0x505562c4
 	BYTE         $0xd8
-	VMOVUPS      1984(DI), Y0
+	VMOVUPS      1984(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y5
-	VMOVUPS      3008(DI), Y0
+	VMOVUPS      3008(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+64(SB), Y0, Y0
 	VPSLLD       $0x02, Y0, Y0
 	VPOR         Y0, Y5, Y5
@@ -1772,19 +1831,19 @@ loop3:
 	LONG         $0x505562c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y14, Y5
-	VPMOVSXBD    3248(SI), Y0
+	VPMOVSXBD    3248(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y10
 	VCVTDQ2PS    Y13, Y5
-	VPMOVSXBD    3248(SI), Y0
+	VPMOVSXBD    3248(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y8
 	VCVTDQ2PS    Y12, Y5
-	VPMOVSXBD    3248(SI), Y0
+	VPMOVSXBD    3248(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y4
 	VCVTDQ2PS    Y11, Y5
-	VPMOVSXBD    3248(SI), Y0
+	VPMOVSXBD    3248(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y5, Y3
 	VBROADCASTSS 1088(R8), Y0
@@ -1811,10 +1870,10 @@ loop3:
 	VPSLLD       $0x05, Y0, Y5
 	VBROADCASTSS 1340(R8), Y0
 	VPSLLD       $0x05, Y0, Y4
-	VMOVUPS      1024(DI), Y0
+	VMOVUPS      1024(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(DI), Y0
+	VMOVUPS      2560(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1152(R8), Y0
@@ -1837,10 +1896,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y4
 	LONG         $0x5065e2c4
 	BYTE         $0xe0
-	VMOVUPS      1088(DI), Y0
+	VMOVUPS      1088(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2624(DI), Y0
+	VMOVUPS      2624(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1156(R8), Y0
@@ -1863,10 +1922,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y4
 	LONG         $0x5065e2c4
 	BYTE         $0xe0
-	VMOVUPS      1152(DI), Y0
+	VMOVUPS      1152(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(DI), Y0
+	VMOVUPS      2688(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1160(R8), Y0
@@ -1889,10 +1948,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y4
 	LONG         $0x5065e2c4
 	BYTE         $0xe0
-	VMOVUPS      1216(DI), Y0
+	VMOVUPS      1216(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2752(DI), Y0
+	VMOVUPS      2752(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y3, Y3
 	VBROADCASTSS 1164(R8), Y0
@@ -1916,19 +1975,19 @@ loop3:
 	LONG         $0x5065e2c4
 	BYTE         $0xe0
 	VCVTDQ2PS    Y10, Y3
-	VPMOVSXBD    3264(SI), Y0
+	VPMOVSXBD    3264(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y10
 	VCVTDQ2PS    Y8, Y3
-	VPMOVSXBD    3264(SI), Y0
+	VPMOVSXBD    3264(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y8
 	VCVTDQ2PS    Y5, Y3
-	VPMOVSXBD    3264(SI), Y0
+	VPMOVSXBD    3264(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y5
 	VCVTDQ2PS    Y4, Y3
-	VPMOVSXBD    3264(SI), Y0
+	VPMOVSXBD    3264(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y3, Y3
 	VBROADCASTSS 1312(R8), Y4
@@ -1947,10 +2006,10 @@ loop3:
 	VBROADCASTSS 1340(R8), Y0
 	VPSUBD       Y0, Y4, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      1280(DI), Y0
+	VMOVUPS      1280(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y4
-	VMOVUPS      2816(DI), Y0
+	VMOVUPS      2816(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y4, Y4
 	VBROADCASTSS 1168(R8), Y0
@@ -1973,10 +2032,10 @@ loop3:
 	// VPDPBUSD Y0, Y4, Y11
 	LONG         $0x505d62c4
 	BYTE         $0xd8
-	VMOVUPS      1344(DI), Y0
+	VMOVUPS      1344(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y4
-	VMOVUPS      2880(DI), Y0
+	VMOVUPS      2880(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y4, Y4
 	VBROADCASTSS 1172(R8), Y0
@@ -1999,10 +2058,10 @@ loop3:
 	// VPDPBUSD Y0, Y4, Y11
 	LONG         $0x505d62c4
 	BYTE         $0xd8
-	VMOVUPS      1408(DI), Y0
+	VMOVUPS      1408(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y4
-	VMOVUPS      2944(DI), Y0
+	VMOVUPS      2944(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y4, Y4
 	VBROADCASTSS 1176(R8), Y0
@@ -2025,10 +2084,10 @@ loop3:
 	// VPDPBUSD Y0, Y4, Y11
 	LONG         $0x505d62c4
 	BYTE         $0xd8
-	VMOVUPS      1472(DI), Y0
+	VMOVUPS      1472(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y4
-	VMOVUPS      3008(DI), Y0
+	VMOVUPS      3008(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+96(SB), Y0, Y0
 	VPOR         Y0, Y4, Y4
 	VBROADCASTSS 1180(R8), Y0
@@ -2052,19 +2111,19 @@ loop3:
 	LONG         $0x505d62c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y14, Y4
-	VPMOVSXBD    3280(SI), Y0
+	VPMOVSXBD    3280(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y4, Y10
 	VCVTDQ2PS    Y13, Y4
-	VPMOVSXBD    3280(SI), Y0
+	VPMOVSXBD    3280(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y4, Y8
 	VCVTDQ2PS    Y12, Y4
-	VPMOVSXBD    3280(SI), Y0
+	VPMOVSXBD    3280(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y4, Y5
 	VCVTDQ2PS    Y11, Y4
-	VPMOVSXBD    3280(SI), Y0
+	VPMOVSXBD    3280(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y4, Y3
 	VBROADCASTSS 1280(R8), Y0
@@ -2091,10 +2150,10 @@ loop3:
 	VPSLLD       $0x05, Y0, Y7
 	VBROADCASTSS 1532(R8), Y0
 	VPSLLD       $0x05, Y0, Y3
-	VMOVUPS      1536(DI), Y0
+	VMOVUPS      1536(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2560(DI), Y0
+	VMOVUPS      2560(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y1, Y1
@@ -2118,10 +2177,10 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VMOVUPS      1600(DI), Y0
+	VMOVUPS      1600(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2624(DI), Y0
+	VMOVUPS      2624(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y1, Y1
@@ -2145,10 +2204,10 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VMOVUPS      1664(DI), Y0
+	VMOVUPS      1664(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2688(DI), Y0
+	VMOVUPS      2688(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y1, Y1
@@ -2172,10 +2231,10 @@ loop3:
 	// VPDPBUSD Y0, Y1, Y3
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
-	VMOVUPS      1728(DI), Y0
+	VMOVUPS      1728(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      2752(DI), Y0
+	VMOVUPS      2752(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y1, Y1
@@ -2200,19 +2259,19 @@ loop3:
 	LONG         $0x5075e2c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y10, Y1
-	VPMOVSXBD    3296(SI), Y0
+	VPMOVSXBD    3296(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y10
 	VCVTDQ2PS    Y9, Y1
-	VPMOVSXBD    3296(SI), Y0
+	VPMOVSXBD    3296(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y9
 	VCVTDQ2PS    Y7, Y1
-	VPMOVSXBD    3296(SI), Y0
+	VPMOVSXBD    3296(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y7
 	VCVTDQ2PS    Y3, Y1
-	VPMOVSXBD    3296(SI), Y0
+	VPMOVSXBD    3296(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       Y0, Y1, Y1
 	VBROADCASTSS 1504(R8), Y3
@@ -2231,10 +2290,10 @@ loop3:
 	VBROADCASTSS 1532(R8), Y0
 	VPSUBD       Y0, Y3, Y0
 	VPSLLD       $0x05, Y0, Y11
-	VMOVUPS      1792(DI), Y0
+	VMOVUPS      1792(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2816(DI), Y0
+	VMOVUPS      2816(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -2258,10 +2317,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y11
 	LONG         $0x506562c4
 	BYTE         $0xd8
-	VMOVUPS      1856(DI), Y0
+	VMOVUPS      1856(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2880(DI), Y0
+	VMOVUPS      2880(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -2285,10 +2344,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y11
 	LONG         $0x506562c4
 	BYTE         $0xd8
-	VMOVUPS      1920(DI), Y0
+	VMOVUPS      1920(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2944(DI), Y0
+	VMOVUPS      2944(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -2312,10 +2371,10 @@ loop3:
 	// VPDPBUSD Y0, Y3, Y11
 	LONG         $0x506562c4
 	BYTE         $0xd8
-	VMOVUPS      1984(DI), Y0
+	VMOVUPS      1984(CX), Y0
 	VPSRLD       $0x04, Y0, Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      3008(DI), Y0
+	VMOVUPS      3008(CX), Y0
 	VPAND        gemm_q6_k__m4__avxvnni_data<>+128(SB), Y0, Y0
 	VPSRLD       $0x02, Y0, Y0
 	VPOR         Y0, Y3, Y3
@@ -2340,19 +2399,19 @@ loop3:
 	LONG         $0x506562c4
 	BYTE         $0xd8
 	VCVTDQ2PS    Y14, Y3
-	VPMOVSXBD    3312(SI), Y0
+	VPMOVSXBD    3312(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y3, Y10
 	VCVTDQ2PS    Y13, Y3
-	VPMOVSXBD    3312(SI), Y0
+	VPMOVSXBD    3312(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y3, Y9
 	VCVTDQ2PS    Y12, Y3
-	VPMOVSXBD    3312(SI), Y0
+	VPMOVSXBD    3312(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y3, Y7
 	VCVTDQ2PS    Y11, Y3
-	VPMOVSXBD    3312(SI), Y0
+	VPMOVSXBD    3312(R10)(SI*8), Y0
 	VCVTDQ2PS    Y0, Y0
 	VFMADD231PS  Y0, Y3, Y1
 	VBROADCASTSS 1472(R8), Y0
@@ -2371,117 +2430,121 @@ loop3:
 	VMULPS       Y6, Y0, Y0
 	VMULPS       Y0, Y1, Y0
 	VADDPS       Y0, Y5, Y1
+	ADDQ         $+3392, R10
 	ADDQ         $+3392, R9
 	ADDQ         $+1536, R8
-	ADDQ         $+3392, DI
-	ADDQ         $+3392, SI
+	ADDQ         $+3392, CX
 	ADDQ         $+1, AX
-	CMPQ         AX, R10
+	CMPQ         AX, R11
 	JLT          loop3
 
 end4:
-	CMPQ    R11, $+0
-	JNE     else5
-	VMOVUPS Y4, (BX)
-	VMOVUPS Y3, 64(BX)
-	VMOVUPS Y2, 128(BX)
-	VMOVUPS Y1, 192(BX)
-	JMP     end6
+	CMPQ    R12, $+0
+	JNE     else7
+	VMOVUPS Y4, (DI)
+	VMOVUPS Y3, 64(DI)
+	VMOVUPS Y2, 128(DI)
+	VMOVUPS Y1, 192(DI)
+	JMP     end8
 
-else5:
-	VADDPS  (BX), Y4, Y0
-	VMOVUPS Y0, (BX)
-	VADDPS  64(BX), Y3, Y0
-	VMOVUPS Y0, 64(BX)
-	VADDPS  128(BX), Y2, Y0
-	VMOVUPS Y0, 128(BX)
-	VADDPS  192(BX), Y1, Y0
-	VMOVUPS Y0, 192(BX)
+else7:
+	VADDPS  (DI), Y4, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS  64(DI), Y3, Y0
+	VMOVUPS Y0, 64(DI)
+	VADDPS  128(DI), Y2, Y0
+	VMOVUPS Y0, 128(DI)
+	VADDPS  192(DI), Y1, Y0
+	VMOVUPS Y0, 192(DI)
 
-end6:
+end8:
+	ADDQ $+3392, (SP)
 	ADDQ $+3392, R15
 	ADDQ $+1536, R14
 	ADDQ $+3392, R13
-	ADDQ $+3392, R12
-	ADDQ $+1, R11
-	CMPQ R11, CX
+	ADDQ $+1, R12
+	CMPQ R12, DX
 	JLT  loop1
 
 end2:
 	VMOVUPS      gemm_q6_k__m4__avxvnni_data<>+160(SB), Y1
-	MOVQ         24(SP), SI
+	MOVQ         32(SP), CX
 	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
 	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VMOVD        CX, X0
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y1
-	CMPQ         64(SP), $+0
-	JNE          else7
-	VMOVUPS      (BX), Y0
-	VPMASKMOVD   Y0, Y1, (DX)
-	VMOVUPS      64(BX), Y0
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (DX)(AX*4)
-	VMOVUPS      128(BX), Y0
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (DX)(AX*8)
-	VMOVUPS      192(BX), Y0
+	CMPQ         72(SP), $+0
+	JNE          else9
+	VMOVUPS      (DI), Y0
 	MOVQ         8(SP), AX
 	VPMASKMOVD   Y0, Y1, (AX)
-	JMP          end8
+	VMOVUPS      64(DI), Y0
+	MOVQ         16(SP), CX
+	MOVQ         8(SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)(CX*4)
+	VMOVUPS      128(DI), Y0
+	MOVQ         16(SP), CX
+	MOVQ         8(SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)(CX*8)
+	VMOVUPS      192(DI), Y0
+	MOVQ         24(SP), AX
+	VPMASKMOVD   Y0, Y1, (AX)
+	JMP          end10
 
-else7:
-	VPMASKMOVD (DX), Y1, Y0
-	VADDPS     (BX), Y0, Y0
-	VPMASKMOVD Y0, Y1, (DX)
-	MOVQ       (SP), AX
-	VPMASKMOVD (DX)(AX*4), Y1, Y0
-	VADDPS     64(BX), Y0, Y0
-	MOVQ       (SP), AX
-	VPMASKMOVD Y0, Y1, (DX)(AX*4)
-	MOVQ       (SP), AX
-	VPMASKMOVD (DX)(AX*8), Y1, Y0
-	VADDPS     128(BX), Y0, Y0
-	MOVQ       (SP), AX
-	VPMASKMOVD Y0, Y1, (DX)(AX*8)
+else9:
 	MOVQ       8(SP), AX
 	VPMASKMOVD (AX), Y1, Y0
-	VADDPS     192(BX), Y0, Y0
+	VADDPS     (DI), Y0, Y0
 	MOVQ       8(SP), AX
 	VPMASKMOVD Y0, Y1, (AX)
+	MOVQ       16(SP), CX
+	MOVQ       8(SP), AX
+	VPMASKMOVD (AX)(CX*4), Y1, Y0
+	VADDPS     64(DI), Y0, Y0
+	MOVQ       16(SP), CX
+	MOVQ       8(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*4)
+	MOVQ       16(SP), CX
+	MOVQ       8(SP), AX
+	VPMASKMOVD (AX)(CX*8), Y1, Y0
+	VADDPS     128(DI), Y0, Y0
+	MOVQ       16(SP), CX
+	MOVQ       8(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*8)
+	MOVQ       24(SP), AX
+	VPMASKMOVD (AX), Y1, Y0
+	VADDPS     192(DI), Y0, Y0
+	MOVQ       24(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
 
-end8:
-	ADDQ $+16, 16(SP)
-	ADDQ $+32, 48(SP)
-	ADDQ $+8, 40(SP)
-	ADDQ $+32, BX
-	ADDQ $-8, 24(SP)
-	ADDQ $+32, DX
+end10:
+	ADDQ $+16, 48(SP)
+	ADDQ $+32, 40(SP)
+	ADDQ $+32, DI
+	ADDQ $-8, 32(SP)
 	ADDQ $+32, 8(SP)
-	MOVQ 32(SP), AX
-	INCQ AX
-	MOVQ AX, 32(SP)
-	CMPQ 32(SP), $+2
+	ADDQ $+32, 24(SP)
+	INCQ SI
+	CMPQ SI, $+2
 	JLT  slice
 	MOVQ 88(SP), AX
 	DECQ AX
 	MOVQ AX, 88(SP)
 	JEQ  done
-	MOVQ 72(SP), AX
-	INCQ AX
-	MOVQ AX, 72(SP)
-	MOVQ 72(SP), AX
-	CMPQ AX, 104(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 72(SP)
 	MOVQ 80(SP), AX
 	INCQ AX
 	MOVQ AX, 80(SP)
+	MOVQ 80(SP), AX
+	CMPQ AX, 104(SP)
+	JLT  tile
+	XORQ AX, AX
+	MOVQ AX, 80(SP)
+	INCQ BX
 	JMP  tile
 
 done:

@@ -48,7 +48,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 1024,
+			Shared: 1032,
 			Source: "attention.go",
 		},
 		{
@@ -69,7 +69,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 2048,
+			Shared: 2064,
 			Source: "attention.go",
 		},
 		{
@@ -90,7 +90,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 3072,
+			Shared: 3096,
 			Source: "attention.go",
 		},
 		{
@@ -111,7 +111,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 4096,
+			Shared: 4128,
 			Source: "attention.go",
 		},
 		{
@@ -132,7 +132,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 1024,
+			Shared: 1032,
 			Source: "attention.go",
 		},
 		{
@@ -153,7 +153,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 2048,
+			Shared: 2064,
 			Source: "attention.go",
 		},
 		{
@@ -174,7 +174,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 3072,
+			Shared: 3096,
 			Source: "attention.go",
 		},
 		{
@@ -195,7 +195,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 4096,
+			Shared: 4128,
 			Source: "attention.go",
 		},
 		{
@@ -1199,7 +1199,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: kv_store_f16__p1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f16", Config: "p1", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -1215,11 +1215,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f16__p2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f16", Config: "p2", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -1235,11 +1236,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f32__p1__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f32", Config: "p1", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -1255,11 +1257,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f32__p2__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f32", Config: "p2", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -1275,6 +1278,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
@@ -1291,7 +1295,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: rmsnorm__any__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 2}},
 			Name: kernel.Name{Op: "rmsnorm", Config: "any", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "x", Slot: 0, Type: "f32", Access: "in"},
@@ -1321,7 +1325,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: rope_query__p1r0__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p1r0", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -1329,18 +1333,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p1r13__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p1r13", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -1348,18 +1353,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p2r0__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p2r0", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -1367,18 +1373,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p2r13__avx2,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p2r13", Arch: "avx2"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -1386,13 +1393,14 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
@@ -2193,7 +2201,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 12288,
+			Shared: 12384,
 			Source: "attention.go",
 		},
 		{
@@ -2214,7 +2222,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 1024,
+			Shared: 1032,
 			Source: "attention.go",
 		},
 		{
@@ -2235,7 +2243,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 2048,
+			Shared: 2064,
 			Source: "attention.go",
 		},
 		{
@@ -2256,7 +2264,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 3072,
+			Shared: 3096,
 			Source: "attention.go",
 		},
 		{
@@ -2277,7 +2285,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 4096,
+			Shared: 4128,
 			Source: "attention.go",
 		},
 		{
@@ -2298,7 +2306,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 8192,
+			Shared: 8256,
 			Source: "attention.go",
 		},
 		{
@@ -2319,7 +2327,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 12288,
+			Shared: 12384,
 			Source: "attention.go",
 		},
 		{
@@ -2340,7 +2348,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 1024,
+			Shared: 1032,
 			Source: "attention.go",
 		},
 		{
@@ -2361,7 +2369,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 2048,
+			Shared: 2064,
 			Source: "attention.go",
 		},
 		{
@@ -2382,7 +2390,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 3072,
+			Shared: 3096,
 			Source: "attention.go",
 		},
 		{
@@ -2403,7 +2411,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 4096,
+			Shared: 4128,
 			Source: "attention.go",
 		},
 		{
@@ -2424,7 +2432,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 8192,
+			Shared: 8256,
 			Source: "attention.go",
 		},
 		{
@@ -3824,7 +3832,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: kv_store_f16__p1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f16", Config: "p1", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -3840,11 +3848,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f16__p2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f16", Config: "p2", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -3860,11 +3869,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f32__p1__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f32", Config: "p1", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -3880,11 +3890,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f32__p2__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f32", Config: "p2", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -3900,6 +3911,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
@@ -3916,7 +3928,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: rmsnorm__any__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rmsnorm", Config: "any", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "x", Slot: 0, Type: "f32", Access: "in"},
@@ -3946,7 +3958,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: rope_query__p1r0__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p1r0", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -3954,18 +3966,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p1r13__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p1r13", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -3973,18 +3986,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p2r0__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p2r0", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -3992,18 +4006,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p2r13__avx512vnni,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p2r13", Arch: "avx512vnni"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -4011,13 +4026,14 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{

@@ -6,130 +6,312 @@
 
 // func kv_store_f16__p1__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV, F16C
-TEXT ·kv_store_f16__p1__avx2(SB), NOSPLIT, $288-24
+TEXT ·kv_store_f16__p1__avx2(SB), NOSPLIT, $440-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 184(SP)
+	MOVQ   AX, 384(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 200(SP)
-	MOVQ   200(SP), AX
-	SUBQ   184(SP), AX
-	MOVQ   AX, 200(SP)
+	MOVQ   AX, 392(SP)
+	MOVQ   392(SP), AX
+	SUBQ   384(SP), AX
+	MOVQ   AX, 392(SP)
 	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   104(CX), AX
-	MOVQ   AX, 152(SP)
-	MOVQ   112(CX), R10
-	MOVQ   120(CX), AX
-	MOVQ   AX, 176(SP)
-	MOVQ   32(CX), AX
-	MOVQ   AX, 280(SP)
-	MOVQ   40(CX), AX
+	MOVQ   a+0(FP), SI
+	MOVQ   96(SI), CX
+	MOVQ   104(SI), AX
+	MOVQ   AX, 352(SP)
+	MOVQ   112(SI), BX
+	MOVQ   120(SI), DX
+	LEAQ   -1(CX), AX
+	MOVQ   AX, 408(SP)
+	MOVQ   32(SI), AX
+	MOVQ   AX, 184(SP)
+	MOVQ   DX, CX
+	SHRQ   $0x04, CX
+	IMUL3Q $+16, CX, AX
 	MOVQ   AX, 272(SP)
-	LEAQ   15(R10), AX
-	MOVQ   AX, 208(SP)
-	MOVQ   208(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 208(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   152(SP), AX
-	MOVQ   AX, 192(SP)
-	MOVQ   192(SP), AX
-	IMULQ  R10, AX
-	MOVQ   AX, 192(SP)
-	IMUL3Q $+4, R10, AX
-	MOVQ   AX, 144(SP)
-	MOVQ   16(CX), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   24(CX), AX
+	MOVQ   (SI), AX
+	MOVQ   AX, 424(SP)
+	MOVQ   352(SP), AX
 	MOVQ   AX, 224(SP)
 	MOVQ   224(SP), AX
-	SUBQ   240(SP), AX
+	IMULQ  BX, AX
 	MOVQ   AX, 224(SP)
-	MOVQ   48(CX), AX
+	IMUL3Q $+4, BX, AX
+	MOVQ   AX, 344(SP)
+	MOVQ   224(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 192(SP)
+	MOVQ   16(SI), AX
 	MOVQ   AX, 264(SP)
-	IMUL3Q $+512, R10, AX
-	MOVQ   AX, 168(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   216(SP), AX
-	SUBQ   248(SP), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   56(CX), AX
-	MOVQ   AX, 256(SP)
-	MOVQ   152(SP), AX
+	MOVQ   24(SI), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   240(SP), AX
+	SUBQ   264(SP), AX
+	MOVQ   AX, 240(SP)
+	MOVQ   208(SI), AX
+	MOVQ   AX, 136(SP)
+	IMUL3Q $-16, CX, AX
+	LEAQ   (DX)(AX*1), AX
+	MOVQ   AX, 144(SP)
+	MOVQ   BX, 256(SP)
+	SUBQ   DX, 256(SP)
+	MOVQ   40(SI), AX
+	MOVQ   AX, 176(SP)
+	LEAQ   15(BX), AX
 	MOVQ   AX, 232(SP)
 	MOVQ   232(SP), AX
-	IMULQ  208(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 232(SP)
-	MOVQ   208(SP), AX
+	MOVQ   8(SI), AX
+	MOVQ   AX, 416(SP)
+	MOVQ   416(SP), AX
+	SUBQ   424(SP), AX
+	MOVQ   AX, 416(SP)
+	MOVQ   56(SI), AX
+	MOVQ   AX, 432(SP)
+	MOVQ   232(SP), AX
 	IMUL3Q $+8192, AX, AX
-	MOVQ   AX, 160(SP)
+	MOVQ   AX, 376(SP)
+	MOVQ   352(SP), AX
+	MOVQ   AX, 248(SP)
+	MOVQ   248(SP), AX
+	IMULQ  232(SP), AX
+	MOVQ   AX, 248(SP)
+	MOVQ   BX, CX
+	SHRQ   $0x04, CX
+	IMUL3Q $+16, CX, AX
+	MOVQ   AX, 216(SP)
+	MOVQ   48(SI), AX
+	MOVQ   AX, 400(SP)
+	IMUL3Q $+512, BX, AX
+	MOVQ   AX, 328(SP)
+	IMUL3Q $-16, CX, AX
+	LEAQ   (BX)(AX*1), AX
+	MOVQ   AX, 368(SP)
+	IMUL3Q $+512, CX, AX
+	MOVQ   AX, 360(SP)
 
 tile:
-	MOVQ    184(SP), CX
-	MOVQ    280(SP), AX
-	MOVLQSX (AX)(CX*4), R8
-	MOVQ    R8, CX
-	SHRQ    $0x08, CX
-	MOVQ    272(SP), AX
-	MOVLQSX (AX)(CX*4), BX
-	MOVQ    R8, DX
-	ANDQ    $+255, DX
-	MOVQ    DX, DI
-	SHRQ    $0x04, DI
-	MOVQ    DX, SI
-	ANDQ    $+15, SI
-	MOVQ    192(SP), CX
-	IMULQ   184(SP), CX
-	MOVQ    248(SP), AX
-	LEAQ    (AX)(CX*4), R12
-	MOVQ    R10, CX
-	IMULQ   R8, CX
-	MOVQ    240(SP), AX
-	LEAQ    (AX)(CX*4), R11
+	MOVQ    384(SP), AX
+	IMUL3Q  $+4, AX, AX
+	MOVQ    AX, 320(SP)
+	MOVQ    320(SP), AX
+	LEAQ    3(AX), DI
+	CMPQ    408(SP), DI
+	MOVQ    408(SP), AX
+	CMOVQLT AX, DI
+	MOVQ    384(SP), AX
+	IMUL3Q  $+16, AX, CX
+	MOVQ    184(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVLQSX (AX), AX
+	MOVQ    AX, 336(SP)
+	MOVQ    184(SP), AX
+	MOVLQSX (AX)(DI*4), AX
+	MOVQ    336(SP), CX
+	ANDQ    $+3, CX
+	SUBQ    336(SP), AX
+	CMPQ    AX, $+3
+	SETEQ   AL
+	MOVBLZX AL, SI
+	CMPQ    CX, $+0
+	SETEQ   AL
+	MOVBLZX AL, CX
+	MOVL    SI, AX
+	MOVQ    AX, 312(SP)
+	MOVQ    312(SP), AX
+	ANDL    CX, AX
+	MOVQ    AX, 312(SP)
+	LEAQ    1(DI), AX
+	MOVQ    AX, 168(SP)
 	MOVQ    224(SP), AX
-	LEAQ    (R11)(AX*1), R9
-	MOVQ    192(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $+512, AX, CX
-	MOVQ    264(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    R10, AX
-	IMULQ   DI, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (CX)(AX*1), AX
+	IMULQ   384(SP), AX
+	IMUL3Q  $+16, AX, CX
+	MOVQ    424(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 280(SP)
+	MOVQ    416(SP), CX
+	MOVQ    280(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 296(SP)
+	MOVQ    432(SP), AX
+	MOVQ    AX, 208(SP)
+	MOVQ    336(SP), SI
+	ANDQ    $+255, SI
+	MOVQ    336(SP), AX
+	SHRQ    $0x08, AX
+	MOVQ    AX, 336(SP)
+	MOVQ    SI, CX
+	SHRQ    $0x04, CX
+	ANDQ    $+15, SI
+	MOVQ    BX, AX
+	IMULQ   CX, AX
+	IMUL3Q  $+32, AX, CX
+	MOVQ    400(SP), AX
+	LEAQ    (AX)(CX*1), AX
 	LEAQ    (AX)(SI*2), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    216(SP), AX
-	LEAQ    (R12)(AX*1), R8
-	MOVQ    232(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $+8192, AX, CX
-	MOVQ    256(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    208(SP), AX
-	IMULQ   DX, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (CX)(AX*1), DI
+	MOVQ    AX, 288(SP)
+	MOVQ    400(SP), AX
+	MOVQ    AX, 200(SP)
 	XORQ    AX, AX
-	MOVQ    AX, 136(SP)
-	MOVQ    136(SP), AX
-	CMPQ    AX, 152(SP)
+	MOVQ    AX, 304(SP)
+	MOVQ    304(SP), AX
+	CMPQ    AX, 352(SP)
 	JGE     end2
 
 loop1:
-	MOVQ R10, R14
-	MOVQ 176(SP), R13
-	MOVQ 128(SP), SI
-	XORQ BX, BX
-	CMPQ BX, R10
+	MOVQ 280(SP), R9
+	MOVQ 136(SP), R8
+	MOVQ 296(SP), AX
+	MOVQ AX, 128(SP)
+	MOVQ 320(SP), AX
+	MOVQ AX, 160(SP)
+	MOVQ 160(SP), AX
+	CMPQ AX, 168(SP)
 	JGE  end4
 
 loop3:
+	MOVQ    184(SP), CX
+	MOVQ    160(SP), AX
+	MOVLQSX (CX)(AX*4), AX
+	MOVQ    AX, 152(SP)
+	XORQ    R15, R15
+	MOVQ    272(SP), R14
+	MOVQ    BX, CX
+	IMULQ   152(SP), CX
+	MOVQ    264(SP), AX
+	LEAQ    (AX)(CX*4), R13
+	MOVQ    240(SP), AX
+	LEAQ    (R13)(AX*1), R12
+	MOVQ    DX, R11
+	XORQ    R10, R10
+
+loop5:
+	MOVQ R15, AX
+	CMPQ AX, R14
+	JGE  end8
+
+loop7:
+	VMOVUPS (R9)(AX*4), Y3
+	VMOVUPS 32(R9)(AX*4), Y2
+	VPSHUFD $0xb1, Y3, Y1
+	VPSHUFD $0xb1, Y2, Y0
+	VMULPS  (R13)(AX*4), Y3, Y3
+	VMULPS  32(R13)(AX*4), Y2, Y2
+	VMULPS  (R12)(AX*4), Y1, Y1
+	VMULPS  32(R12)(AX*4), Y0, Y0
+	VADDPS  Y1, Y3, Y1
+	VADDPS  Y0, Y2, Y0
+	VMOVUPS Y1, (R8)(AX*4)
+	VMOVUPS Y0, 32(R8)(AX*4)
+	ADDQ    $+16, AX
+	CMPQ    AX, R14
+	JLT     loop7
+
+end8:
+	MOVQ 144(SP), DI
+	MOVQ R14, SI
+	CMPQ SI, R11
+	JGE  end10
+
+loop9:
 	VMOVUPS      kv_store_f16__p1__avx2_data<>+0(SB), Y2
 	VMOVUPS      kv_store_f16__p1__avx2_data<>+32(SB), Y1
-	MOVQ         R14, CX
+	MOVQ         DI, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VMOVD        CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     Y2, Y0, Y7
+	VPCMPGTD     Y1, Y0, Y6
+	VPMASKMOVD   (R9)(SI*4), Y7, Y3
+	VPMASKMOVD   32(R9)(SI*4), Y6, Y2
+	VPSHUFD      $0xb1, Y3, Y5
+	VPSHUFD      $0xb1, Y2, Y4
+	VPMASKMOVD   (R13)(SI*4), Y7, Y1
+	VPMASKMOVD   32(R13)(SI*4), Y6, Y0
+	VMULPS       Y1, Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VPMASKMOVD   (R12)(SI*4), Y7, Y1
+	VPMASKMOVD   32(R12)(SI*4), Y6, Y0
+	VMULPS       Y1, Y5, Y1
+	VMULPS       Y0, Y4, Y0
+	VADDPS       Y1, Y3, Y1
+	VADDPS       Y0, Y2, Y0
+	VPMASKMOVD   Y1, Y7, (R8)(SI*4)
+	VPMASKMOVD   Y0, Y6, 32(R8)(SI*4)
+	ADDQ         $-16, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, R11
+	JLT          loop9
+
+end10:
+	ADDQ DX, R15
+	ADDQ DX, R14
+	ADDQ DX, R11
+	ADDQ $+1, R10
+	CMPQ R10, $+1
+	JLT  loop5
+
+end6:
+	MOVQ 256(SP), DI
+	MOVQ DX, SI
+	CMPQ SI, BX
+	JGE  end12
+
+loop11:
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+0(SB), Y2
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+32(SB), Y1
+	MOVQ         DI, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VMOVD        CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     Y2, Y0, Y3
+	VPCMPGTD     Y1, Y0, Y2
+	VPMASKMOVD   (R9)(SI*4), Y3, Y1
+	VPMASKMOVD   32(R9)(SI*4), Y2, Y0
+	VPMASKMOVD   Y1, Y3, (R8)(SI*4)
+	VPMASKMOVD   Y0, Y2, 32(R8)(SI*4)
+	ADDQ         $-16, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop11
+
+end12:
+	MOVQ    152(SP), CX
+	SHRQ    $0x08, CX
+	MOVQ    176(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    152(SP), AX
+	ANDQ    $+255, AX
+	MOVQ    AX, 152(SP)
+	MOVQ    BX, R11
+	MOVQ    248(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+8192, AX, CX
+	MOVQ    208(SP), AX
+	LEAQ    (AX)(CX*1), CX
+	MOVQ    232(SP), AX
+	IMULQ   152(SP), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (CX)(AX*1), R10
+	XORQ    DI, DI
+	CMPQ    DI, BX
+	JGE     end14
+
+loop13:
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+0(SB), Y2
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+32(SB), Y1
+	MOVQ         R11, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -140,11 +322,242 @@ loop3:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y2, Y0, Y6
 	VPCMPGTD     Y1, Y0, Y5
-	VPMASKMOVD   (R12)(BX*4), Y6, Y9
-	VPMASKMOVD   32(R12)(BX*4), Y5, Y8
-	VMOVUPS      kv_store_f16__p1__avx2_data<>+0(SB), Y1
+	MOVQ         128(SP), AX
+	VPMASKMOVD   (AX)(DI*4), Y6, Y0
+	MOVQ         128(SP), AX
+	VPMASKMOVD   32(AX)(DI*4), Y5, Y4
+	LEAQ         (R10)(DI*2), SI
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+0(SB), Y3
 	VMOVUPS      kv_store_f16__p1__avx2_data<>+32(SB), Y2
-	MOVQ         R13, CX
+	VCVTPS2PH    $0x00, Y0, X0
+	VPMOVZXWD    X0, Y1
+	VCVTPS2PH    $0x00, Y4, X0
+	VPMOVZXWD    X0, Y0
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      Y0, 32(SP)
+	VMOVUPS      Y3, 64(SP)
+	VMOVUPS      Y2, 96(SP)
+	VMOVMSKPS    Y6, R12
+	BTL          $0x00, R12
+	JCC          masked15
+	MOVLQSX      64(SP), CX
+	MOVL         (SP), AX
+	MOVW         AX, (SI)(CX*2)
+
+masked15:
+	BTL     $0x01, R12
+	JCC     masked16
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked16:
+	BTL     $0x02, R12
+	JCC     masked17
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked17:
+	BTL     $0x03, R12
+	JCC     masked18
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked18:
+	BTL     $0x04, R12
+	JCC     masked19
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked19:
+	BTL     $0x05, R12
+	JCC     masked20
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked20:
+	BTL     $0x06, R12
+	JCC     masked21
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked21:
+	BTL     $0x07, R12
+	JCC     masked22
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked22:
+	VMOVMSKPS Y5, R12
+	BTL       $0x00, R12
+	JCC       masked23
+	MOVLQSX   96(SP), CX
+	MOVL      32(SP), AX
+	MOVW      AX, (SI)(CX*2)
+
+masked23:
+	BTL     $0x01, R12
+	JCC     masked24
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked24:
+	BTL     $0x02, R12
+	JCC     masked25
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked25:
+	BTL     $0x03, R12
+	JCC     masked26
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked26:
+	BTL     $0x04, R12
+	JCC     masked27
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked27:
+	BTL     $0x05, R12
+	JCC     masked28
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked28:
+	BTL     $0x06, R12
+	JCC     masked29
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked29:
+	BTL     $0x07, R12
+	JCC     masked30
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, (SI)(CX*2)
+
+masked30:
+	ADDQ $-16, R11
+	ADDQ $+16, DI
+	CMPQ DI, BX
+	JLT  loop13
+
+end14:
+	ADDQ 192(SP), R9
+	ADDQ $+1024, R8
+	MOVQ 128(SP), AX
+	ADDQ 192(SP), AX
+	MOVQ AX, 128(SP)
+	ADDQ $+1, 160(SP)
+	MOVQ 160(SP), AX
+	CMPQ AX, 168(SP)
+	JLT  loop3
+
+end4:
+	MOVQ    312(SP), AX
+	TESTL   AX, AX
+	JEQ     else31
+	MOVQ    176(SP), CX
+	MOVQ    336(SP), AX
+	MOVLQSX (CX)(AX*4), CX
+	MOVQ    224(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+512, AX, CX
+	MOVQ    288(SP), AX
+	LEAQ    (AX)(CX*1), SI
+	MOVQ    SI, DI
+	XORQ    CX, CX
+	CMPQ    CX, 216(SP)
+	JGE     end34
+
+loop33:
+	MOVQ       136(SP), AX
+	VMOVUPS    (AX)(CX*4), Y3
+	MOVQ       136(SP), AX
+	VMOVUPS    32(AX)(CX*4), Y8
+	MOVQ       136(SP), AX
+	VMOVUPS    1024(AX)(CX*4), Y1
+	MOVQ       136(SP), AX
+	VMOVUPS    1056(AX)(CX*4), Y7
+	MOVQ       136(SP), AX
+	VMOVUPS    2048(AX)(CX*4), Y2
+	MOVQ       136(SP), AX
+	VMOVUPS    2080(AX)(CX*4), Y6
+	MOVQ       136(SP), AX
+	VMOVUPS    3072(AX)(CX*4), Y0
+	MOVQ       136(SP), AX
+	VMOVUPS    3104(AX)(CX*4), Y5
+	VCVTPS2PH  $0x00, Y3, X4
+	VCVTPS2PH  $0x00, Y1, X1
+	VCVTPS2PH  $0x00, Y2, X3
+	VCVTPS2PH  $0x00, Y0, X0
+	VPUNPCKLWD X1, X4, X2
+	VPUNPCKHWD X1, X4, X4
+	VPUNPCKLWD X0, X3, X1
+	VPUNPCKHWD X0, X3, X0
+	VPUNPCKLDQ X1, X2, X3
+	VPUNPCKHDQ X1, X2, X2
+	VPUNPCKLDQ X0, X4, X1
+	VPUNPCKHDQ X0, X4, X0
+	VMOVQ      X3, (DI)
+	VPEXTRQ    $0x01, X3, 32(DI)
+	VMOVQ      X2, 64(DI)
+	VPEXTRQ    $0x01, X2, 96(DI)
+	VMOVQ      X1, 128(DI)
+	VPEXTRQ    $0x01, X1, 160(DI)
+	VMOVQ      X0, 192(DI)
+	VPEXTRQ    $0x01, X0, 224(DI)
+	VCVTPS2PH  $0x00, Y8, X4
+	VCVTPS2PH  $0x00, Y7, X1
+	VCVTPS2PH  $0x00, Y6, X3
+	VCVTPS2PH  $0x00, Y5, X0
+	VPUNPCKLWD X1, X4, X2
+	VPUNPCKHWD X1, X4, X4
+	VPUNPCKLWD X0, X3, X1
+	VPUNPCKHWD X0, X3, X0
+	VPUNPCKLDQ X1, X2, X3
+	VPUNPCKHDQ X1, X2, X2
+	VPUNPCKLDQ X0, X4, X1
+	VPUNPCKHDQ X0, X4, X0
+	VMOVQ      X3, 256(DI)
+	VPEXTRQ    $0x01, X3, 288(DI)
+	VMOVQ      X2, 320(DI)
+	VPEXTRQ    $0x01, X2, 352(DI)
+	VMOVQ      X1, 384(DI)
+	VPEXTRQ    $0x01, X1, 416(DI)
+	VMOVQ      X0, 448(DI)
+	VPEXTRQ    $0x01, X0, 480(DI)
+	ADDQ       $+512, DI
+	ADDQ       $+16, CX
+	CMPQ       CX, 216(SP)
+	JLT        loop33
+
+end34:
+	MOVQ 368(SP), R8
+	MOVQ 360(SP), AX
+	LEAQ (SI)(AX*1), DI
+	MOVQ 216(SP), SI
+	CMPQ SI, BX
+	JGE  end36
+
+loop35:
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+0(SB), Y2
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+32(SB), Y1
+	MOVQ         R8, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -153,24 +566,577 @@ loop3:
 	CMOVQLT      AX, CX
 	VMOVD        CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	VPAND        Y6, Y1, Y7
-	VPAND        Y5, Y0, Y4
-	VPSHUFD      $0xb1, Y9, Y11
-	VPSHUFD      $0xb1, Y8, Y10
-	VPMASKMOVD   (R11)(BX*4), Y7, Y1
-	VPMASKMOVD   32(R11)(BX*4), Y4, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VPMASKMOVD   (R9)(BX*4), Y7, Y0
-	VPMASKMOVD   32(R9)(BX*4), Y4, Y1
-	VMULPS       Y0, Y11, Y0
-	VMULPS       Y1, Y10, Y1
-	VADDPS       Y0, Y3, Y0
-	VADDPS       Y1, Y2, Y1
-	VBLENDVPS    Y7, Y0, Y9, Y0
-	VBLENDVPS    Y4, Y1, Y8, Y4
+	VPCMPGTD     Y2, Y0, Y5
+	VPCMPGTD     Y1, Y0, Y4
+	MOVQ         136(SP), AX
+	VPMASKMOVD   (AX)(SI*4), Y5, Y0
+	MOVQ         136(SP), AX
+	VPMASKMOVD   32(AX)(SI*4), Y4, Y12
+	MOVQ         136(SP), AX
+	VPMASKMOVD   1024(AX)(SI*4), Y5, Y11
+	MOVQ         136(SP), AX
+	VPMASKMOVD   1056(AX)(SI*4), Y4, Y10
+	MOVQ         136(SP), AX
+	VPMASKMOVD   2048(AX)(SI*4), Y5, Y9
+	MOVQ         136(SP), AX
+	VPMASKMOVD   2080(AX)(SI*4), Y4, Y8
+	MOVQ         136(SP), AX
+	VPMASKMOVD   3072(AX)(SI*4), Y5, Y7
+	MOVQ         136(SP), AX
+	VPMASKMOVD   3104(AX)(SI*4), Y4, Y6
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+64(SB), Y3
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+96(SB), Y2
+	VCVTPS2PH    $0x00, Y0, X0
+	VPMOVZXWD    X0, Y1
+	VCVTPS2PH    $0x00, Y12, X0
+	VPMOVZXWD    X0, Y0
+	VMOVUPS      Y1, (SP)
+	VMOVUPS      Y0, 32(SP)
+	VMOVUPS      Y3, 64(SP)
+	VMOVUPS      Y2, 96(SP)
+	VMOVMSKPS    Y5, R9
+	BTL          $0x00, R9
+	JCC          masked37
+	MOVLQSX      64(SP), CX
+	MOVL         (SP), AX
+	MOVW         AX, (DI)(CX*2)
+
+masked37:
+	BTL     $0x01, R9
+	JCC     masked38
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked38:
+	BTL     $0x02, R9
+	JCC     masked39
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked39:
+	BTL     $0x03, R9
+	JCC     masked40
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked40:
+	BTL     $0x04, R9
+	JCC     masked41
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked41:
+	BTL     $0x05, R9
+	JCC     masked42
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked42:
+	BTL     $0x06, R9
+	JCC     masked43
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked43:
+	BTL     $0x07, R9
+	JCC     masked44
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked44:
+	VMOVMSKPS Y4, R9
+	BTL       $0x00, R9
+	JCC       masked45
+	MOVLQSX   96(SP), CX
+	MOVL      32(SP), AX
+	MOVW      AX, (DI)(CX*2)
+
+masked45:
+	BTL     $0x01, R9
+	JCC     masked46
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked46:
+	BTL     $0x02, R9
+	JCC     masked47
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked47:
+	BTL     $0x03, R9
+	JCC     masked48
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked48:
+	BTL     $0x04, R9
+	JCC     masked49
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked49:
+	BTL     $0x05, R9
+	JCC     masked50
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked50:
+	BTL     $0x06, R9
+	JCC     masked51
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked51:
+	BTL     $0x07, R9
+	JCC     masked52
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked52:
+	VMOVUPS   kv_store_f16__p1__avx2_data<>+64(SB), Y3
+	VMOVUPS   kv_store_f16__p1__avx2_data<>+96(SB), Y2
+	VCVTPS2PH $0x00, Y11, X0
+	VPMOVZXWD X0, Y1
+	VCVTPS2PH $0x00, Y10, X0
+	VPMOVZXWD X0, Y0
+	VMOVUPS   Y1, (SP)
+	VMOVUPS   Y0, 32(SP)
+	VMOVUPS   Y3, 64(SP)
+	VMOVUPS   Y2, 96(SP)
+	VMOVMSKPS Y5, R9
+	BTL       $0x00, R9
+	JCC       masked53
+	MOVLQSX   64(SP), CX
+	MOVL      (SP), AX
+	MOVW      AX, 2(DI)(CX*2)
+
+masked53:
+	BTL     $0x01, R9
+	JCC     masked54
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked54:
+	BTL     $0x02, R9
+	JCC     masked55
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked55:
+	BTL     $0x03, R9
+	JCC     masked56
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked56:
+	BTL     $0x04, R9
+	JCC     masked57
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked57:
+	BTL     $0x05, R9
+	JCC     masked58
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked58:
+	BTL     $0x06, R9
+	JCC     masked59
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked59:
+	BTL     $0x07, R9
+	JCC     masked60
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked60:
+	VMOVMSKPS Y4, R9
+	BTL       $0x00, R9
+	JCC       masked61
+	MOVLQSX   96(SP), CX
+	MOVL      32(SP), AX
+	MOVW      AX, 2(DI)(CX*2)
+
+masked61:
+	BTL     $0x01, R9
+	JCC     masked62
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked62:
+	BTL     $0x02, R9
+	JCC     masked63
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked63:
+	BTL     $0x03, R9
+	JCC     masked64
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked64:
+	BTL     $0x04, R9
+	JCC     masked65
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked65:
+	BTL     $0x05, R9
+	JCC     masked66
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked66:
+	BTL     $0x06, R9
+	JCC     masked67
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked67:
+	BTL     $0x07, R9
+	JCC     masked68
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, 2(DI)(CX*2)
+
+masked68:
+	VMOVUPS   kv_store_f16__p1__avx2_data<>+64(SB), Y3
+	VMOVUPS   kv_store_f16__p1__avx2_data<>+96(SB), Y2
+	VCVTPS2PH $0x00, Y9, X0
+	VPMOVZXWD X0, Y1
+	VCVTPS2PH $0x00, Y8, X0
+	VPMOVZXWD X0, Y0
+	VMOVUPS   Y1, (SP)
+	VMOVUPS   Y0, 32(SP)
+	VMOVUPS   Y3, 64(SP)
+	VMOVUPS   Y2, 96(SP)
+	VMOVMSKPS Y5, R9
+	BTL       $0x00, R9
+	JCC       masked69
+	MOVLQSX   64(SP), CX
+	MOVL      (SP), AX
+	MOVW      AX, 4(DI)(CX*2)
+
+masked69:
+	BTL     $0x01, R9
+	JCC     masked70
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked70:
+	BTL     $0x02, R9
+	JCC     masked71
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked71:
+	BTL     $0x03, R9
+	JCC     masked72
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked72:
+	BTL     $0x04, R9
+	JCC     masked73
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked73:
+	BTL     $0x05, R9
+	JCC     masked74
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked74:
+	BTL     $0x06, R9
+	JCC     masked75
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked75:
+	BTL     $0x07, R9
+	JCC     masked76
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked76:
+	VMOVMSKPS Y4, R9
+	BTL       $0x00, R9
+	JCC       masked77
+	MOVLQSX   96(SP), CX
+	MOVL      32(SP), AX
+	MOVW      AX, 4(DI)(CX*2)
+
+masked77:
+	BTL     $0x01, R9
+	JCC     masked78
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked78:
+	BTL     $0x02, R9
+	JCC     masked79
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked79:
+	BTL     $0x03, R9
+	JCC     masked80
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked80:
+	BTL     $0x04, R9
+	JCC     masked81
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked81:
+	BTL     $0x05, R9
+	JCC     masked82
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked82:
+	BTL     $0x06, R9
+	JCC     masked83
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked83:
+	BTL     $0x07, R9
+	JCC     masked84
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked84:
+	VMOVUPS   kv_store_f16__p1__avx2_data<>+64(SB), Y3
+	VMOVUPS   kv_store_f16__p1__avx2_data<>+96(SB), Y2
+	VCVTPS2PH $0x00, Y7, X0
+	VPMOVZXWD X0, Y1
+	VCVTPS2PH $0x00, Y6, X0
+	VPMOVZXWD X0, Y0
+	VMOVUPS   Y1, (SP)
+	VMOVUPS   Y0, 32(SP)
+	VMOVUPS   Y3, 64(SP)
+	VMOVUPS   Y2, 96(SP)
+	VMOVMSKPS Y5, R9
+	BTL       $0x00, R9
+	JCC       masked85
+	MOVLQSX   64(SP), CX
+	MOVL      (SP), AX
+	MOVW      AX, 6(DI)(CX*2)
+
+masked85:
+	BTL     $0x01, R9
+	JCC     masked86
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked86:
+	BTL     $0x02, R9
+	JCC     masked87
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked87:
+	BTL     $0x03, R9
+	JCC     masked88
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked88:
+	BTL     $0x04, R9
+	JCC     masked89
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked89:
+	BTL     $0x05, R9
+	JCC     masked90
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked90:
+	BTL     $0x06, R9
+	JCC     masked91
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked91:
+	BTL     $0x07, R9
+	JCC     masked92
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked92:
+	VMOVMSKPS Y4, R9
+	BTL       $0x00, R9
+	JCC       masked93
+	MOVLQSX   96(SP), CX
+	MOVL      32(SP), AX
+	MOVW      AX, 6(DI)(CX*2)
+
+masked93:
+	BTL     $0x01, R9
+	JCC     masked94
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked94:
+	BTL     $0x02, R9
+	JCC     masked95
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked95:
+	BTL     $0x03, R9
+	JCC     masked96
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked96:
+	BTL     $0x04, R9
+	JCC     masked97
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked97:
+	BTL     $0x05, R9
+	JCC     masked98
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked98:
+	BTL     $0x06, R9
+	JCC     masked99
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked99:
+	BTL     $0x07, R9
+	JCC     masked100
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked100:
+	ADDQ $-16, R8
+	ADDQ $+512, DI
+	ADDQ $+16, SI
+	CMPQ SI, BX
+	JLT  loop35
+
+end36:
+	JMP end32
+
+else31:
+	MOVQ 136(SP), R10
+	MOVQ 320(SP), R9
+	CMPQ R9, 168(SP)
+	JGE  end102
+
+loop101:
+	MOVQ    184(SP), AX
+	MOVLQSX (AX)(R9*4), CX
+	MOVQ    CX, DI
+	ANDQ    $+255, DI
+	SHRQ    $0x08, CX
+	MOVQ    176(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    DI, SI
+	SHRQ    $0x04, SI
+	ANDQ    $+15, DI
+	MOVQ    BX, R8
+	MOVQ    224(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+512, AX, CX
+	MOVQ    200(SP), AX
+	LEAQ    (AX)(CX*1), CX
+	MOVQ    BX, AX
+	IMULQ   SI, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (CX)(AX*1), AX
+	LEAQ    (AX)(DI*2), DI
+	XORQ    SI, SI
+	CMPQ    SI, BX
+	JGE     end104
+
+loop103:
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+0(SB), Y2
+	VMOVUPS      kv_store_f16__p1__avx2_data<>+32(SB), Y1
+	MOVQ         R8, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VMOVD        CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD     Y2, Y0, Y6
+	VPCMPGTD     Y1, Y0, Y5
+	VPMASKMOVD   (R10)(SI*4), Y6, Y0
+	VPMASKMOVD   32(R10)(SI*4), Y5, Y4
 	VMOVUPS      kv_store_f16__p1__avx2_data<>+64(SB), Y3
 	VMOVUPS      kv_store_f16__p1__avx2_data<>+96(SB), Y2
 	VCVTPS2PH    $0x00, Y0, X0
@@ -181,274 +1147,162 @@ loop3:
 	VMOVUPS      Y0, 32(SP)
 	VMOVUPS      Y3, 64(SP)
 	VMOVUPS      Y2, 96(SP)
-	VMOVMSKPS    Y6, DX
-	BTL          $0x00, DX
-	JCC          masked5
+	VMOVMSKPS    Y6, R11
+	BTL          $0x00, R11
+	JCC          masked105
 	MOVLQSX      64(SP), CX
 	MOVL         (SP), AX
-	MOVW         AX, (SI)(CX*2)
+	MOVW         AX, (DI)(CX*2)
 
-masked5:
-	BTL     $0x01, DX
-	JCC     masked6
+masked105:
+	BTL     $0x01, R11
+	JCC     masked106
 	MOVLQSX 68(SP), CX
 	MOVL    4(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked6:
-	BTL     $0x02, DX
-	JCC     masked7
+masked106:
+	BTL     $0x02, R11
+	JCC     masked107
 	MOVLQSX 72(SP), CX
 	MOVL    8(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked7:
-	BTL     $0x03, DX
-	JCC     masked8
+masked107:
+	BTL     $0x03, R11
+	JCC     masked108
 	MOVLQSX 76(SP), CX
 	MOVL    12(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked8:
-	BTL     $0x04, DX
-	JCC     masked9
+masked108:
+	BTL     $0x04, R11
+	JCC     masked109
 	MOVLQSX 80(SP), CX
 	MOVL    16(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked9:
-	BTL     $0x05, DX
-	JCC     masked10
+masked109:
+	BTL     $0x05, R11
+	JCC     masked110
 	MOVLQSX 84(SP), CX
 	MOVL    20(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked10:
-	BTL     $0x06, DX
-	JCC     masked11
+masked110:
+	BTL     $0x06, R11
+	JCC     masked111
 	MOVLQSX 88(SP), CX
 	MOVL    24(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked11:
-	BTL     $0x07, DX
-	JCC     masked12
+masked111:
+	BTL     $0x07, R11
+	JCC     masked112
 	MOVLQSX 92(SP), CX
 	MOVL    28(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked12:
-	VMOVMSKPS Y5, DX
-	BTL       $0x00, DX
-	JCC       masked13
+masked112:
+	VMOVMSKPS Y5, R11
+	BTL       $0x00, R11
+	JCC       masked113
 	MOVLQSX   96(SP), CX
 	MOVL      32(SP), AX
-	MOVW      AX, (SI)(CX*2)
+	MOVW      AX, (DI)(CX*2)
 
-masked13:
-	BTL     $0x01, DX
-	JCC     masked14
+masked113:
+	BTL     $0x01, R11
+	JCC     masked114
 	MOVLQSX 100(SP), CX
 	MOVL    36(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked14:
-	BTL     $0x02, DX
-	JCC     masked15
+masked114:
+	BTL     $0x02, R11
+	JCC     masked115
 	MOVLQSX 104(SP), CX
 	MOVL    40(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked15:
-	BTL     $0x03, DX
-	JCC     masked16
+masked115:
+	BTL     $0x03, R11
+	JCC     masked116
 	MOVLQSX 108(SP), CX
 	MOVL    44(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked16:
-	BTL     $0x04, DX
-	JCC     masked17
+masked116:
+	BTL     $0x04, R11
+	JCC     masked117
 	MOVLQSX 112(SP), CX
 	MOVL    48(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked17:
-	BTL     $0x05, DX
-	JCC     masked18
+masked117:
+	BTL     $0x05, R11
+	JCC     masked118
 	MOVLQSX 116(SP), CX
 	MOVL    52(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked18:
-	BTL     $0x06, DX
-	JCC     masked19
+masked118:
+	BTL     $0x06, R11
+	JCC     masked119
 	MOVLQSX 120(SP), CX
 	MOVL    56(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked19:
-	BTL     $0x07, DX
-	JCC     masked20
+masked119:
+	BTL     $0x07, R11
+	JCC     masked120
 	MOVLQSX 124(SP), CX
 	MOVL    60(SP), AX
-	MOVW    AX, (SI)(CX*2)
+	MOVW    AX, (DI)(CX*2)
 
-masked20:
-	VPMASKMOVD (R8)(BX*4), Y6, Y0
-	VPMASKMOVD 32(R8)(BX*4), Y5, Y4
-	LEAQ       (DI)(BX*2), DX
-	VMOVUPS    kv_store_f16__p1__avx2_data<>+0(SB), Y3
-	VMOVUPS    kv_store_f16__p1__avx2_data<>+32(SB), Y2
-	VCVTPS2PH  $0x00, Y0, X0
-	VPMOVZXWD  X0, Y1
-	VCVTPS2PH  $0x00, Y4, X0
-	VPMOVZXWD  X0, Y0
-	VMOVUPS    Y1, (SP)
-	VMOVUPS    Y0, 32(SP)
-	VMOVUPS    Y3, 64(SP)
-	VMOVUPS    Y2, 96(SP)
-	VMOVMSKPS  Y6, R15
-	BTL        $0x00, R15
-	JCC        masked21
-	MOVLQSX    64(SP), CX
-	MOVL       (SP), AX
-	MOVW       AX, (DX)(CX*2)
+masked120:
+	ADDQ $-16, R8
+	ADDQ $+512, DI
+	ADDQ $+16, SI
+	CMPQ SI, BX
+	JLT  loop103
 
-masked21:
-	BTL     $0x01, R15
-	JCC     masked22
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVW    AX, (DX)(CX*2)
+end104:
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, 168(SP)
+	JLT  loop101
 
-masked22:
-	BTL     $0x02, R15
-	JCC     masked23
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked23:
-	BTL     $0x03, R15
-	JCC     masked24
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked24:
-	BTL     $0x04, R15
-	JCC     masked25
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked25:
-	BTL     $0x05, R15
-	JCC     masked26
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked26:
-	BTL     $0x06, R15
-	JCC     masked27
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked27:
-	BTL     $0x07, R15
-	JCC     masked28
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked28:
-	VMOVMSKPS Y5, R15
-	BTL       $0x00, R15
-	JCC       masked29
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVW      AX, (DX)(CX*2)
-
-masked29:
-	BTL     $0x01, R15
-	JCC     masked30
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked30:
-	BTL     $0x02, R15
-	JCC     masked31
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked31:
-	BTL     $0x03, R15
-	JCC     masked32
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked32:
-	BTL     $0x04, R15
-	JCC     masked33
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked33:
-	BTL     $0x05, R15
-	JCC     masked34
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked34:
-	BTL     $0x06, R15
-	JCC     masked35
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked35:
-	BTL     $0x07, R15
-	JCC     masked36
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVW    AX, (DX)(CX*2)
-
-masked36:
-	ADDQ $-16, R14
-	ADDQ $-16, R13
-	ADDQ $+512, SI
-	ADDQ $+16, BX
-	CMPQ BX, R10
-	JLT  loop3
-
-end4:
-	ADDQ 144(SP), R12
-	MOVQ 128(SP), AX
-	ADDQ 168(SP), AX
-	MOVQ AX, 128(SP)
-	ADDQ 144(SP), R8
-	ADDQ 160(SP), DI
-	ADDQ $+1, 136(SP)
-	MOVQ 136(SP), AX
-	CMPQ AX, 152(SP)
+end102:
+end32:
+	MOVQ 280(SP), AX
+	ADDQ 344(SP), AX
+	MOVQ AX, 280(SP)
+	MOVQ 296(SP), AX
+	ADDQ 344(SP), AX
+	MOVQ AX, 296(SP)
+	MOVQ 208(SP), AX
+	ADDQ 376(SP), AX
+	MOVQ AX, 208(SP)
+	MOVQ 288(SP), AX
+	ADDQ 328(SP), AX
+	MOVQ AX, 288(SP)
+	MOVQ 200(SP), AX
+	ADDQ 328(SP), AX
+	MOVQ AX, 200(SP)
+	ADDQ $+1, 304(SP)
+	MOVQ 304(SP), AX
+	CMPQ AX, 352(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 200(SP), AX
+	MOVQ 392(SP), AX
 	DECQ AX
-	MOVQ AX, 200(SP)
+	MOVQ AX, 392(SP)
 	JEQ  done
-	MOVQ 184(SP), AX
+	MOVQ 384(SP), AX
 	INCQ AX
-	MOVQ AX, 184(SP)
+	MOVQ AX, 384(SP)
 	JMP  tile
 
 done:

@@ -5,158 +5,229 @@
 #include "textflag.h"
 
 // func kv_store_f16__p2__avx512vnni(a *kernel.Args, lo int, hi int)
-// Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f16__p2__avx512vnni(SB), NOSPLIT, $328-24
+// Requires: AVX, AVX2, AVX512F, CMOV
+TEXT ·kv_store_f16__p2__avx512vnni(SB), NOSPLIT, $488-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 208(SP)
+	MOVQ   AX, 424(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   224(SP), AX
-	SUBQ   208(SP), AX
-	MOVQ   AX, 224(SP)
+	MOVQ   AX, 432(SP)
+	MOVQ   432(SP), AX
+	SUBQ   424(SP), AX
+	MOVQ   AX, 432(SP)
 	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   104(CX), AX
-	MOVQ   AX, 176(SP)
-	MOVQ   112(CX), R10
-	MOVQ   120(CX), AX
-	MOVQ   AX, 184(SP)
-	MOVQ   32(CX), AX
-	MOVQ   AX, 320(SP)
-	MOVQ   40(CX), AX
-	MOVQ   AX, 312(SP)
-	LEAQ   15(R10), AX
-	MOVQ   AX, 232(SP)
-	MOVQ   232(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 232(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 272(SP)
-	MOVQ   176(SP), AX
+	MOVQ   a+0(FP), SI
+	MOVQ   96(SI), CX
+	MOVQ   104(SI), AX
+	MOVQ   AX, 392(SP)
+	MOVQ   112(SI), BX
+	MOVQ   120(SI), AX
+	MOVQ   AX, 288(SP)
+	LEAQ   -1(CX), AX
+	MOVQ   AX, 448(SP)
+	MOVQ   32(SI), AX
 	MOVQ   AX, 216(SP)
-	MOVQ   216(SP), AX
-	IMULQ  R10, AX
-	MOVQ   AX, 216(SP)
-	IMUL3Q $+4, R10, AX
-	MOVQ   AX, 152(SP)
-	MOVQ   184(SP), R9
-	SHRQ   $0x01, R9
-	MOVQ   R9, 144(SP)
-	MOVQ   144(SP), AX
-	ANDQ   $+15, AX
-	MOVQ   AX, 144(SP)
-	IMUL3Q $+4, R9, AX
+	MOVQ   288(SP), DX
+	SHRQ   $0x01, DX
+	MOVQ   DX, CX
+	SHRQ   $0x04, CX
+	IMUL3Q $+16, CX, AX
 	MOVQ   AX, 304(SP)
-	IMUL3Q $-4, R9, AX
-	MOVQ   AX, 296(SP)
-	MOVQ   16(CX), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   24(CX), AX
+	MOVQ   (SI), AX
+	MOVQ   AX, 464(SP)
+	MOVQ   392(SP), AX
 	MOVQ   AX, 248(SP)
 	MOVQ   248(SP), AX
-	SUBQ   264(SP), AX
+	IMULQ  BX, AX
 	MOVQ   AX, 248(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 288(SP)
-	IMUL3Q $+512, R10, AX
-	MOVQ   AX, 200(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   240(SP), AX
-	SUBQ   272(SP), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   56(CX), AX
+	IMUL3Q $+4, BX, AX
+	MOVQ   AX, 352(SP)
+	MOVQ   248(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 192(SP)
+	IMUL3Q $+4, DX, AX
+	MOVQ   AX, 480(SP)
+	IMUL3Q $-8, DX, AX
+	MOVQ   AX, 160(SP)
+	MOVQ   16(SI), AX
+	MOVQ   AX, 296(SP)
+	MOVQ   24(SI), AX
+	MOVQ   AX, 264(SP)
+	MOVQ   264(SP), AX
+	SUBQ   296(SP), AX
+	MOVQ   AX, 264(SP)
+	MOVQ   208(SI), AX
+	MOVQ   AX, 144(SP)
+	IMUL3Q $-16, CX, AX
+	LEAQ   (DX)(AX*1), AX
+	MOVQ   AX, 152(SP)
+	MOVQ   BX, 280(SP)
+	MOVQ   280(SP), AX
+	SUBQ   288(SP), AX
 	MOVQ   AX, 280(SP)
-	MOVQ   176(SP), AX
+	MOVQ   40(SI), AX
+	MOVQ   AX, 208(SP)
+	LEAQ   15(BX), AX
 	MOVQ   AX, 256(SP)
 	MOVQ   256(SP), AX
-	IMULQ  232(SP), AX
+	SHRQ   $0x04, AX
 	MOVQ   AX, 256(SP)
-	MOVQ   232(SP), AX
+	MOVQ   8(SI), AX
+	MOVQ   AX, 456(SP)
+	MOVQ   456(SP), AX
+	SUBQ   464(SP), AX
+	MOVQ   AX, 456(SP)
+	MOVQ   56(SI), AX
+	MOVQ   AX, 472(SP)
+	MOVQ   256(SP), AX
 	IMUL3Q $+8192, AX, AX
-	MOVQ   AX, 192(SP)
+	MOVQ   AX, 416(SP)
+	MOVQ   392(SP), AX
+	MOVQ   AX, 272(SP)
+	MOVQ   272(SP), AX
+	IMULQ  256(SP), AX
+	MOVQ   AX, 272(SP)
+	MOVQ   BX, CX
+	SHRQ   $0x04, CX
+	IMUL3Q $+16, CX, AX
+	MOVQ   AX, 240(SP)
+	MOVQ   48(SI), AX
+	MOVQ   AX, 440(SP)
+	IMUL3Q $+512, BX, AX
+	MOVQ   AX, 376(SP)
+	IMUL3Q $-16, CX, AX
+	LEAQ   (BX)(AX*1), AX
+	MOVQ   AX, 408(SP)
+	IMUL3Q $+512, CX, AX
+	MOVQ   AX, 400(SP)
 
 tile:
-	MOVQ    208(SP), CX
-	MOVQ    320(SP), AX
-	MOVLQSX (AX)(CX*4), R13
-	MOVQ    R13, CX
-	SHRQ    $0x08, CX
-	MOVQ    312(SP), AX
-	MOVLQSX (AX)(CX*4), CX
-	MOVQ    R13, DX
-	ANDQ    $+255, DX
-	MOVQ    DX, DI
-	SHRQ    $0x04, DI
-	MOVQ    DX, SI
-	ANDQ    $+15, SI
-	MOVQ    216(SP), BX
-	IMULQ   208(SP), BX
-	MOVQ    272(SP), AX
-	LEAQ    (AX)(BX*4), R12
-	MOVQ    304(SP), AX
-	LEAQ    (R12)(AX*1), R11
-	MOVQ    296(SP), AX
-	LEAQ    (R12)(AX*1), R8
-	MOVQ    R10, BX
-	IMULQ   R13, BX
-	MOVQ    264(SP), AX
-	LEAQ    (AX)(BX*4), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    248(SP), BX
-	MOVQ    128(SP), AX
-	LEAQ    (AX)(BX*1), AX
-	MOVQ    AX, 136(SP)
+	MOVQ    424(SP), AX
+	IMUL3Q  $+4, AX, AX
+	MOVQ    AX, 368(SP)
+	MOVQ    368(SP), AX
+	LEAQ    3(AX), DI
+	CMPQ    448(SP), DI
+	MOVQ    448(SP), AX
+	CMOVQLT AX, DI
+	MOVQ    424(SP), AX
+	IMUL3Q  $+16, AX, CX
 	MOVQ    216(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVLQSX (AX), AX
+	MOVQ    AX, 384(SP)
+	MOVQ    216(SP), AX
+	MOVLQSX (AX)(DI*4), AX
+	MOVQ    384(SP), CX
+	ANDQ    $+3, CX
+	SUBQ    384(SP), AX
+	CMPQ    AX, $+3
+	SETEQ   AL
+	MOVBLZX AL, SI
+	CMPQ    CX, $+0
+	SETEQ   AL
+	MOVBLZX AL, CX
+	MOVL    SI, AX
+	MOVQ    AX, 360(SP)
+	MOVQ    360(SP), AX
+	ANDL    CX, AX
+	MOVQ    AX, 360(SP)
+	LEAQ    1(DI), AX
+	MOVQ    AX, 200(SP)
+	MOVQ    248(SP), AX
+	IMULQ   424(SP), AX
+	IMUL3Q  $+16, AX, CX
+	MOVQ    464(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 312(SP)
+	MOVQ    480(SP), CX
+	MOVQ    312(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 336(SP)
+	MOVQ    456(SP), CX
+	MOVQ    312(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 328(SP)
+	MOVQ    472(SP), AX
+	MOVQ    AX, 232(SP)
+	MOVQ    384(SP), SI
+	ANDQ    $+255, SI
+	MOVQ    384(SP), AX
+	SHRQ    $0x08, AX
+	MOVQ    AX, 384(SP)
+	MOVQ    SI, CX
+	SHRQ    $0x04, CX
+	ANDQ    $+15, SI
+	MOVQ    BX, AX
 	IMULQ   CX, AX
-	IMUL3Q  $+512, AX, BX
-	MOVQ    288(SP), AX
-	LEAQ    (AX)(BX*1), BX
-	MOVQ    R10, AX
-	IMULQ   DI, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (BX)(AX*1), AX
+	IMUL3Q  $+32, AX, CX
+	MOVQ    440(SP), AX
+	LEAQ    (AX)(CX*1), AX
 	LEAQ    (AX)(SI*2), AX
-	MOVQ    AX, 160(SP)
-	MOVQ    240(SP), AX
-	LEAQ    (R12)(AX*1), DI
-	MOVQ    256(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+8192, AX, CX
-	MOVQ    280(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    232(SP), AX
-	IMULQ   DX, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (CX)(AX*1), SI
+	MOVQ    AX, 320(SP)
+	MOVQ    440(SP), AX
+	MOVQ    AX, 224(SP)
 	XORQ    AX, AX
-	MOVQ    AX, 168(SP)
-	MOVQ    168(SP), AX
-	CMPQ    AX, 176(SP)
+	MOVQ    AX, 344(SP)
+	MOVQ    344(SP), AX
+	CMPQ    AX, 392(SP)
 	JGE     end2
 
 loop1:
-	MOVQ R10, R14
-	MOVQ 184(SP), R13
-	MOVQ 160(SP), BX
-	XORQ DX, DX
-	CMPQ DX, R10
+	MOVQ 312(SP), R9
+	MOVQ 336(SP), AX
+	MOVQ AX, 184(SP)
+	MOVQ 144(SP), R8
+	MOVQ 328(SP), AX
+	MOVQ AX, 136(SP)
+	MOVQ 368(SP), AX
+	MOVQ AX, 176(SP)
+	MOVQ 176(SP), AX
+	CMPQ AX, 200(SP)
 	JGE  end4
 
 loop3:
+	MOVQ    216(SP), CX
+	MOVQ    176(SP), AX
+	MOVLQSX (CX)(AX*4), AX
+	MOVQ    AX, 168(SP)
+	XORQ    AX, AX
+	MOVQ    AX, 128(SP)
+	MOVQ    304(SP), R15
+	MOVQ    184(SP), R14
+	MOVQ    BX, CX
+	IMULQ   168(SP), CX
+	MOVQ    296(SP), AX
+	LEAQ    (AX)(CX*4), R13
+	MOVQ    264(SP), AX
+	LEAQ    (R13)(AX*1), R12
+	MOVQ    DX, R11
+	XORQ    R10, R10
+
+loop5:
+	MOVQ 128(SP), AX
+	CMPQ AX, R15
+	JGE  end8
+
+loop7:
+	VMOVUPS (R9)(AX*4), Z1
+	VMOVUPS (R14)(AX*4), Z0
+	VMULPS  (R13)(AX*4), Z1, Z1
+	VMULPS  (R12)(AX*4), Z0, Z0
+	VADDPS  Z0, Z1, Z0
+	VMOVUPS Z0, (R8)(AX*4)
+	ADDQ    $+16, AX
+	CMPQ    AX, R15
+	JLT     loop7
+
+end8:
+	MOVQ 152(SP), DI
+	MOVQ R15, SI
+	CMPQ SI, R11
+	JGE  end10
+
+loop9:
 	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R14, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K3
-	VMOVUPS.Z    (R12)(DX*4), K3, Z3
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R13, CX
+	MOVQ         DI, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -165,190 +236,885 @@ loop3:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	KANDW        K3, K1, K2
-	CMPQ         144(SP), $+0
-	JNE          else5
-	CMPQ         DX, R9
-	JGE          else7
-	VMOVUPS.Z    (R11)(DX*4), K2, Z2
-	JMP          end8
+	VMOVUPS.Z    (R9)(SI*4), K1, Z1
+	VMOVUPS.Z    (R14)(SI*4), K1, Z2
+	VMOVUPS.Z    (R13)(SI*4), K1, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS.Z    (R12)(SI*4), K1, Z0
+	VMULPS       Z0, Z2, Z0
+	VADDPS       Z0, Z1, Z0
+	VMOVUPS      Z0, K1, (R8)(SI*4)
+	ADDQ         $-16, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, R11
+	JLT          loop9
 
-else7:
-	VMOVUPS.Z (R8)(DX*4), K2, Z2
-
-end8:
-	JMP end6
-
-else5:
-	VPBROADCASTD DX, Z0
-	VPADDD       kv_store_f16__p2__avx512vnni_data<>+0(SB), Z0, Z2
-	VPBROADCASTD R9, Z0
-	VPCMPD       $0x01, Z0, Z2, K1
-	VPADDD       Z0, Z2, Z1
-	VPSUBD       Z0, Z2, Z0
-	VPBLENDMD    Z1, Z0, K1, Z0
-	VPXORD       Z2, Z2, Z2
-	KMOVW        K2, K1
-	VPGATHERDD   (R12)(Z0*4), K1, Z2
+end10:
+	ADDQ DX, 128(SP)
+	ADDQ DX, R15
+	ADDQ 160(SP), R14
+	ADDQ DX, R11
+	ADDQ $+1, R10
+	CMPQ R10, $+2
+	JLT  loop5
 
 end6:
-	MOVQ      128(SP), AX
-	VMOVUPS.Z (AX)(DX*4), K2, Z0
-	VMULPS    Z0, Z3, Z1
-	MOVQ      136(SP), AX
-	VMOVUPS.Z (AX)(DX*4), K2, Z0
-	VMULPS    Z0, Z2, Z0
-	VADDPS    Z0, Z1, Z0
-	VPBLENDMD Z0, Z3, K2, Z0
+	MOVQ 280(SP), DI
+	MOVQ 288(SP), SI
+	CMPQ SI, BX
+	JGE  end12
+
+loop11:
+	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         DI, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R9)(SI*4), K1, Z0
+	VMOVUPS      Z0, K1, (R8)(SI*4)
+	ADDQ         $-16, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop11
+
+end12:
+	MOVQ    168(SP), CX
+	SHRQ    $0x08, CX
+	MOVQ    208(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    168(SP), AX
+	ANDQ    $+255, AX
+	MOVQ    AX, 168(SP)
+	MOVQ    BX, R10
+	MOVQ    272(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+8192, AX, CX
+	MOVQ    232(SP), AX
+	LEAQ    (AX)(CX*1), CX
+	MOVQ    256(SP), AX
+	IMULQ   168(SP), AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (CX)(AX*1), DI
+	XORQ    SI, SI
+	CMPQ    SI, BX
+	JGE     end14
+
+loop13:
+	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R10, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         136(SP), AX
+	VMOVUPS.Z    (AX)(SI*4), K1, Z0
+	VCVTPS2PH    $0x00, Z0, K1, (DI)(SI*2)
+	ADDQ         $-16, R10
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop13
+
+end14:
+	ADDQ 192(SP), R9
+	MOVQ 184(SP), AX
+	ADDQ 192(SP), AX
+	MOVQ AX, 184(SP)
+	ADDQ $+1024, R8
+	MOVQ 136(SP), AX
+	ADDQ 192(SP), AX
+	MOVQ AX, 136(SP)
+	ADDQ $+1, 176(SP)
+	MOVQ 176(SP), AX
+	CMPQ AX, 200(SP)
+	JLT  loop3
+
+end4:
+	MOVQ    360(SP), AX
+	TESTL   AX, AX
+	JEQ     else15
+	MOVQ    208(SP), CX
+	MOVQ    384(SP), AX
+	MOVLQSX (CX)(AX*4), CX
+	MOVQ    248(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+512, AX, CX
+	MOVQ    320(SP), AX
+	LEAQ    (AX)(CX*1), DI
+	MOVQ    DI, SI
+	XORQ    CX, CX
+	CMPQ    CX, 240(SP)
+	JGE     end18
+
+loop17:
+	MOVQ         144(SP), AX
+	VMOVUPS      (AX)(CX*4), Z3
+	MOVQ         144(SP), AX
+	VMOVUPS      1024(AX)(CX*4), Z2
+	MOVQ         144(SP), AX
+	VMOVUPS      2048(AX)(CX*4), Z1
+	MOVQ         144(SP), AX
+	VMOVUPS      3072(AX)(CX*4), Z0
+	VCVTPS2PH    $0x00, Z3, Y4
+	VCVTPS2PH    $0x00, Z2, Y2
+	VCVTPS2PH    $0x00, Z1, Y1
+	VCVTPS2PH    $0x00, Z0, Y0
+	VPUNPCKLWD   Y2, Y4, Y3
+	VPUNPCKHWD   Y2, Y4, Y4
+	VPUNPCKLWD   Y0, Y1, Y2
+	VPUNPCKHWD   Y0, Y1, Y1
+	VPUNPCKLDQ   Y2, Y3, Y0
+	VPUNPCKHDQ   Y2, Y3, Y3
+	VPUNPCKLDQ   Y1, Y4, Y2
+	VPUNPCKHDQ   Y1, Y4, Y1
+	VMOVQ        X0, (SI)
+	VPEXTRQ      $0x01, X0, 32(SI)
+	VEXTRACTI128 $0x01, Y0, X0
+	VMOVQ        X0, 256(SI)
+	VPEXTRQ      $0x01, X0, 288(SI)
+	VMOVQ        X3, 64(SI)
+	VPEXTRQ      $0x01, X3, 96(SI)
+	VEXTRACTI128 $0x01, Y3, X0
+	VMOVQ        X0, 320(SI)
+	VPEXTRQ      $0x01, X0, 352(SI)
+	VMOVQ        X2, 128(SI)
+	VPEXTRQ      $0x01, X2, 160(SI)
+	VEXTRACTI128 $0x01, Y2, X0
+	VMOVQ        X0, 384(SI)
+	VPEXTRQ      $0x01, X0, 416(SI)
+	VMOVQ        X1, 192(SI)
+	VPEXTRQ      $0x01, X1, 224(SI)
+	VEXTRACTI128 $0x01, Y1, X0
+	VMOVQ        X0, 448(SI)
+	VPEXTRQ      $0x01, X0, 480(SI)
+	ADDQ         $+512, SI
+	ADDQ         $+16, CX
+	CMPQ         CX, 240(SP)
+	JLT          loop17
+
+end18:
+	MOVQ 408(SP), R8
+	MOVQ 400(SP), AX
+	LEAQ (DI)(AX*1), DI
+	MOVQ 240(SP), SI
+	CMPQ SI, BX
+	JGE  end20
+
+loop19:
+	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         144(SP), AX
+	VMOVUPS.Z    (AX)(SI*4), K1, Z0
+	MOVQ         144(SP), AX
+	VMOVUPS.Z    1024(AX)(SI*4), K1, Z4
+	MOVQ         144(SP), AX
+	VMOVUPS.Z    2048(AX)(SI*4), K1, Z3
+	MOVQ         144(SP), AX
+	VMOVUPS.Z    3072(AX)(SI*4), K1, Z2
+	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
+	VCVTPS2PH    $0x00, Z0, Y0
+	VPMOVZXWD    Y0, Z0
+	VMOVUPS      Z0, (SP)
+	VMOVUPS      Z1, 64(SP)
+	KMOVW        K1, R9
+	BTL          $0x00, R9
+	JCC          masked21
+	MOVLQSX      64(SP), CX
+	MOVL         (SP), AX
+	MOVW         AX, (DI)(CX*2)
+
+masked21:
+	BTL     $0x01, R9
+	JCC     masked22
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked22:
+	BTL     $0x02, R9
+	JCC     masked23
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked23:
+	BTL     $0x03, R9
+	JCC     masked24
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked24:
+	BTL     $0x04, R9
+	JCC     masked25
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked25:
+	BTL     $0x05, R9
+	JCC     masked26
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked26:
+	BTL     $0x06, R9
+	JCC     masked27
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked27:
+	BTL     $0x07, R9
+	JCC     masked28
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked28:
+	BTL     $0x08, R9
+	JCC     masked29
+	MOVLQSX 96(SP), CX
+	MOVL    32(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked29:
+	BTL     $0x09, R9
+	JCC     masked30
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked30:
+	BTL     $0x0a, R9
+	JCC     masked31
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked31:
+	BTL     $0x0b, R9
+	JCC     masked32
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked32:
+	BTL     $0x0c, R9
+	JCC     masked33
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked33:
+	BTL     $0x0d, R9
+	JCC     masked34
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked34:
+	BTL     $0x0e, R9
+	JCC     masked35
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked35:
+	BTL     $0x0f, R9
+	JCC     masked36
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked36:
 	VMOVUPS   kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
-	VCVTPS2PH $0x00, Z0, Y0
+	VCVTPS2PH $0x00, Z4, Y0
 	VPMOVZXWD Y0, Z0
 	VMOVUPS   Z0, (SP)
 	VMOVUPS   Z1, 64(SP)
-	KMOVW     K3, R15
-	BTL       $0x00, R15
-	JCC       masked9
+	KMOVW     K1, R9
+	BTL       $0x00, R9
+	JCC       masked37
 	MOVLQSX   64(SP), CX
 	MOVL      (SP), AX
-	MOVW      AX, (BX)(CX*2)
+	MOVW      AX, 2(DI)(CX*2)
 
-masked9:
-	BTL     $0x01, R15
-	JCC     masked10
+masked37:
+	BTL     $0x01, R9
+	JCC     masked38
 	MOVLQSX 68(SP), CX
 	MOVL    4(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked10:
-	BTL     $0x02, R15
-	JCC     masked11
+masked38:
+	BTL     $0x02, R9
+	JCC     masked39
 	MOVLQSX 72(SP), CX
 	MOVL    8(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked11:
-	BTL     $0x03, R15
-	JCC     masked12
+masked39:
+	BTL     $0x03, R9
+	JCC     masked40
 	MOVLQSX 76(SP), CX
 	MOVL    12(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked12:
-	BTL     $0x04, R15
-	JCC     masked13
+masked40:
+	BTL     $0x04, R9
+	JCC     masked41
 	MOVLQSX 80(SP), CX
 	MOVL    16(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked13:
-	BTL     $0x05, R15
-	JCC     masked14
+masked41:
+	BTL     $0x05, R9
+	JCC     masked42
 	MOVLQSX 84(SP), CX
 	MOVL    20(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked14:
-	BTL     $0x06, R15
-	JCC     masked15
+masked42:
+	BTL     $0x06, R9
+	JCC     masked43
 	MOVLQSX 88(SP), CX
 	MOVL    24(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked15:
-	BTL     $0x07, R15
-	JCC     masked16
+masked43:
+	BTL     $0x07, R9
+	JCC     masked44
 	MOVLQSX 92(SP), CX
 	MOVL    28(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked16:
-	BTL     $0x08, R15
-	JCC     masked17
+masked44:
+	BTL     $0x08, R9
+	JCC     masked45
 	MOVLQSX 96(SP), CX
 	MOVL    32(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked17:
-	BTL     $0x09, R15
-	JCC     masked18
+masked45:
+	BTL     $0x09, R9
+	JCC     masked46
 	MOVLQSX 100(SP), CX
 	MOVL    36(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked18:
-	BTL     $0x0a, R15
-	JCC     masked19
+masked46:
+	BTL     $0x0a, R9
+	JCC     masked47
 	MOVLQSX 104(SP), CX
 	MOVL    40(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked19:
-	BTL     $0x0b, R15
-	JCC     masked20
+masked47:
+	BTL     $0x0b, R9
+	JCC     masked48
 	MOVLQSX 108(SP), CX
 	MOVL    44(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked20:
-	BTL     $0x0c, R15
-	JCC     masked21
+masked48:
+	BTL     $0x0c, R9
+	JCC     masked49
 	MOVLQSX 112(SP), CX
 	MOVL    48(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked21:
-	BTL     $0x0d, R15
-	JCC     masked22
+masked49:
+	BTL     $0x0d, R9
+	JCC     masked50
 	MOVLQSX 116(SP), CX
 	MOVL    52(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked22:
-	BTL     $0x0e, R15
-	JCC     masked23
+masked50:
+	BTL     $0x0e, R9
+	JCC     masked51
 	MOVLQSX 120(SP), CX
 	MOVL    56(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked23:
-	BTL     $0x0f, R15
-	JCC     masked24
+masked51:
+	BTL     $0x0f, R9
+	JCC     masked52
 	MOVLQSX 124(SP), CX
 	MOVL    60(SP), AX
-	MOVW    AX, (BX)(CX*2)
+	MOVW    AX, 2(DI)(CX*2)
 
-masked24:
-	VMOVUPS.Z (DI)(DX*4), K3, Z0
-	VCVTPS2PH $0x00, Z0, K3, (SI)(DX*2)
-	ADDQ      $-16, R14
-	ADDQ      $-16, R13
-	ADDQ      $+512, BX
-	ADDQ      $+16, DX
-	CMPQ      DX, R10
-	JLT       loop3
+masked52:
+	VMOVUPS   kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
+	VCVTPS2PH $0x00, Z3, Y0
+	VPMOVZXWD Y0, Z0
+	VMOVUPS   Z0, (SP)
+	VMOVUPS   Z1, 64(SP)
+	KMOVW     K1, R9
+	BTL       $0x00, R9
+	JCC       masked53
+	MOVLQSX   64(SP), CX
+	MOVL      (SP), AX
+	MOVW      AX, 4(DI)(CX*2)
 
-end4:
-	ADDQ 152(SP), R12
-	ADDQ 152(SP), R11
-	ADDQ 152(SP), R8
-	MOVQ 160(SP), AX
-	ADDQ 200(SP), AX
-	MOVQ AX, 160(SP)
-	ADDQ 152(SP), DI
-	ADDQ 192(SP), SI
-	ADDQ $+1, 168(SP)
-	MOVQ 168(SP), AX
-	CMPQ AX, 176(SP)
+masked53:
+	BTL     $0x01, R9
+	JCC     masked54
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked54:
+	BTL     $0x02, R9
+	JCC     masked55
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked55:
+	BTL     $0x03, R9
+	JCC     masked56
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked56:
+	BTL     $0x04, R9
+	JCC     masked57
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked57:
+	BTL     $0x05, R9
+	JCC     masked58
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked58:
+	BTL     $0x06, R9
+	JCC     masked59
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked59:
+	BTL     $0x07, R9
+	JCC     masked60
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked60:
+	BTL     $0x08, R9
+	JCC     masked61
+	MOVLQSX 96(SP), CX
+	MOVL    32(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked61:
+	BTL     $0x09, R9
+	JCC     masked62
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked62:
+	BTL     $0x0a, R9
+	JCC     masked63
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked63:
+	BTL     $0x0b, R9
+	JCC     masked64
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked64:
+	BTL     $0x0c, R9
+	JCC     masked65
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked65:
+	BTL     $0x0d, R9
+	JCC     masked66
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked66:
+	BTL     $0x0e, R9
+	JCC     masked67
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked67:
+	BTL     $0x0f, R9
+	JCC     masked68
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, 4(DI)(CX*2)
+
+masked68:
+	VMOVUPS   kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
+	VCVTPS2PH $0x00, Z2, Y0
+	VPMOVZXWD Y0, Z0
+	VMOVUPS   Z0, (SP)
+	VMOVUPS   Z1, 64(SP)
+	KMOVW     K1, R9
+	BTL       $0x00, R9
+	JCC       masked69
+	MOVLQSX   64(SP), CX
+	MOVL      (SP), AX
+	MOVW      AX, 6(DI)(CX*2)
+
+masked69:
+	BTL     $0x01, R9
+	JCC     masked70
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked70:
+	BTL     $0x02, R9
+	JCC     masked71
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked71:
+	BTL     $0x03, R9
+	JCC     masked72
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked72:
+	BTL     $0x04, R9
+	JCC     masked73
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked73:
+	BTL     $0x05, R9
+	JCC     masked74
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked74:
+	BTL     $0x06, R9
+	JCC     masked75
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked75:
+	BTL     $0x07, R9
+	JCC     masked76
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked76:
+	BTL     $0x08, R9
+	JCC     masked77
+	MOVLQSX 96(SP), CX
+	MOVL    32(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked77:
+	BTL     $0x09, R9
+	JCC     masked78
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked78:
+	BTL     $0x0a, R9
+	JCC     masked79
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked79:
+	BTL     $0x0b, R9
+	JCC     masked80
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked80:
+	BTL     $0x0c, R9
+	JCC     masked81
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked81:
+	BTL     $0x0d, R9
+	JCC     masked82
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked82:
+	BTL     $0x0e, R9
+	JCC     masked83
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked83:
+	BTL     $0x0f, R9
+	JCC     masked84
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, 6(DI)(CX*2)
+
+masked84:
+	ADDQ $-16, R8
+	ADDQ $+512, DI
+	ADDQ $+16, SI
+	CMPQ SI, BX
+	JLT  loop19
+
+end20:
+	JMP end16
+
+else15:
+	MOVQ 144(SP), R10
+	MOVQ 368(SP), R9
+	CMPQ R9, 200(SP)
+	JGE  end86
+
+loop85:
+	MOVQ    216(SP), AX
+	MOVLQSX (AX)(R9*4), CX
+	MOVQ    CX, DI
+	ANDQ    $+255, DI
+	SHRQ    $0x08, CX
+	MOVQ    208(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    DI, SI
+	SHRQ    $0x04, SI
+	ANDQ    $+15, DI
+	MOVQ    BX, R8
+	MOVQ    248(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+512, AX, CX
+	MOVQ    224(SP), AX
+	LEAQ    (AX)(CX*1), CX
+	MOVQ    BX, AX
+	IMULQ   SI, AX
+	IMUL3Q  $+32, AX, AX
+	LEAQ    (CX)(AX*1), AX
+	LEAQ    (AX)(DI*2), DI
+	XORQ    SI, SI
+	CMPQ    SI, BX
+	JGE     end88
+
+loop87:
+	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R10)(SI*4), K1, Z0
+	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
+	VCVTPS2PH    $0x00, Z0, Y0
+	VPMOVZXWD    Y0, Z0
+	VMOVUPS      Z0, (SP)
+	VMOVUPS      Z1, 64(SP)
+	KMOVW        K1, R11
+	BTL          $0x00, R11
+	JCC          masked89
+	MOVLQSX      64(SP), CX
+	MOVL         (SP), AX
+	MOVW         AX, (DI)(CX*2)
+
+masked89:
+	BTL     $0x01, R11
+	JCC     masked90
+	MOVLQSX 68(SP), CX
+	MOVL    4(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked90:
+	BTL     $0x02, R11
+	JCC     masked91
+	MOVLQSX 72(SP), CX
+	MOVL    8(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked91:
+	BTL     $0x03, R11
+	JCC     masked92
+	MOVLQSX 76(SP), CX
+	MOVL    12(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked92:
+	BTL     $0x04, R11
+	JCC     masked93
+	MOVLQSX 80(SP), CX
+	MOVL    16(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked93:
+	BTL     $0x05, R11
+	JCC     masked94
+	MOVLQSX 84(SP), CX
+	MOVL    20(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked94:
+	BTL     $0x06, R11
+	JCC     masked95
+	MOVLQSX 88(SP), CX
+	MOVL    24(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked95:
+	BTL     $0x07, R11
+	JCC     masked96
+	MOVLQSX 92(SP), CX
+	MOVL    28(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked96:
+	BTL     $0x08, R11
+	JCC     masked97
+	MOVLQSX 96(SP), CX
+	MOVL    32(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked97:
+	BTL     $0x09, R11
+	JCC     masked98
+	MOVLQSX 100(SP), CX
+	MOVL    36(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked98:
+	BTL     $0x0a, R11
+	JCC     masked99
+	MOVLQSX 104(SP), CX
+	MOVL    40(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked99:
+	BTL     $0x0b, R11
+	JCC     masked100
+	MOVLQSX 108(SP), CX
+	MOVL    44(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked100:
+	BTL     $0x0c, R11
+	JCC     masked101
+	MOVLQSX 112(SP), CX
+	MOVL    48(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked101:
+	BTL     $0x0d, R11
+	JCC     masked102
+	MOVLQSX 116(SP), CX
+	MOVL    52(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked102:
+	BTL     $0x0e, R11
+	JCC     masked103
+	MOVLQSX 120(SP), CX
+	MOVL    56(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked103:
+	BTL     $0x0f, R11
+	JCC     masked104
+	MOVLQSX 124(SP), CX
+	MOVL    60(SP), AX
+	MOVW    AX, (DI)(CX*2)
+
+masked104:
+	ADDQ $-16, R8
+	ADDQ $+512, DI
+	ADDQ $+16, SI
+	CMPQ SI, BX
+	JLT  loop87
+
+end88:
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, 200(SP)
+	JLT  loop85
+
+end86:
+end16:
+	MOVQ 312(SP), AX
+	ADDQ 352(SP), AX
+	MOVQ AX, 312(SP)
+	MOVQ 336(SP), AX
+	ADDQ 352(SP), AX
+	MOVQ AX, 336(SP)
+	MOVQ 328(SP), AX
+	ADDQ 352(SP), AX
+	MOVQ AX, 328(SP)
+	MOVQ 232(SP), AX
+	ADDQ 416(SP), AX
+	MOVQ AX, 232(SP)
+	MOVQ 320(SP), AX
+	ADDQ 376(SP), AX
+	MOVQ AX, 320(SP)
+	MOVQ 224(SP), AX
+	ADDQ 376(SP), AX
+	MOVQ AX, 224(SP)
+	ADDQ $+1, 344(SP)
+	MOVQ 344(SP), AX
+	CMPQ AX, 392(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 224(SP), AX
+	MOVQ 432(SP), AX
 	DECQ AX
-	MOVQ AX, 224(SP)
+	MOVQ AX, 432(SP)
 	JEQ  done
-	MOVQ 208(SP), AX
+	MOVQ 424(SP), AX
 	INCQ AX
-	MOVQ AX, 208(SP)
+	MOVQ AX, 424(SP)
 	JMP  tile
 
 done:

@@ -6,124 +6,209 @@
 
 // func kv_store_f32__p1__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f32__p1__avx512vnni(SB), NOSPLIT, $144-24
+TEXT ·kv_store_f32__p1__avx512vnni(SB), NOSPLIT, $312-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 40(SP)
+	MOVQ   AX, 256(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 56(SP)
-	MOVQ   56(SP), AX
-	SUBQ   40(SP), AX
-	MOVQ   AX, 56(SP)
+	MOVQ   AX, 264(SP)
+	MOVQ   264(SP), AX
+	SUBQ   256(SP), AX
+	MOVQ   AX, 264(SP)
 	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   104(CX), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   112(CX), R13
-	MOVQ   120(CX), AX
-	MOVQ   AX, 32(SP)
-	MOVQ   32(CX), AX
-	MOVQ   AX, 136(SP)
-	MOVQ   40(CX), AX
-	MOVQ   AX, 128(SP)
-	LEAQ   15(R13), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   64(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 64(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 104(SP)
-	MOVQ   8(SP), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   48(SP), AX
-	IMULQ  R13, AX
-	MOVQ   AX, 48(SP)
-	IMUL3Q $+4, R13, AX
-	MOVQ   AX, (SP)
-	MOVQ   16(CX), AX
+	MOVQ   a+0(FP), DX
+	MOVQ   96(DX), CX
+	MOVQ   104(DX), AX
+	MOVQ   AX, 224(SP)
+	MOVQ   112(DX), SI
+	MOVQ   120(DX), BX
+	LEAQ   -1(CX), AX
+	MOVQ   AX, 280(SP)
+	MOVQ   32(DX), AX
+	MOVQ   AX, 56(SP)
+	MOVQ   BX, CX
+	SHRQ   $0x04, CX
+	IMUL3Q $+16, CX, AX
+	MOVQ   AX, 144(SP)
+	MOVQ   (DX), AX
+	MOVQ   AX, 296(SP)
+	MOVQ   224(SP), AX
 	MOVQ   AX, 96(SP)
-	MOVQ   24(CX), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   80(SP), AX
-	SUBQ   96(SP), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 120(SP)
-	IMUL3Q $+1024, R13, AX
-	MOVQ   AX, 24(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 72(SP)
-	MOVQ   72(SP), AX
-	SUBQ   104(SP), AX
-	MOVQ   AX, 72(SP)
-	MOVQ   56(CX), AX
+	MOVQ   96(SP), AX
+	IMULQ  SI, AX
+	MOVQ   AX, 96(SP)
+	IMUL3Q $+4, SI, AX
+	MOVQ   AX, 208(SP)
+	MOVQ   96(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 64(SP)
+	MOVQ   16(DX), AX
+	MOVQ   AX, 136(SP)
+	MOVQ   24(DX), AX
 	MOVQ   AX, 112(SP)
-	MOVQ   8(SP), AX
-	MOVQ   AX, 88(SP)
-	MOVQ   88(SP), AX
-	IMULQ  64(SP), AX
-	MOVQ   AX, 88(SP)
-	MOVQ   64(SP), AX
-	IMUL3Q $+16384, AX, AX
+	MOVQ   112(SP), AX
+	SUBQ   136(SP), AX
+	MOVQ   AX, 112(SP)
+	MOVQ   208(DX), AX
+	MOVQ   AX, 8(SP)
+	IMUL3Q $-16, CX, AX
+	LEAQ   (BX)(AX*1), AX
 	MOVQ   AX, 16(SP)
+	MOVQ   SI, 128(SP)
+	SUBQ   BX, 128(SP)
+	MOVQ   40(DX), AX
+	MOVQ   AX, 48(SP)
+	LEAQ   15(SI), AX
+	MOVQ   AX, 104(SP)
+	MOVQ   104(SP), AX
+	SHRQ   $0x04, AX
+	MOVQ   AX, 104(SP)
+	MOVQ   8(DX), AX
+	MOVQ   AX, 288(SP)
+	MOVQ   288(SP), AX
+	SUBQ   296(SP), AX
+	MOVQ   AX, 288(SP)
+	MOVQ   56(DX), AX
+	MOVQ   AX, 304(SP)
+	MOVQ   104(SP), AX
+	IMUL3Q $+16384, AX, AX
+	MOVQ   AX, 248(SP)
+	MOVQ   224(SP), AX
+	MOVQ   AX, 120(SP)
+	MOVQ   120(SP), AX
+	IMULQ  104(SP), AX
+	MOVQ   AX, 120(SP)
+	MOVQ   SI, CX
+	SHRQ   $0x04, CX
+	IMUL3Q $+16, CX, AX
+	MOVQ   AX, 88(SP)
+	MOVQ   48(DX), AX
+	MOVQ   AX, 272(SP)
+	IMUL3Q $+1024, SI, AX
+	MOVQ   AX, 200(SP)
+	IMUL3Q $-16, CX, AX
+	LEAQ   (SI)(AX*1), AX
+	MOVQ   AX, 240(SP)
+	IMUL3Q $+1024, CX, AX
+	MOVQ   AX, 232(SP)
 
 tile:
-	MOVQ    40(SP), CX
-	MOVQ    136(SP), AX
-	MOVLQSX (AX)(CX*4), R8
-	MOVQ    R8, CX
-	SHRQ    $0x08, CX
-	MOVQ    128(SP), AX
-	MOVLQSX (AX)(CX*4), BX
-	MOVQ    R8, DX
-	ANDQ    $+255, DX
-	MOVQ    DX, DI
-	SHRQ    $0x04, DI
-	MOVQ    DX, SI
-	ANDQ    $+15, SI
-	MOVQ    48(SP), CX
-	IMULQ   40(SP), CX
-	MOVQ    104(SP), AX
-	LEAQ    (AX)(CX*4), R15
-	MOVQ    R13, CX
-	IMULQ   R8, CX
+	MOVQ    256(SP), AX
+	IMUL3Q  $+4, AX, AX
+	MOVQ    AX, 192(SP)
+	MOVQ    192(SP), AX
+	LEAQ    3(AX), DI
+	CMPQ    280(SP), DI
+	MOVQ    280(SP), AX
+	CMOVQLT AX, DI
+	MOVQ    256(SP), AX
+	IMUL3Q  $+16, AX, CX
+	MOVQ    56(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVLQSX (AX), AX
+	MOVQ    AX, 216(SP)
+	MOVQ    56(SP), AX
+	MOVLQSX (AX)(DI*4), AX
+	MOVQ    216(SP), CX
+	ANDQ    $+3, CX
+	SUBQ    216(SP), AX
+	CMPQ    AX, $+3
+	SETEQ   AL
+	MOVBLZX AL, DX
+	CMPQ    CX, $+0
+	SETEQ   AL
+	MOVBLZX AL, CX
+	MOVL    DX, AX
+	MOVQ    AX, 184(SP)
+	MOVQ    184(SP), AX
+	ANDL    CX, AX
+	MOVQ    AX, 184(SP)
+	LEAQ    1(DI), AX
+	MOVQ    AX, 40(SP)
 	MOVQ    96(SP), AX
-	LEAQ    (AX)(CX*4), R14
-	MOVQ    80(SP), AX
-	LEAQ    (R14)(AX*1), R12
-	MOVQ    48(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $+1024, AX, CX
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    R13, AX
-	IMULQ   DI, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (CX)(AX*1), AX
-	LEAQ    (AX)(SI*4), R11
-	MOVQ    72(SP), AX
-	LEAQ    (R15)(AX*1), R10
-	MOVQ    88(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $+16384, AX, CX
-	MOVQ    112(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    64(SP), AX
-	IMULQ   DX, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (CX)(AX*1), R9
-	XORQ    R8, R8
-	CMPQ    R8, 8(SP)
+	IMULQ   256(SP), AX
+	IMUL3Q  $+16, AX, CX
+	MOVQ    296(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 152(SP)
+	MOVQ    288(SP), CX
+	MOVQ    152(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 168(SP)
+	MOVQ    304(SP), AX
+	MOVQ    AX, 80(SP)
+	MOVQ    216(SP), DX
+	ANDQ    $+255, DX
+	MOVQ    216(SP), AX
+	SHRQ    $0x08, AX
+	MOVQ    AX, 216(SP)
+	MOVQ    DX, CX
+	SHRQ    $0x04, CX
+	ANDQ    $+15, DX
+	MOVQ    SI, AX
+	IMULQ   CX, AX
+	IMUL3Q  $+64, AX, CX
+	MOVQ    272(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	LEAQ    (AX)(DX*4), AX
+	MOVQ    AX, 160(SP)
+	MOVQ    272(SP), AX
+	MOVQ    AX, 72(SP)
+	XORQ    AX, AX
+	MOVQ    AX, 176(SP)
+	MOVQ    176(SP), AX
+	CMPQ    AX, 224(SP)
 	JGE     end2
 
 loop1:
-	MOVQ R13, DI
-	MOVQ 32(SP), SI
-	MOVQ R11, BX
-	XORQ DX, DX
-	CMPQ DX, R13
+	MOVQ 152(SP), R9
+	MOVQ 8(SP), R8
+	MOVQ 168(SP), AX
+	MOVQ AX, (SP)
+	MOVQ 192(SP), AX
+	MOVQ AX, 32(SP)
+	MOVQ 32(SP), AX
+	CMPQ AX, 40(SP)
 	JGE  end4
 
 loop3:
+	MOVQ    56(SP), CX
+	MOVQ    32(SP), AX
+	MOVLQSX (CX)(AX*4), AX
+	MOVQ    AX, 24(SP)
+	XORQ    R15, R15
+	MOVQ    144(SP), R14
+	MOVQ    SI, CX
+	IMULQ   24(SP), CX
+	MOVQ    136(SP), AX
+	LEAQ    (AX)(CX*4), R13
+	MOVQ    112(SP), AX
+	LEAQ    (R13)(AX*1), R12
+	MOVQ    BX, R11
+	XORQ    R10, R10
+
+loop5:
+	MOVQ R15, AX
+	CMPQ AX, R14
+	JGE  end8
+
+loop7:
+	VMOVUPS (R9)(AX*4), Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VMULPS  (R13)(AX*4), Z1, Z1
+	VMULPS  (R12)(AX*4), Z0, Z0
+	VADDPS  Z0, Z1, Z0
+	VMOVUPS Z0, (R8)(AX*4)
+	ADDQ    $+16, AX
+	CMPQ    AX, R14
+	JLT     loop7
+
+end8:
+	MOVQ 16(SP), DI
+	MOVQ R14, DX
+	CMPQ DX, R11
+	JGE  end10
+
+loop9:
 	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+0(SB), Z1
 	MOVQ         DI, CX
 	MOVQ         $+2147483647, AX
@@ -133,10 +218,37 @@ loop3:
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K2
-	VMOVUPS.Z    (R15)(DX*4), K2, Z3
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R9)(DX*4), K1, Z1
+	VPSHUFD      $0xb1, Z1, Z2
+	VMOVUPS.Z    (R13)(DX*4), K1, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS.Z    (R12)(DX*4), K1, Z0
+	VMULPS       Z0, Z2, Z0
+	VADDPS       Z0, Z1, Z0
+	VMOVUPS      Z0, K1, (R8)(DX*4)
+	ADDQ         $-16, DI
+	ADDQ         $+16, DX
+	CMPQ         DX, R11
+	JLT          loop9
+
+end10:
+	ADDQ BX, R15
+	ADDQ BX, R14
+	ADDQ BX, R11
+	ADDQ $+1, R10
+	CMPQ R10, $+1
+	JLT  loop5
+
+end6:
+	MOVQ 128(SP), DI
+	MOVQ BX, DX
+	CMPQ DX, SI
+	JGE  end12
+
+loop11:
 	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+0(SB), Z1
-	MOVQ         SI, CX
+	MOVQ         DI, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -145,43 +257,257 @@ loop3:
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	KANDW        K2, K1, K1
-	VPSHUFD      $0xb1, Z3, Z2
-	VMOVUPS.Z    (R14)(DX*4), K1, Z0
-	VMULPS       Z0, Z3, Z1
-	VMOVUPS.Z    (R12)(DX*4), K1, Z0
-	VMULPS       Z0, Z2, Z0
-	VADDPS       Z0, Z1, Z0
-	VPBLENDMD    Z0, Z3, K1, Z1
-	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+64(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z1, K1, (BX)(Z0*4)
-	VMOVUPS.Z    (R10)(DX*4), K2, Z0
-	VMOVUPS      Z0, K2, (R9)(DX*4)
+	VMOVUPS.Z    (R9)(DX*4), K1, Z0
+	VMOVUPS      Z0, K1, (R8)(DX*4)
 	ADDQ         $-16, DI
-	ADDQ         $-16, SI
-	ADDQ         $+1024, BX
 	ADDQ         $+16, DX
-	CMPQ         DX, R13
-	JLT          loop3
+	CMPQ         DX, SI
+	JLT          loop11
+
+end12:
+	MOVQ    24(SP), CX
+	SHRQ    $0x08, CX
+	MOVQ    48(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    24(SP), AX
+	ANDQ    $+255, AX
+	MOVQ    AX, 24(SP)
+	MOVQ    SI, R10
+	MOVQ    120(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+16384, AX, CX
+	MOVQ    80(SP), AX
+	LEAQ    (AX)(CX*1), CX
+	MOVQ    104(SP), AX
+	IMULQ   24(SP), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (CX)(AX*1), DI
+	XORQ    DX, DX
+	CMPQ    DX, SI
+	JGE     end14
+
+loop13:
+	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R10, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         (SP), AX
+	VMOVUPS.Z    (AX)(DX*4), K1, Z0
+	VMOVUPS      Z0, K1, (DI)(DX*4)
+	ADDQ         $-16, R10
+	ADDQ         $+16, DX
+	CMPQ         DX, SI
+	JLT          loop13
+
+end14:
+	ADDQ 64(SP), R9
+	ADDQ $+1024, R8
+	MOVQ (SP), AX
+	ADDQ 64(SP), AX
+	MOVQ AX, (SP)
+	ADDQ $+1, 32(SP)
+	MOVQ 32(SP), AX
+	CMPQ AX, 40(SP)
+	JLT  loop3
 
 end4:
-	ADDQ (SP), R15
-	ADDQ 24(SP), R11
-	ADDQ (SP), R10
-	ADDQ 16(SP), R9
-	ADDQ $+1, R8
-	CMPQ R8, 8(SP)
+	MOVQ    184(SP), AX
+	TESTL   AX, AX
+	JEQ     else15
+	MOVQ    48(SP), CX
+	MOVQ    216(SP), AX
+	MOVLQSX (CX)(AX*4), CX
+	MOVQ    96(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+1024, AX, CX
+	MOVQ    160(SP), AX
+	LEAQ    (AX)(CX*1), DI
+	MOVQ    DI, DX
+	XORQ    CX, CX
+	CMPQ    CX, 88(SP)
+	JGE     end18
+
+loop17:
+	MOVQ          8(SP), AX
+	VMOVUPS       (AX)(CX*4), Z4
+	MOVQ          8(SP), AX
+	VMOVUPS       1024(AX)(CX*4), Z1
+	MOVQ          8(SP), AX
+	VMOVUPS       2048(AX)(CX*4), Z3
+	MOVQ          8(SP), AX
+	VMOVUPS       3072(AX)(CX*4), Z0
+	VUNPCKLPS     Z1, Z4, Z2
+	VUNPCKHPS     Z1, Z4, Z4
+	VUNPCKLPS     Z0, Z3, Z1
+	VUNPCKHPS     Z0, Z3, Z0
+	VUNPCKLPD     Z1, Z2, Z3
+	VUNPCKHPD     Z1, Z2, Z2
+	VUNPCKLPD     Z0, Z4, Z1
+	VUNPCKHPD     Z0, Z4, Z0
+	VMOVUPS       X3, (DX)
+	VEXTRACTF32X4 $0x01, Z3, 256(DX)
+	VEXTRACTF32X4 $0x02, Z3, 512(DX)
+	VEXTRACTF32X4 $0x03, Z3, 768(DX)
+	VMOVUPS       X2, 64(DX)
+	VEXTRACTF32X4 $0x01, Z2, 320(DX)
+	VEXTRACTF32X4 $0x02, Z2, 576(DX)
+	VEXTRACTF32X4 $0x03, Z2, 832(DX)
+	VMOVUPS       X1, 128(DX)
+	VEXTRACTF32X4 $0x01, Z1, 384(DX)
+	VEXTRACTF32X4 $0x02, Z1, 640(DX)
+	VEXTRACTF32X4 $0x03, Z1, 896(DX)
+	VMOVUPS       X0, 192(DX)
+	VEXTRACTF32X4 $0x01, Z0, 448(DX)
+	VEXTRACTF32X4 $0x02, Z0, 704(DX)
+	VEXTRACTF32X4 $0x03, Z0, 960(DX)
+	ADDQ          $+1024, DX
+	ADDQ          $+16, CX
+	CMPQ          CX, 88(SP)
+	JLT           loop17
+
+end18:
+	MOVQ 240(SP), R8
+	MOVQ 232(SP), AX
+	LEAQ (DI)(AX*1), DI
+	MOVQ 88(SP), DX
+	CMPQ DX, SI
+	JGE  end20
+
+loop19:
+	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K2
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    (AX)(DX*4), K2, Z4
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    1024(AX)(DX*4), K2, Z3
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    2048(AX)(DX*4), K2, Z2
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    3072(AX)(DX*4), K2, Z1
+	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z4, K1, (DI)(Z0*4)
+	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z3, K1, 4(DI)(Z0*4)
+	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z2, K1, 8(DI)(Z0*4)
+	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z1, K1, 12(DI)(Z0*4)
+	ADDQ         $-16, R8
+	ADDQ         $+1024, DI
+	ADDQ         $+16, DX
+	CMPQ         DX, SI
+	JLT          loop19
+
+end20:
+	JMP end16
+
+else15:
+	MOVQ 8(SP), R10
+	MOVQ 192(SP), R9
+	CMPQ R9, 40(SP)
+	JGE  end22
+
+loop21:
+	MOVQ    56(SP), AX
+	MOVLQSX (AX)(R9*4), CX
+	MOVQ    CX, DI
+	ANDQ    $+255, DI
+	SHRQ    $0x08, CX
+	MOVQ    48(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    DI, DX
+	SHRQ    $0x04, DX
+	ANDQ    $+15, DI
+	MOVQ    SI, R8
+	MOVQ    96(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+1024, AX, CX
+	MOVQ    72(SP), AX
+	LEAQ    (AX)(CX*1), CX
+	MOVQ    SI, AX
+	IMULQ   DX, AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (CX)(AX*1), AX
+	LEAQ    (AX)(DI*4), DI
+	XORQ    DX, DX
+	CMPQ    DX, SI
+	JGE     end24
+
+loop23:
+	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R10)(DX*4), K1, Z1
+	VMOVUPS      kv_store_f32__p1__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K1, K1
+	VPSCATTERDD  Z1, K1, (DI)(Z0*4)
+	ADDQ         $-16, R8
+	ADDQ         $+1024, DI
+	ADDQ         $+16, DX
+	CMPQ         DX, SI
+	JLT          loop23
+
+end24:
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, 40(SP)
+	JLT  loop21
+
+end22:
+end16:
+	MOVQ 152(SP), AX
+	ADDQ 208(SP), AX
+	MOVQ AX, 152(SP)
+	MOVQ 168(SP), AX
+	ADDQ 208(SP), AX
+	MOVQ AX, 168(SP)
+	MOVQ 80(SP), AX
+	ADDQ 248(SP), AX
+	MOVQ AX, 80(SP)
+	MOVQ 160(SP), AX
+	ADDQ 200(SP), AX
+	MOVQ AX, 160(SP)
+	MOVQ 72(SP), AX
+	ADDQ 200(SP), AX
+	MOVQ AX, 72(SP)
+	ADDQ $+1, 176(SP)
+	MOVQ 176(SP), AX
+	CMPQ AX, 224(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 56(SP), AX
+	MOVQ 264(SP), AX
 	DECQ AX
-	MOVQ AX, 56(SP)
+	MOVQ AX, 264(SP)
 	JEQ  done
-	MOVQ 40(SP), AX
+	MOVQ 256(SP), AX
 	INCQ AX
-	MOVQ AX, 40(SP)
+	MOVQ AX, 256(SP)
 	JMP  tile
 
 done:

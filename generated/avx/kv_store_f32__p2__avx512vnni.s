@@ -6,231 +6,532 @@
 
 // func kv_store_f32__p2__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·kv_store_f32__p2__avx512vnni(SB), NOSPLIT, $192-24
+TEXT ·kv_store_f32__p2__avx512vnni(SB), NOSPLIT, $360-24
 	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 72(SP)
+	MOVQ   AX, 296(SP)
 	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 88(SP)
-	MOVQ   88(SP), AX
-	SUBQ   72(SP), AX
-	MOVQ   AX, 88(SP)
+	MOVQ   AX, 304(SP)
+	MOVQ   304(SP), AX
+	SUBQ   296(SP), AX
+	MOVQ   AX, 304(SP)
 	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   104(CX), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   112(CX), R10
-	MOVQ   120(CX), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   32(CX), AX
-	MOVQ   AX, 184(SP)
-	MOVQ   40(CX), AX
-	MOVQ   AX, 176(SP)
-	LEAQ   15(R10), AX
-	MOVQ   AX, 96(SP)
-	MOVQ   96(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 96(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 136(SP)
-	MOVQ   40(SP), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   80(SP), AX
-	IMULQ  R10, AX
-	MOVQ   AX, 80(SP)
-	IMUL3Q $+4, R10, AX
-	MOVQ   AX, 16(SP)
-	MOVQ   48(SP), R9
-	SHRQ   $0x01, R9
-	MOVQ   R9, 8(SP)
-	MOVQ   8(SP), AX
-	ANDQ   $+15, AX
-	MOVQ   AX, 8(SP)
-	IMUL3Q $+4, R9, AX
-	MOVQ   AX, 168(SP)
-	IMUL3Q $-4, R9, AX
+	MOVQ   a+0(FP), SI
+	MOVQ   96(SI), CX
+	MOVQ   104(SI), AX
+	MOVQ   AX, 264(SP)
+	MOVQ   112(SI), BX
+	MOVQ   120(SI), AX
 	MOVQ   AX, 160(SP)
-	MOVQ   16(CX), AX
-	MOVQ   AX, 128(SP)
-	MOVQ   24(CX), AX
-	MOVQ   AX, 112(SP)
-	MOVQ   112(SP), AX
-	SUBQ   128(SP), AX
-	MOVQ   AX, 112(SP)
-	MOVQ   48(CX), AX
-	MOVQ   AX, 152(SP)
-	IMUL3Q $+1024, R10, AX
-	MOVQ   AX, 64(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 104(SP)
-	MOVQ   104(SP), AX
-	SUBQ   136(SP), AX
-	MOVQ   AX, 104(SP)
-	MOVQ   56(CX), AX
-	MOVQ   AX, 144(SP)
-	MOVQ   40(SP), AX
+	LEAQ   -1(CX), AX
+	MOVQ   AX, 320(SP)
+	MOVQ   32(SI), AX
+	MOVQ   AX, 88(SP)
+	MOVQ   160(SP), DX
+	SHRQ   $0x01, DX
+	MOVQ   DX, CX
+	SHRQ   $0x04, CX
+	IMUL3Q $+16, CX, AX
+	MOVQ   AX, 176(SP)
+	MOVQ   (SI), AX
+	MOVQ   AX, 336(SP)
+	MOVQ   264(SP), AX
 	MOVQ   AX, 120(SP)
 	MOVQ   120(SP), AX
-	IMULQ  96(SP), AX
+	IMULQ  BX, AX
 	MOVQ   AX, 120(SP)
-	MOVQ   96(SP), AX
+	IMUL3Q $+4, BX, AX
+	MOVQ   AX, 224(SP)
+	MOVQ   120(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 64(SP)
+	IMUL3Q $+4, DX, AX
+	MOVQ   AX, 352(SP)
+	IMUL3Q $-8, DX, AX
+	MOVQ   AX, 32(SP)
+	MOVQ   16(SI), AX
+	MOVQ   AX, 168(SP)
+	MOVQ   24(SI), AX
+	MOVQ   AX, 136(SP)
+	MOVQ   136(SP), AX
+	SUBQ   168(SP), AX
+	MOVQ   AX, 136(SP)
+	MOVQ   208(SI), AX
+	MOVQ   AX, 16(SP)
+	IMUL3Q $-16, CX, AX
+	LEAQ   (DX)(AX*1), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   BX, 152(SP)
+	MOVQ   152(SP), AX
+	SUBQ   160(SP), AX
+	MOVQ   AX, 152(SP)
+	MOVQ   40(SI), AX
+	MOVQ   AX, 80(SP)
+	LEAQ   15(BX), AX
+	MOVQ   AX, 128(SP)
+	MOVQ   128(SP), AX
+	SHRQ   $0x04, AX
+	MOVQ   AX, 128(SP)
+	MOVQ   8(SI), AX
+	MOVQ   AX, 328(SP)
+	MOVQ   328(SP), AX
+	SUBQ   336(SP), AX
+	MOVQ   AX, 328(SP)
+	MOVQ   56(SI), AX
+	MOVQ   AX, 344(SP)
+	MOVQ   128(SP), AX
 	IMUL3Q $+16384, AX, AX
-	MOVQ   AX, 56(SP)
+	MOVQ   AX, 288(SP)
+	MOVQ   264(SP), AX
+	MOVQ   AX, 144(SP)
+	MOVQ   144(SP), AX
+	IMULQ  128(SP), AX
+	MOVQ   AX, 144(SP)
+	MOVQ   BX, CX
+	SHRQ   $0x04, CX
+	IMUL3Q $+16, CX, AX
+	MOVQ   AX, 112(SP)
+	MOVQ   48(SI), AX
+	MOVQ   AX, 312(SP)
+	IMUL3Q $+1024, BX, AX
+	MOVQ   AX, 248(SP)
+	IMUL3Q $-16, CX, AX
+	LEAQ   (BX)(AX*1), AX
+	MOVQ   AX, 280(SP)
+	IMUL3Q $+1024, CX, AX
+	MOVQ   AX, 272(SP)
 
 tile:
-	MOVQ    72(SP), CX
-	MOVQ    184(SP), AX
-	MOVLQSX (AX)(CX*4), DI
-	MOVQ    DI, CX
-	SHRQ    $0x08, CX
-	MOVQ    176(SP), AX
-	MOVLQSX (AX)(CX*4), CX
-	MOVQ    DI, DX
-	ANDQ    $+255, DX
-	MOVQ    DX, R13
-	SHRQ    $0x04, R13
-	MOVQ    DX, SI
-	ANDQ    $+15, SI
-	MOVQ    80(SP), BX
-	IMULQ   72(SP), BX
-	MOVQ    136(SP), AX
-	LEAQ    (AX)(BX*4), R12
-	MOVQ    168(SP), AX
-	LEAQ    (R12)(AX*1), R11
-	MOVQ    160(SP), AX
-	LEAQ    (R12)(AX*1), R8
-	MOVQ    R10, BX
-	IMULQ   DI, BX
-	MOVQ    128(SP), AX
-	LEAQ    (AX)(BX*4), DI
-	MOVQ    112(SP), AX
-	LEAQ    (DI)(AX*1), AX
-	MOVQ    AX, (SP)
-	MOVQ    80(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+1024, AX, BX
-	MOVQ    152(SP), AX
-	LEAQ    (AX)(BX*1), BX
-	MOVQ    R10, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (BX)(AX*1), AX
-	LEAQ    (AX)(SI*4), AX
-	MOVQ    AX, 24(SP)
-	MOVQ    104(SP), AX
-	LEAQ    (R12)(AX*1), SI
+	MOVQ    296(SP), AX
+	IMUL3Q  $+4, AX, AX
+	MOVQ    AX, 240(SP)
+	MOVQ    240(SP), AX
+	LEAQ    3(AX), DI
+	CMPQ    320(SP), DI
+	MOVQ    320(SP), AX
+	CMOVQLT AX, DI
+	MOVQ    296(SP), AX
+	IMUL3Q  $+16, AX, CX
+	MOVQ    88(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVLQSX (AX), AX
+	MOVQ    AX, 256(SP)
+	MOVQ    88(SP), AX
+	MOVLQSX (AX)(DI*4), AX
+	MOVQ    256(SP), CX
+	ANDQ    $+3, CX
+	SUBQ    256(SP), AX
+	CMPQ    AX, $+3
+	SETEQ   AL
+	MOVBLZX AL, SI
+	CMPQ    CX, $+0
+	SETEQ   AL
+	MOVBLZX AL, CX
+	MOVL    SI, AX
+	MOVQ    AX, 232(SP)
+	MOVQ    232(SP), AX
+	ANDL    CX, AX
+	MOVQ    AX, 232(SP)
+	LEAQ    1(DI), AX
+	MOVQ    AX, 72(SP)
 	MOVQ    120(SP), AX
+	IMULQ   296(SP), AX
+	IMUL3Q  $+16, AX, CX
+	MOVQ    336(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 184(SP)
+	MOVQ    352(SP), CX
+	MOVQ    184(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 208(SP)
+	MOVQ    328(SP), CX
+	MOVQ    184(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	MOVQ    AX, 200(SP)
+	MOVQ    344(SP), AX
+	MOVQ    AX, 104(SP)
+	MOVQ    256(SP), SI
+	ANDQ    $+255, SI
+	MOVQ    256(SP), AX
+	SHRQ    $0x08, AX
+	MOVQ    AX, 256(SP)
+	MOVQ    SI, CX
+	SHRQ    $0x04, CX
+	ANDQ    $+15, SI
+	MOVQ    BX, AX
 	IMULQ   CX, AX
-	IMUL3Q  $+16384, AX, CX
-	MOVQ    144(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    96(SP), AX
-	IMULQ   DX, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (CX)(AX*1), BX
+	IMUL3Q  $+64, AX, CX
+	MOVQ    312(SP), AX
+	LEAQ    (AX)(CX*1), AX
+	LEAQ    (AX)(SI*4), AX
+	MOVQ    AX, 192(SP)
+	MOVQ    312(SP), AX
+	MOVQ    AX, 96(SP)
 	XORQ    AX, AX
-	MOVQ    AX, 32(SP)
-	MOVQ    32(SP), AX
-	CMPQ    AX, 40(SP)
+	MOVQ    AX, 216(SP)
+	MOVQ    216(SP), AX
+	CMPQ    AX, 264(SP)
 	JGE     end2
 
 loop1:
-	MOVQ R10, R14
-	MOVQ 48(SP), R13
-	MOVQ 24(SP), DX
-	XORQ CX, CX
-	CMPQ CX, R10
+	MOVQ 184(SP), R9
+	MOVQ 208(SP), AX
+	MOVQ AX, 56(SP)
+	MOVQ 16(SP), R8
+	MOVQ 200(SP), AX
+	MOVQ AX, 8(SP)
+	MOVQ 240(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ 48(SP), AX
+	CMPQ AX, 72(SP)
 	JGE  end4
 
 loop3:
-	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R14, R15
-	MOVQ         $+2147483647, AX
-	CMPQ         R15, AX
-	CMOVQGT      AX, R15
-	MOVQ         $-2147483647, AX
-	CMPQ         R15, AX
-	CMOVQLT      AX, R15
-	VPBROADCASTD R15, Z0
-	VPCMPD       $0x01, Z0, Z1, K3
-	VMOVUPS.Z    (R12)(CX*4), K3, Z3
-	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R13, R15
-	MOVQ         $+2147483647, AX
-	CMPQ         R15, AX
-	CMOVQGT      AX, R15
-	MOVQ         $-2147483647, AX
-	CMPQ         R15, AX
-	CMOVQLT      AX, R15
-	VPBROADCASTD R15, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	KANDW        K3, K1, K2
-	CMPQ         8(SP), $+0
-	JNE          else5
-	CMPQ         CX, R9
-	JGE          else7
-	VMOVUPS.Z    (R11)(CX*4), K2, Z2
-	JMP          end8
+	MOVQ    88(SP), CX
+	MOVQ    48(SP), AX
+	MOVLQSX (CX)(AX*4), AX
+	MOVQ    AX, 40(SP)
+	XORQ    AX, AX
+	MOVQ    AX, (SP)
+	MOVQ    176(SP), R15
+	MOVQ    56(SP), R14
+	MOVQ    BX, CX
+	IMULQ   40(SP), CX
+	MOVQ    168(SP), AX
+	LEAQ    (AX)(CX*4), R13
+	MOVQ    136(SP), AX
+	LEAQ    (R13)(AX*1), R12
+	MOVQ    DX, R11
+	XORQ    R10, R10
 
-else7:
-	VMOVUPS.Z (R8)(CX*4), K2, Z2
+loop5:
+	MOVQ (SP), AX
+	CMPQ AX, R15
+	JGE  end8
+
+loop7:
+	VMOVUPS (R9)(AX*4), Z1
+	VMOVUPS (R14)(AX*4), Z0
+	VMULPS  (R13)(AX*4), Z1, Z1
+	VMULPS  (R12)(AX*4), Z0, Z0
+	VADDPS  Z0, Z1, Z0
+	VMOVUPS Z0, (R8)(AX*4)
+	ADDQ    $+16, AX
+	CMPQ    AX, R15
+	JLT     loop7
 
 end8:
-	JMP end6
+	MOVQ 24(SP), DI
+	MOVQ R15, SI
+	CMPQ SI, R11
+	JGE  end10
 
-else5:
+loop9:
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         DI, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z0
-	VPADDD       kv_store_f32__p2__avx512vnni_data<>+0(SB), Z0, Z2
-	VPBROADCASTD R9, Z0
-	VPCMPD       $0x01, Z0, Z2, K1
-	VPADDD       Z0, Z2, Z1
-	VPSUBD       Z0, Z2, Z0
-	VPBLENDMD    Z1, Z0, K1, Z0
-	VPXORD       Z2, Z2, Z2
-	KMOVW        K2, K1
-	VPGATHERDD   (R12)(Z0*4), K1, Z2
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R9)(SI*4), K1, Z1
+	VMOVUPS.Z    (R14)(SI*4), K1, Z2
+	VMOVUPS.Z    (R13)(SI*4), K1, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS.Z    (R12)(SI*4), K1, Z0
+	VMULPS       Z0, Z2, Z0
+	VADDPS       Z0, Z1, Z0
+	VMOVUPS      Z0, K1, (R8)(SI*4)
+	ADDQ         $-16, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, R11
+	JLT          loop9
+
+end10:
+	ADDQ DX, (SP)
+	ADDQ DX, R15
+	ADDQ 32(SP), R14
+	ADDQ DX, R11
+	ADDQ $+1, R10
+	CMPQ R10, $+2
+	JLT  loop5
 
 end6:
-	VMOVUPS.Z   (DI)(CX*4), K2, Z0
-	VMULPS      Z0, Z3, Z1
-	MOVQ        (SP), AX
-	VMOVUPS.Z   (AX)(CX*4), K2, Z0
-	VMULPS      Z0, Z2, Z0
-	VADDPS      Z0, Z1, Z0
-	VPBLENDMD   Z0, Z3, K2, Z1
-	VMOVUPS     kv_store_f32__p2__avx512vnni_data<>+64(SB), Z0
-	KMOVW       K3, K1
-	VPSCATTERDD Z1, K1, (DX)(Z0*4)
-	VMOVUPS.Z   (SI)(CX*4), K3, Z0
-	VMOVUPS     Z0, K3, (BX)(CX*4)
-	ADDQ        $-16, R14
-	ADDQ        $-16, R13
-	ADDQ        $+1024, DX
-	ADDQ        $+16, CX
-	CMPQ        CX, R10
-	JLT         loop3
+	MOVQ 152(SP), DI
+	MOVQ 160(SP), SI
+	CMPQ SI, BX
+	JGE  end12
+
+loop11:
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         DI, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R9)(SI*4), K1, Z0
+	VMOVUPS      Z0, K1, (R8)(SI*4)
+	ADDQ         $-16, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop11
+
+end12:
+	MOVQ    40(SP), CX
+	SHRQ    $0x08, CX
+	MOVQ    80(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    40(SP), AX
+	ANDQ    $+255, AX
+	MOVQ    AX, 40(SP)
+	MOVQ    BX, R10
+	MOVQ    144(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+16384, AX, CX
+	MOVQ    104(SP), AX
+	LEAQ    (AX)(CX*1), CX
+	MOVQ    128(SP), AX
+	IMULQ   40(SP), AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (CX)(AX*1), DI
+	XORQ    SI, SI
+	CMPQ    SI, BX
+	JGE     end14
+
+loop13:
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R10, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    (AX)(SI*4), K1, Z0
+	VMOVUPS      Z0, K1, (DI)(SI*4)
+	ADDQ         $-16, R10
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop13
+
+end14:
+	ADDQ 64(SP), R9
+	MOVQ 56(SP), AX
+	ADDQ 64(SP), AX
+	MOVQ AX, 56(SP)
+	ADDQ $+1024, R8
+	MOVQ 8(SP), AX
+	ADDQ 64(SP), AX
+	MOVQ AX, 8(SP)
+	ADDQ $+1, 48(SP)
+	MOVQ 48(SP), AX
+	CMPQ AX, 72(SP)
+	JLT  loop3
 
 end4:
-	ADDQ 16(SP), R12
-	ADDQ 16(SP), R11
-	ADDQ 16(SP), R8
-	MOVQ 24(SP), AX
-	ADDQ 64(SP), AX
-	MOVQ AX, 24(SP)
-	ADDQ 16(SP), SI
-	ADDQ 56(SP), BX
-	ADDQ $+1, 32(SP)
-	MOVQ 32(SP), AX
-	CMPQ AX, 40(SP)
+	MOVQ    232(SP), AX
+	TESTL   AX, AX
+	JEQ     else15
+	MOVQ    80(SP), CX
+	MOVQ    256(SP), AX
+	MOVLQSX (CX)(AX*4), CX
+	MOVQ    120(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+1024, AX, CX
+	MOVQ    192(SP), AX
+	LEAQ    (AX)(CX*1), DI
+	MOVQ    DI, SI
+	XORQ    CX, CX
+	CMPQ    CX, 112(SP)
+	JGE     end18
+
+loop17:
+	MOVQ          16(SP), AX
+	VMOVUPS       (AX)(CX*4), Z4
+	MOVQ          16(SP), AX
+	VMOVUPS       1024(AX)(CX*4), Z1
+	MOVQ          16(SP), AX
+	VMOVUPS       2048(AX)(CX*4), Z3
+	MOVQ          16(SP), AX
+	VMOVUPS       3072(AX)(CX*4), Z0
+	VUNPCKLPS     Z1, Z4, Z2
+	VUNPCKHPS     Z1, Z4, Z4
+	VUNPCKLPS     Z0, Z3, Z1
+	VUNPCKHPS     Z0, Z3, Z0
+	VUNPCKLPD     Z1, Z2, Z3
+	VUNPCKHPD     Z1, Z2, Z2
+	VUNPCKLPD     Z0, Z4, Z1
+	VUNPCKHPD     Z0, Z4, Z0
+	VMOVUPS       X3, (SI)
+	VEXTRACTF32X4 $0x01, Z3, 256(SI)
+	VEXTRACTF32X4 $0x02, Z3, 512(SI)
+	VEXTRACTF32X4 $0x03, Z3, 768(SI)
+	VMOVUPS       X2, 64(SI)
+	VEXTRACTF32X4 $0x01, Z2, 320(SI)
+	VEXTRACTF32X4 $0x02, Z2, 576(SI)
+	VEXTRACTF32X4 $0x03, Z2, 832(SI)
+	VMOVUPS       X1, 128(SI)
+	VEXTRACTF32X4 $0x01, Z1, 384(SI)
+	VEXTRACTF32X4 $0x02, Z1, 640(SI)
+	VEXTRACTF32X4 $0x03, Z1, 896(SI)
+	VMOVUPS       X0, 192(SI)
+	VEXTRACTF32X4 $0x01, Z0, 448(SI)
+	VEXTRACTF32X4 $0x02, Z0, 704(SI)
+	VEXTRACTF32X4 $0x03, Z0, 960(SI)
+	ADDQ          $+1024, SI
+	ADDQ          $+16, CX
+	CMPQ          CX, 112(SP)
+	JLT           loop17
+
+end18:
+	MOVQ 280(SP), R8
+	MOVQ 272(SP), AX
+	LEAQ (DI)(AX*1), DI
+	MOVQ 112(SP), SI
+	CMPQ SI, BX
+	JGE  end20
+
+loop19:
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K2
+	MOVQ         16(SP), AX
+	VMOVUPS.Z    (AX)(SI*4), K2, Z4
+	MOVQ         16(SP), AX
+	VMOVUPS.Z    1024(AX)(SI*4), K2, Z3
+	MOVQ         16(SP), AX
+	VMOVUPS.Z    2048(AX)(SI*4), K2, Z2
+	MOVQ         16(SP), AX
+	VMOVUPS.Z    3072(AX)(SI*4), K2, Z1
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z4, K1, (DI)(Z0*4)
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z3, K1, 4(DI)(Z0*4)
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z2, K1, 8(DI)(Z0*4)
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z1, K1, 12(DI)(Z0*4)
+	ADDQ         $-16, R8
+	ADDQ         $+1024, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop19
+
+end20:
+	JMP end16
+
+else15:
+	MOVQ 16(SP), R10
+	MOVQ 240(SP), R9
+	CMPQ R9, 72(SP)
+	JGE  end22
+
+loop21:
+	MOVQ    88(SP), AX
+	MOVLQSX (AX)(R9*4), CX
+	MOVQ    CX, DI
+	ANDQ    $+255, DI
+	SHRQ    $0x08, CX
+	MOVQ    80(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ    DI, SI
+	SHRQ    $0x04, SI
+	ANDQ    $+15, DI
+	MOVQ    BX, R8
+	MOVQ    120(SP), AX
+	IMULQ   CX, AX
+	IMUL3Q  $+1024, AX, CX
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(CX*1), CX
+	MOVQ    BX, AX
+	IMULQ   SI, AX
+	IMUL3Q  $+64, AX, AX
+	LEAQ    (CX)(AX*1), AX
+	LEAQ    (AX)(DI*4), DI
+	XORQ    SI, SI
+	CMPQ    SI, BX
+	JGE     end24
+
+loop23:
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R10)(SI*4), K1, Z1
+	VMOVUPS      kv_store_f32__p2__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K1, K1
+	VPSCATTERDD  Z1, K1, (DI)(Z0*4)
+	ADDQ         $-16, R8
+	ADDQ         $+1024, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop23
+
+end24:
+	ADDQ $+1024, R10
+	ADDQ $+1, R9
+	CMPQ R9, 72(SP)
+	JLT  loop21
+
+end22:
+end16:
+	MOVQ 184(SP), AX
+	ADDQ 224(SP), AX
+	MOVQ AX, 184(SP)
+	MOVQ 208(SP), AX
+	ADDQ 224(SP), AX
+	MOVQ AX, 208(SP)
+	MOVQ 200(SP), AX
+	ADDQ 224(SP), AX
+	MOVQ AX, 200(SP)
+	MOVQ 104(SP), AX
+	ADDQ 288(SP), AX
+	MOVQ AX, 104(SP)
+	MOVQ 192(SP), AX
+	ADDQ 248(SP), AX
+	MOVQ AX, 192(SP)
+	MOVQ 96(SP), AX
+	ADDQ 248(SP), AX
+	MOVQ AX, 96(SP)
+	ADDQ $+1, 216(SP)
+	MOVQ 216(SP), AX
+	CMPQ AX, 264(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 88(SP), AX
+	MOVQ 304(SP), AX
 	DECQ AX
-	MOVQ AX, 88(SP)
+	MOVQ AX, 304(SP)
 	JEQ  done
-	MOVQ 72(SP), AX
+	MOVQ 296(SP), AX
 	INCQ AX
-	MOVQ AX, 72(SP)
+	MOVQ AX, 296(SP)
 	JMP  tile
 
 done:

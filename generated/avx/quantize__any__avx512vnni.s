@@ -6,60 +6,223 @@
 
 // func quantize__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·quantize__any__avx512vnni(SB), NOSPLIT, $0-24
+TEXT ·quantize__any__avx512vnni(SB), NOSPLIT, $40-24
 	MOVQ         lo+8(FP), R15
 	MOVQ         hi+16(FP), R14
 	SUBQ         R15, R14
 	JLE          done
-	MOVQ         a+0(FP), AX
-	MOVQ         104(AX), R13
-	LEAQ         63(R13), R12
+	MOVQ         a+0(FP), CX
+	MOVQ         104(CX), AX
+	MOVQ         AX, (SP)
+	MOVQ         (SP), AX
+	LEAQ         63(AX), R13
+	SHRQ         $0x06, R13
+	MOVQ         (SP), R12
 	SHRQ         $0x06, R12
-	IMUL3Q       $+2, R12, R11
-	MOVQ         (AX), R10
-	VPXORD       Z20, Z20, Z20
-	VBROADCASTSS quantize__any__avx512vnni_data<>+128(SB), Z19
-	VBROADCASTSS quantize__any__avx512vnni_data<>+132(SB), Z18
-	VBROADCASTSS quantize__any__avx512vnni_data<>+136(SB), Z17
-	VBROADCASTSS quantize__any__avx512vnni_data<>+140(SB), Z16
-	VBROADCASTSS quantize__any__avx512vnni_data<>+144(SB), Z15
-	VBROADCASTSS quantize__any__avx512vnni_data<>+148(SB), Z14
-	VBROADCASTSS quantize__any__avx512vnni_data<>+152(SB), Z13
-	VBROADCASTSS quantize__any__avx512vnni_data<>+156(SB), Z12
-	VBROADCASTSS quantize__any__avx512vnni_data<>+160(SB), Z11
-	VBROADCASTSS quantize__any__avx512vnni_data<>+164(SB), Z10
-	VBROADCASTSS quantize__any__avx512vnni_data<>+168(SB), Z9
-	VBROADCASTSS quantize__any__avx512vnni_data<>+172(SB), Z8
-	VBROADCASTSS quantize__any__avx512vnni_data<>+176(SB), Z7
-	VBROADCASTSS quantize__any__avx512vnni_data<>+180(SB), Z6
-	VBROADCASTSS quantize__any__avx512vnni_data<>+184(SB), Z5
-	MOVQ         8(AX), R9
+	MOVQ         (CX), AX
+	MOVQ         AX, 32(SP)
+	VBROADCASTSS quantize__any__avx512vnni_data<>+0(SB), Z15
+	VBROADCASTSS quantize__any__avx512vnni_data<>+4(SB), Z14
+	VBROADCASTSS quantize__any__avx512vnni_data<>+8(SB), Z13
+	VBROADCASTSS quantize__any__avx512vnni_data<>+12(SB), Z12
+	VBROADCASTSS quantize__any__avx512vnni_data<>+16(SB), Z11
+	VBROADCASTSS quantize__any__avx512vnni_data<>+20(SB), Z10
+	VBROADCASTSS quantize__any__avx512vnni_data<>+24(SB), Z9
+	VBROADCASTSS quantize__any__avx512vnni_data<>+28(SB), Z8
+	VBROADCASTSS quantize__any__avx512vnni_data<>+32(SB), Z7
+	VBROADCASTSS quantize__any__avx512vnni_data<>+36(SB), Z6
+	VPXORD       Z5, Z5, Z5
+	VBROADCASTSS quantize__any__avx512vnni_data<>+40(SB), Z4
+	MOVQ         8(CX), R11
+	IMUL3Q       $+2, R12, AX
+	MOVQ         AX, 24(SP)
+	IMUL3Q       $+2, R13, R10
+	IMUL3Q       $-64, R12, CX
+	MOVQ         (SP), AX
+	LEAQ         (AX)(CX*1), AX
+	MOVQ         AX, 16(SP)
+	IMUL3Q       $+256, R12, AX
+	MOVQ         AX, 8(SP)
+	IMUL3Q       $+384, R12, R9
 
 tile:
-	MOVQ   R15, DX
-	SHRQ   $0x02, DX
+	MOVQ   R15, BX
+	SHRQ   $0x02, BX
 	MOVQ   R15, CX
 	ANDQ   $+3, CX
-	MOVQ   R13, R8
-	MOVQ   R13, AX
-	IMULQ  R15, AX
-	LEAQ   (R10)(AX*4), DI
-	MOVQ   R12, BX
-	IMULQ  DX, BX
-	IMUL3Q $+384, BX, AX
-	LEAQ   (R9)(AX*1), DX
+	MOVQ   (SP), DX
+	IMULQ  R15, DX
+	MOVQ   32(SP), AX
+	LEAQ   (AX)(DX*4), SI
+	MOVQ   SI, R8
+	MOVQ   R13, DX
+	IMULQ  BX, DX
+	IMUL3Q $+384, DX, AX
+	LEAQ   (R11)(AX*1), BX
 	IMUL3Q $+32, CX, AX
-	LEAQ   (DX)(AX*1), SI
-	IMUL3Q $+384, BX, AX
-	LEAQ   (R9)(AX*1), AX
-	LEAQ   (AX)(CX*4), BX
-	XORQ   DX, DX
-	CMPQ   DX, R11
+	LEAQ   (BX)(AX*1), BX
+	MOVQ   BX, DI
+	IMUL3Q $+384, DX, AX
+	LEAQ   (R11)(AX*1), AX
+	LEAQ   (AX)(CX*4), DX
+	MOVQ   DX, CX
+	XORQ   AX, AX
+	CMPQ   AX, R12
 	JGE    end2
 
 loop1:
-	VMOVUPS      quantize__any__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      quantize__any__avx512vnni_data<>+64(SB), Z1
+	VMOVUPS    (R8), Z21
+	VMOVUPS    64(R8), Z20
+	VMOVUPS    128(R8), Z19
+	VMOVUPS    192(R8), Z18
+	VPANDD     Z15, Z21, Z1
+	VPANDD     Z15, Z20, Z0
+	VPANDD     Z15, Z19, Z16
+	VPANDD     Z15, Z18, Z3
+	VPMAXUD    Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPMAXUD    Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPMAXUD    Z0, Z1, Z1
+	VPSHUFD    $0x4e, Z1, Z0
+	VPMAXUD    Z0, Z1, Z1
+	VPSHUFD    $0xb1, Z1, Z0
+	VPMAXUD    Z0, Z1, Z2
+	VPMAXUD    Z3, Z16, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPMAXUD    Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPMAXUD    Z0, Z1, Z1
+	VPSHUFD    $0x4e, Z1, Z0
+	VPMAXUD    Z0, Z1, Z1
+	VPSHUFD    $0xb1, Z1, Z0
+	VPMAXUD    Z0, Z1, Z0
+	VPCMPUD    $0x01, Z14, Z2, K6
+	VPCMPUD    $0x01, Z14, Z0, K5
+	VPCMPUD    $0x01, Z2, Z13, K4
+	VPCMPUD    $0x01, Z0, Z13, K3
+	VMULPS     Z12, Z2, Z17
+	VMULPS     Z12, Z0, Z16
+	VPSUBD     Z17, Z11, Z23
+	VPSUBD     Z16, Z11, Z22
+	VMULPS     Z23, Z17, Z3
+	VMULPS     Z22, Z16, Z2
+	VMULPS     Z3, Z10, Z1
+	VMULPS     Z2, Z10, Z0
+	VADDPS     Z9, Z1, Z1
+	VADDPS     Z9, Z0, Z0
+	VMULPS     Z3, Z1, Z1
+	VMULPS     Z2, Z0, Z0
+	VADDPS     Z8, Z1, Z1
+	VADDPS     Z8, Z0, Z0
+	VMULPS     Z1, Z23, Z3
+	VMULPS     Z0, Z22, Z2
+	VMULPS     Z3, Z17, Z1
+	VMULPS     Z2, Z16, Z0
+	VSUBPS     Z1, Z7, Z1
+	VSUBPS     Z0, Z7, Z0
+	VMULPS     Z1, Z3, Z1
+	VMULPS     Z0, Z2, Z0
+	VMULPS     Z1, Z21, Z3
+	VMULPS     Z1, Z20, Z2
+	VMULPS     Z0, Z19, Z1
+	VMULPS     Z0, Z18, Z0
+	VADDPS     Z6, Z3, Z3
+	VADDPS     Z6, Z2, Z2
+	VADDPS     Z6, Z1, Z1
+	VADDPS     Z6, Z0, Z0
+	VPSUBD     Z6, Z3, Z3
+	VPSUBD     Z6, Z2, Z2
+	VPSUBD     Z6, Z1, Z1
+	VPSUBD     Z6, Z0, Z0
+	KORW       K4, K6, K2
+	KORW       K3, K5, K1
+	VPBLENDMD  Z5, Z3, K2, Z23
+	VPBLENDMD  Z5, Z2, K2, Z22
+	VPBLENDMD  Z5, Z1, K1, Z21
+	VPBLENDMD  Z5, Z0, K1, Z20
+	VPBLENDMD  Z5, Z17, K6, Z1
+	VPBLENDMD  Z5, Z16, K5, Z0
+	VPBLENDMD  Z4, Z1, K4, Z19
+	VPBLENDMD  Z4, Z0, K3, Z18
+	VMOVUPS    quantize__any__avx512vnni_data<>+64(SB), Z3
+	VMOVUPS    quantize__any__avx512vnni_data<>+128(SB), Z2
+	VPSLLVD    Z3, Z23, Z1
+	VPSLLVD    Z2, Z22, Z0
+	VPSLLVD    Z3, Z21, Z3
+	VPSLLVD    Z2, Z20, Z2
+	VPADDD     Z1, Z23, Z1
+	VPADDD     Z0, Z22, Z0
+	VPADDD     Z3, Z21, Z16
+	VPADDD     Z2, Z20, Z2
+	VPADDD     Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPADDD     Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPADDD     Z0, Z1, Z1
+	VPSHUFD    $0x4e, Z1, Z0
+	VPADDD     Z0, Z1, Z1
+	VPSHUFD    $0xb1, Z1, Z0
+	VPADDD     Z0, Z1, Z3
+	VPADDD     Z2, Z16, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPADDD     Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPADDD     Z0, Z1, Z1
+	VPSHUFD    $0x4e, Z1, Z0
+	VPADDD     Z0, Z1, Z1
+	VPSHUFD    $0xb1, Z1, Z0
+	VPADDD     Z0, Z1, Z2
+	VPSLLD     $0x10, Z3, Z1
+	VPSLLD     $0x10, Z2, Z0
+	VPSRAD     $0x10, Z1, Z17
+	VPSRAD     $0x10, Z0, Z16
+	VPSUBD     Z17, Z3, Z1
+	VPSUBD     Z16, Z2, Z0
+	VPSRAD     $0x10, Z1, Z3
+	VPSRAD     $0x10, Z0, Z2
+	VCVTDQ2PS  Z17, Z1
+	VCVTDQ2PS  Z16, Z0
+	VMULPS     Z19, Z1, Z1
+	VMULPS     Z18, Z0, Z0
+	VPBLENDMD  Z4, Z1, K4, Z1
+	VPBLENDMD  Z4, Z0, K3, Z0
+	VPMOVDB    Z23, (DI)
+	VPMOVDB    Z22, 16(DI)
+	VPMOVDB    Z21, 192(DI)
+	VPMOVDB    Z20, 208(DI)
+	VMOVD      X19, 128(CX)
+	VMOVD      X18, 320(CX)
+	VMOVD      X1, 144(CX)
+	VMOVD      X0, 336(CX)
+	VPSUBD     Z17, Z5, Z1
+	VPSUBD     Z16, Z5, Z0
+	VMOVD      X1, 160(CX)
+	VMOVD      X0, 352(CX)
+	VPSUBD     Z3, Z5, Z1
+	VPSUBD     Z2, Z5, Z0
+	VMOVD      X1, 176(CX)
+	VMOVD      X0, 368(CX)
+	ADDQ       $+256, R8
+	ADDQ       $+384, DI
+	ADDQ       $+384, CX
+	ADDQ       $+1, AX
+	CMPQ       AX, R12
+	JLT        loop1
+
+end2:
+	MOVQ 16(SP), R8
+	MOVQ 8(SP), AX
+	LEAQ (SI)(AX*1), DI
+	LEAQ (BX)(R9*1), SI
+	LEAQ (DX)(R9*1), BX
+	MOVQ 24(SP), DX
+	CMPQ DX, R10
+	JGE  end4
+
+loop3:
+	VMOVUPS      quantize__any__avx512vnni_data<>+192(SB), Z2
+	VMOVUPS      quantize__any__avx512vnni_data<>+256(SB), Z1
 	MOVQ         R8, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
@@ -72,10 +235,10 @@ loop1:
 	VPCMPD       $0x01, Z0, Z1, K1
 	VMOVUPS.Z    (DI), K2, Z1
 	VMOVUPS.Z    64(DI), K1, Z0
-	VPBLENDMD    Z1, Z20, K2, Z21
-	VPBLENDMD    Z0, Z20, K1, Z4
-	VPANDD       Z19, Z21, Z1
-	VPANDD       Z19, Z4, Z0
+	VPBLENDMD    Z1, Z5, K2, Z17
+	VPBLENDMD    Z0, Z5, K1, Z16
+	VPANDD       Z15, Z17, Z1
+	VPANDD       Z15, Z16, Z0
 	VPMAXUD      Z0, Z1, Z1
 	VSHUFI32X4   $0x4e, Z1, Z1, Z0
 	VPMAXUD      Z0, Z1, Z1
@@ -85,56 +248,36 @@ loop1:
 	VPMAXUD      Z0, Z1, Z1
 	VPSHUFD      $0xb1, Z1, Z0
 	VPMAXUD      Z0, Z1, Z0
-	VPCMPUD      $0x01, Z18, Z0, K3
-	VPCMPUD      $0x01, Z0, Z17, K2
-	VMULPS       Z16, Z0, Z3
-	VPSUBD       Z3, Z15, Z2
+	VPCMPUD      $0x01, Z14, Z0, K3
+	VPCMPUD      $0x01, Z0, Z13, K2
+	VMULPS       Z12, Z0, Z3
+	VPSUBD       Z3, Z11, Z2
 	VMULPS       Z2, Z3, Z1
-	VMULPS       Z1, Z14, Z0
-	VADDPS       Z13, Z0, Z0
+	VMULPS       Z1, Z10, Z0
+	VADDPS       Z9, Z0, Z0
 	VMULPS       Z1, Z0, Z0
-	VADDPS       Z12, Z0, Z0
+	VADDPS       Z8, Z0, Z0
 	VMULPS       Z0, Z2, Z1
 	VMULPS       Z1, Z3, Z0
-	VSUBPS       Z0, Z11, Z0
-	VMULPS       Z0, Z1, Z1
-	VPANDD       Z19, Z3, Z2
-	VPANDD       Z10, Z3, Z0
-	VCMPPS       $0x11, Z2, Z9, K1
-	VPBLENDMD    Z0, Z1, K1, Z1
-	VPCMPUD      $0x01, Z8, Z2, K1
-	VPORD        Z7, Z0, Z0
-	VPBLENDMD    Z0, Z1, K1, Z0
-	VMULPS       Z0, Z21, Z1
-	VMULPS       Z0, Z4, Z0
+	VSUBPS       Z0, Z7, Z0
+	VMULPS       Z0, Z1, Z0
+	VMULPS       Z0, Z17, Z1
+	VMULPS       Z0, Z16, Z0
 	VADDPS       Z6, Z1, Z1
 	VADDPS       Z6, Z0, Z0
 	VPSUBD       Z6, Z1, Z1
 	VPSUBD       Z6, Z0, Z0
 	KORW         K2, K3, K1
-	VPBLENDMD    Z20, Z1, K1, Z22
-	VPBLENDMD    Z20, Z0, K1, Z21
-	VPBLENDMD    Z20, Z3, K3, Z0
-	VPBLENDMD    Z5, Z0, K2, Z4
-	VPADDD       Z21, Z22, Z1
-	VSHUFI32X4   $0x4e, Z1, Z1, Z0
-	VPADDD       Z0, Z1, Z1
-	VSHUFI32X4   $0xb1, Z1, Z1, Z0
-	VPADDD       Z0, Z1, Z1
-	VPSHUFD      $0x4e, Z1, Z0
-	VPADDD       Z0, Z1, Z1
-	VPSHUFD      $0xb1, Z1, Z0
-	VPADDD       Z0, Z1, Z3
-	VCVTDQ2PS    Z3, Z0
-	VMULPS       Z4, Z0, Z0
-	VPBLENDMD    Z5, Z0, K2, Z2
-	VMOVUPS      quantize__any__avx512vnni_data<>+0(SB), Z23
+	VPBLENDMD    Z5, Z1, K1, Z17
+	VPBLENDMD    Z5, Z0, K1, Z16
+	VPBLENDMD    Z5, Z3, K3, Z0
+	VPBLENDMD    Z4, Z0, K2, Z3
 	VMOVUPS      quantize__any__avx512vnni_data<>+64(SB), Z1
-	VBROADCASTSS quantize__any__avx512vnni_data<>+188(SB), Z0
-	VPCMPD       $0x01, Z0, Z23, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	VPBLENDMD    Z22, Z20, K2, Z1
-	VPBLENDMD    Z21, Z20, K1, Z0
+	VMOVUPS      quantize__any__avx512vnni_data<>+128(SB), Z0
+	VPSLLVD      Z1, Z17, Z1
+	VPSLLVD      Z0, Z16, Z0
+	VPADDD       Z1, Z17, Z1
+	VPADDD       Z0, Z16, Z0
 	VPADDD       Z0, Z1, Z1
 	VSHUFI32X4   $0x4e, Z1, Z1, Z0
 	VPADDD       Z0, Z1, Z1
@@ -144,23 +287,30 @@ loop1:
 	VPADDD       Z0, Z1, Z1
 	VPSHUFD      $0xb1, Z1, Z0
 	VPADDD       Z0, Z1, Z1
-	VPMOVDB      Z22, (SI)
-	VPMOVDB      Z21, 16(SI)
-	VMOVD        X4, 128(BX)
-	VMOVD        X2, 144(BX)
-	VPSUBD       Z3, Z20, Z0
+	VPSLLD       $0x10, Z1, Z0
+	VPSRAD       $0x10, Z0, Z2
+	VPSUBD       Z2, Z1, Z0
+	VPSRAD       $0x10, Z0, Z1
+	VCVTDQ2PS    Z2, Z0
+	VMULPS       Z3, Z0, Z0
+	VPBLENDMD    Z4, Z0, K2, Z0
+	VPMOVDB      Z17, (SI)
+	VPMOVDB      Z16, 16(SI)
+	VMOVD        X3, 128(BX)
+	VMOVD        X0, 144(BX)
+	VPSUBD       Z2, Z5, Z0
 	VMOVD        X0, 160(BX)
-	VPSUBD       Z1, Z20, Z0
+	VPSUBD       Z1, Z5, Z0
 	VMOVD        X0, 176(BX)
 	ADDQ         $-32, R8
 	ADDQ         $+128, DI
 	ADDQ         $+192, SI
 	ADDQ         $+192, BX
 	ADDQ         $+1, DX
-	CMPQ         DX, R11
-	JLT          loop1
+	CMPQ         DX, R10
+	JLT          loop3
 
-end2:
+end4:
 	DECQ R14
 	JEQ  done
 	INCQ R15
@@ -170,36 +320,47 @@ done:
 	VZEROUPPER
 	RET
 
-DATA quantize__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA quantize__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA quantize__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA quantize__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA quantize__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA quantize__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA quantize__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA quantize__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA quantize__any__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA quantize__any__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA quantize__any__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA quantize__any__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA quantize__any__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA quantize__any__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA quantize__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA quantize__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA quantize__any__avx512vnni_data<>+128(SB)/4, $0x7fffffff
-DATA quantize__any__avx512vnni_data<>+132(SB)/4, $0x26800000
-DATA quantize__any__avx512vnni_data<>+136(SB)/4, $0x5f7fffff
-DATA quantize__any__avx512vnni_data<>+140(SB)/4, $0x3c010204
-DATA quantize__any__avx512vnni_data<>+144(SB)/4, $0x7f000000
-DATA quantize__any__avx512vnni_data<>+148(SB)/4, $0x3f55feef
-DATA quantize__any__avx512vnni_data<>+152(SB)/4, $0xc02a8710
-DATA quantize__any__avx512vnni_data<>+156(SB)/4, $0x40350755
-DATA quantize__any__avx512vnni_data<>+160(SB)/4, $0x40000000
-DATA quantize__any__avx512vnni_data<>+164(SB)/4, $0x80000000
-DATA quantize__any__avx512vnni_data<>+168(SB)/4, $0x7e800000
-DATA quantize__any__avx512vnni_data<>+172(SB)/4, $0x00800000
-DATA quantize__any__avx512vnni_data<>+176(SB)/4, $0x7f800000
-DATA quantize__any__avx512vnni_data<>+180(SB)/4, $0x4b400000
-DATA quantize__any__avx512vnni_data<>+184(SB)/4, $0x7fc00000
-DATA quantize__any__avx512vnni_data<>+188(SB)/4, $0x00000010
-GLOBL quantize__any__avx512vnni_data<>(SB), RODATA|NOPTR, $192
+DATA quantize__any__avx512vnni_data<>+0(SB)/4, $0x7fffffff
+DATA quantize__any__avx512vnni_data<>+4(SB)/4, $0x26800000
+DATA quantize__any__avx512vnni_data<>+8(SB)/4, $0x5f7fffff
+DATA quantize__any__avx512vnni_data<>+12(SB)/4, $0x3c010204
+DATA quantize__any__avx512vnni_data<>+16(SB)/4, $0x7f000000
+DATA quantize__any__avx512vnni_data<>+20(SB)/4, $0x3f55feef
+DATA quantize__any__avx512vnni_data<>+24(SB)/4, $0xc02a8710
+DATA quantize__any__avx512vnni_data<>+28(SB)/4, $0x40350755
+DATA quantize__any__avx512vnni_data<>+32(SB)/4, $0x40000000
+DATA quantize__any__avx512vnni_data<>+36(SB)/4, $0x4b400000
+DATA quantize__any__avx512vnni_data<>+40(SB)/4, $0x7fc00000
+DATA quantize__any__avx512vnni_data<>+64(SB)/8, $0x0000001000000010
+DATA quantize__any__avx512vnni_data<>+72(SB)/8, $0x0000001000000010
+DATA quantize__any__avx512vnni_data<>+80(SB)/8, $0x0000001000000010
+DATA quantize__any__avx512vnni_data<>+88(SB)/8, $0x0000001000000010
+DATA quantize__any__avx512vnni_data<>+96(SB)/8, $0x0000001000000010
+DATA quantize__any__avx512vnni_data<>+104(SB)/8, $0x0000001000000010
+DATA quantize__any__avx512vnni_data<>+112(SB)/8, $0x0000001000000010
+DATA quantize__any__avx512vnni_data<>+120(SB)/8, $0x0000001000000010
+DATA quantize__any__avx512vnni_data<>+128(SB)/8, $0x0000002000000020
+DATA quantize__any__avx512vnni_data<>+136(SB)/8, $0x0000002000000020
+DATA quantize__any__avx512vnni_data<>+144(SB)/8, $0x0000002000000020
+DATA quantize__any__avx512vnni_data<>+152(SB)/8, $0x0000002000000020
+DATA quantize__any__avx512vnni_data<>+160(SB)/8, $0x0000002000000020
+DATA quantize__any__avx512vnni_data<>+168(SB)/8, $0x0000002000000020
+DATA quantize__any__avx512vnni_data<>+176(SB)/8, $0x0000002000000020
+DATA quantize__any__avx512vnni_data<>+184(SB)/8, $0x0000002000000020
+DATA quantize__any__avx512vnni_data<>+192(SB)/8, $0x0000000100000000
+DATA quantize__any__avx512vnni_data<>+200(SB)/8, $0x0000000300000002
+DATA quantize__any__avx512vnni_data<>+208(SB)/8, $0x0000000500000004
+DATA quantize__any__avx512vnni_data<>+216(SB)/8, $0x0000000700000006
+DATA quantize__any__avx512vnni_data<>+224(SB)/8, $0x0000000900000008
+DATA quantize__any__avx512vnni_data<>+232(SB)/8, $0x0000000b0000000a
+DATA quantize__any__avx512vnni_data<>+240(SB)/8, $0x0000000d0000000c
+DATA quantize__any__avx512vnni_data<>+248(SB)/8, $0x0000000f0000000e
+DATA quantize__any__avx512vnni_data<>+256(SB)/8, $0x0000001100000010
+DATA quantize__any__avx512vnni_data<>+264(SB)/8, $0x0000001300000012
+DATA quantize__any__avx512vnni_data<>+272(SB)/8, $0x0000001500000014
+DATA quantize__any__avx512vnni_data<>+280(SB)/8, $0x0000001700000016
+DATA quantize__any__avx512vnni_data<>+288(SB)/8, $0x0000001900000018
+DATA quantize__any__avx512vnni_data<>+296(SB)/8, $0x0000001b0000001a
+DATA quantize__any__avx512vnni_data<>+304(SB)/8, $0x0000001d0000001c
+DATA quantize__any__avx512vnni_data<>+312(SB)/8, $0x0000001f0000001e
+GLOBL quantize__any__avx512vnni_data<>(SB), RODATA|NOPTR, $320

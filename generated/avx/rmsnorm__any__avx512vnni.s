@@ -6,55 +6,183 @@
 
 // func rmsnorm__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·rmsnorm__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ lo+8(FP), R14
-	MOVQ hi+16(FP), R13
-	SUBQ R14, R13
-	JLE  done
-	MOVQ a+0(FP), R12
-	MOVQ 104(R12), R11
-	MOVQ (R12), R10
-	MOVQ 8(R12), R9
-	MOVQ 16(R12), R8
-	SUBQ R10, R8
+TEXT ·rmsnorm__any__avx512vnni(SB), NOSPLIT, $104-24
+	MOVQ         lo+8(FP), AX
+	MOVQ         AX, 48(SP)
+	MOVQ         hi+16(FP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         56(SP), AX
+	SUBQ         48(SP), AX
+	MOVQ         AX, 56(SP)
+	JLE          done
+	MOVQ         a+0(FP), AX
+	MOVQ         AX, 40(SP)
+	MOVQ         40(SP), AX
+	MOVQ         96(AX), AX
+	MOVQ         AX, 32(SP)
+	MOVQ         40(SP), AX
+	MOVQ         104(AX), R9
+	MOVQ         R9, CX
+	SHRQ         $0x05, CX
+	IMUL3Q       $+32, CX, AX
+	MOVQ         AX, 8(SP)
+	MOVQ         40(SP), AX
+	MOVQ         (AX), AX
+	MOVQ         AX, 96(SP)
+	IMUL3Q       $+4, R9, AX
+	MOVQ         AX, 16(SP)
+	IMUL3Q       $+8, R9, AX
+	MOVQ         AX, 80(SP)
+	IMUL3Q       $+12, R9, AX
+	MOVQ         AX, 72(SP)
+	IMUL3Q       $-32, CX, AX
+	LEAQ         (R9)(AX*1), AX
+	MOVQ         AX, 64(SP)
+	MOVQ         40(SP), AX
+	MOVQ         8(AX), R8
+	MOVQ         40(SP), AX
+	MOVQ         16(AX), AX
+	MOVQ         AX, 88(SP)
+	MOVQ         88(SP), AX
+	SUBQ         96(SP), AX
+	MOVQ         AX, 88(SP)
+	MOVQ         R9, AX
+	SHRQ         $0x05, AX
+	IMUL3Q       $+32, AX, DI
+	IMUL3Q       $-32, AX, AX
+	LEAQ         (R9)(AX*1), AX
+	MOVQ         AX, 24(SP)
+	MOVQ         40(SP), AX
+	VBROADCASTSS 192(AX), Z15
+	MOVQ         40(SP), AX
+	VBROADCASTSS 196(AX), Z14
+	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+128(SB), Z13
+	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+132(SB), Z12
+	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+136(SB), Z11
+	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+140(SB), Z10
+	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+144(SB), Z9
+	VPXORD       Z8, Z8, Z8
+	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+152(SB), Z7
+	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+156(SB), Z6
+	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+160(SB), Z5
 
 tile:
-	VPXORD Z1, Z1, Z1
-	VPXORD Z0, Z0, Z0
-	MOVQ   R11, BX
-	MOVQ   R11, AX
-	IMULQ  R14, AX
-	LEAQ   (R10)(AX*4), DI
-	XORQ   DX, DX
-	CMPQ   DX, R11
-	JGE    end2
+	MOVQ   48(SP), AX
+	IMUL3Q $+4, AX, R11
+	LEAQ   4(R11), CX
+	MOVQ   R9, AX
+	IMULQ  48(SP), AX
+	IMUL3Q $+16, AX, DX
+	MOVQ   96(SP), AX
+	LEAQ   (AX)(DX*1), R10
+	MOVQ   16(SP), AX
+	LEAQ   (R10)(AX*1), R15
+	MOVQ   80(SP), AX
+	LEAQ   (R10)(AX*1), R14
+	MOVQ   72(SP), AX
+	LEAQ   (R10)(AX*1), R13
+	MOVQ   88(SP), AX
+	LEAQ   (R10)(AX*1), SI
+	MOVQ   16(SP), AX
+	LEAQ   (SI)(AX*1), R12
+	MOVQ   80(SP), AX
+	LEAQ   (SI)(AX*1), BX
+	MOVQ   72(SP), AX
+	LEAQ   (SI)(AX*1), DX
+	CMPQ   CX, 32(SP)
+	JGT    else1
+	VPXORD Z18, Z18, Z18
+	VPXORD Z2, Z2, Z2
+	VPXORD Z20, Z20, Z20
+	VPXORD Z17, Z17, Z17
+	VPXORD Z19, Z19, Z19
+	VPXORD Z16, Z16, Z16
+	VPXORD Z4, Z4, Z4
+	VPXORD Z3, Z3, Z3
+	XORQ   AX, AX
+	CMPQ   AX, 8(SP)
+	JGE    end4
 
-loop1:
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z4
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z3
-	MOVQ         BX, CX
+loop3:
+	VMOVUPS (R10)(AX*4), Z1
+	VMOVUPS 64(R10)(AX*4), Z0
+	VMULPS  Z1, Z1, Z1
+	VMULPS  Z0, Z0, Z0
+	VADDPS  Z1, Z18, Z18
+	VADDPS  Z0, Z2, Z2
+	VMOVUPS (R15)(AX*4), Z1
+	VMOVUPS 64(R15)(AX*4), Z0
+	VMULPS  Z1, Z1, Z1
+	VMULPS  Z0, Z0, Z0
+	VADDPS  Z1, Z20, Z20
+	VADDPS  Z0, Z17, Z17
+	VMOVUPS (R14)(AX*4), Z1
+	VMOVUPS 64(R14)(AX*4), Z0
+	VMULPS  Z1, Z1, Z1
+	VMULPS  Z0, Z0, Z0
+	VADDPS  Z1, Z19, Z19
+	VADDPS  Z0, Z16, Z16
+	VMOVUPS (R13)(AX*4), Z1
+	VMOVUPS 64(R13)(AX*4), Z0
+	VMULPS  Z1, Z1, Z1
+	VMULPS  Z0, Z0, Z0
+	VADDPS  Z1, Z4, Z4
+	VADDPS  Z0, Z3, Z3
+	ADDQ    $+32, AX
+	CMPQ    AX, 8(SP)
+	JLT     loop3
+
+end4:
+	MOVQ 64(SP), AX
+	MOVQ AX, (SP)
+	MOVQ 8(SP), R11
+	CMPQ R11, R9
+	JGE  end6
+
+loop5:
+	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z21
+	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z1
+	MOVQ         (SP), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
 	MOVQ         $-2147483647, AX
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z2
-	VPCMPD       $0x01, Z2, Z4, K2
-	VPCMPD       $0x01, Z2, Z3, K1
-	VMOVUPS.Z    (DI)(DX*4), K2, Z3
-	VMOVUPS.Z    64(DI)(DX*4), K1, Z2
-	VMULPS       Z3, Z3, Z3
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z3, Z1, Z1
-	VADDPS       Z2, Z0, Z0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R11
-	JLT          loop1
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z21, K2
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R10)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R10)(R11*4), K1, Z0
+	VMULPS       Z1, Z1, Z1
+	VMULPS       Z0, Z0, Z0
+	VADDPS       Z1, Z18, Z18
+	VADDPS       Z0, Z2, Z2
+	VMOVUPS.Z    (R15)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R15)(R11*4), K1, Z0
+	VMULPS       Z1, Z1, Z1
+	VMULPS       Z0, Z0, Z0
+	VADDPS       Z1, Z20, Z20
+	VADDPS       Z0, Z17, Z17
+	VMOVUPS.Z    (R14)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R14)(R11*4), K1, Z0
+	VMULPS       Z1, Z1, Z1
+	VMULPS       Z0, Z0, Z0
+	VADDPS       Z1, Z19, Z19
+	VADDPS       Z0, Z16, Z16
+	VMOVUPS.Z    (R13)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R13)(R11*4), K1, Z0
+	VMULPS       Z1, Z1, Z1
+	VMULPS       Z0, Z0, Z0
+	VADDPS       Z1, Z4, Z4
+	VADDPS       Z0, Z3, Z3
+	ADDQ         $-32, (SP)
+	ADDQ         $+32, R11
+	CMPQ         R11, R9
+	JLT          loop5
 
-end2:
-	VADDPS         Z0, Z1, Z1
+end6:
+	VADDPS         Z2, Z18, Z1
 	VSHUFI32X4     $0x4e, Z1, Z1, Z0
 	VADDPS         Z0, Z1, Z1
 	VSHUFI32X4     $0xb1, Z1, Z1, Z0
@@ -63,8 +191,112 @@ end2:
 	VADDPS         Z0, Z1, Z1
 	VPSHUFD        $0xb1, Z1, Z0
 	VADDPS         Z0, Z1, Z0
-	VMULPS.BCST    192(R12), Z0, Z0
-	VADDPS.BCST    196(R12), Z0, Z3
+	MOVQ           40(SP), AX
+	VMULPS.BCST    192(AX), Z0, Z0
+	MOVQ           40(SP), AX
+	VADDPS.BCST    196(AX), Z0, Z18
+	VPSRLD         $0x01, Z18, Z1
+	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+128(SB), Z0
+	VPSUBD         Z1, Z0, Z2
+	VMULPS         Z2, Z18, Z0
+	VMULPS         Z2, Z0, Z1
+	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+132(SB), Z1, Z0
+	VMULPS         Z1, Z0, Z0
+	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+136(SB), Z0, Z0
+	VMULPS         Z0, Z2, Z2
+	VMULPS         Z2, Z18, Z0
+	VMULPS         Z2, Z0, Z1
+	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+140(SB), Z0
+	VSUBPS         Z1, Z0, Z0
+	VMULPS         Z0, Z2, Z0
+	VPCMPD.BCST    $0x00, rmsnorm__any__avx512vnni_data<>+144(SB), Z18, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+148(SB), Z0, K1, Z0
+	VCMPPS.BCST    $0x11, rmsnorm__any__avx512vnni_data<>+148(SB), Z18, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+152(SB), Z0, K1, Z1
+	VPANDD.BCST    rmsnorm__any__avx512vnni_data<>+156(SB), Z18, Z0
+	VPCMPUD.BCST   $0x01, rmsnorm__any__avx512vnni_data<>+160(SB), Z0, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+144(SB), Z1, K1, Z18
+	VADDPS         Z17, Z20, Z1
+	VSHUFI32X4     $0x4e, Z1, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VSHUFI32X4     $0xb1, Z1, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VPSHUFD        $0x4e, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VPSHUFD        $0xb1, Z1, Z0
+	VADDPS         Z0, Z1, Z0
+	MOVQ           40(SP), AX
+	VMULPS.BCST    192(AX), Z0, Z0
+	MOVQ           40(SP), AX
+	VADDPS.BCST    196(AX), Z0, Z17
+	VPSRLD         $0x01, Z17, Z1
+	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+128(SB), Z0
+	VPSUBD         Z1, Z0, Z2
+	VMULPS         Z2, Z17, Z0
+	VMULPS         Z2, Z0, Z1
+	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+132(SB), Z1, Z0
+	VMULPS         Z1, Z0, Z0
+	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+136(SB), Z0, Z0
+	VMULPS         Z0, Z2, Z2
+	VMULPS         Z2, Z17, Z0
+	VMULPS         Z2, Z0, Z1
+	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+140(SB), Z0
+	VSUBPS         Z1, Z0, Z0
+	VMULPS         Z0, Z2, Z0
+	VPCMPD.BCST    $0x00, rmsnorm__any__avx512vnni_data<>+144(SB), Z17, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+148(SB), Z0, K1, Z0
+	VCMPPS.BCST    $0x11, rmsnorm__any__avx512vnni_data<>+148(SB), Z17, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+152(SB), Z0, K1, Z1
+	VPANDD.BCST    rmsnorm__any__avx512vnni_data<>+156(SB), Z17, Z0
+	VPCMPUD.BCST   $0x01, rmsnorm__any__avx512vnni_data<>+160(SB), Z0, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+144(SB), Z1, K1, Z17
+	VADDPS         Z16, Z19, Z1
+	VSHUFI32X4     $0x4e, Z1, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VSHUFI32X4     $0xb1, Z1, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VPSHUFD        $0x4e, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VPSHUFD        $0xb1, Z1, Z0
+	VADDPS         Z0, Z1, Z0
+	MOVQ           40(SP), AX
+	VMULPS.BCST    192(AX), Z0, Z0
+	MOVQ           40(SP), AX
+	VADDPS.BCST    196(AX), Z0, Z16
+	VPSRLD         $0x01, Z16, Z1
+	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+128(SB), Z0
+	VPSUBD         Z1, Z0, Z2
+	VMULPS         Z2, Z16, Z0
+	VMULPS         Z2, Z0, Z1
+	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+132(SB), Z1, Z0
+	VMULPS         Z1, Z0, Z0
+	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+136(SB), Z0, Z0
+	VMULPS         Z0, Z2, Z2
+	VMULPS         Z2, Z16, Z0
+	VMULPS         Z2, Z0, Z1
+	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+140(SB), Z0
+	VSUBPS         Z1, Z0, Z0
+	VMULPS         Z0, Z2, Z0
+	VPCMPD.BCST    $0x00, rmsnorm__any__avx512vnni_data<>+144(SB), Z16, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+148(SB), Z0, K1, Z0
+	VCMPPS.BCST    $0x11, rmsnorm__any__avx512vnni_data<>+148(SB), Z16, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+152(SB), Z0, K1, Z1
+	VPANDD.BCST    rmsnorm__any__avx512vnni_data<>+156(SB), Z16, Z0
+	VPCMPUD.BCST   $0x01, rmsnorm__any__avx512vnni_data<>+160(SB), Z0, K1
+	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+144(SB), Z1, K1, Z16
+	VADDPS         Z3, Z4, Z1
+	VSHUFI32X4     $0x4e, Z1, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VSHUFI32X4     $0xb1, Z1, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VPSHUFD        $0x4e, Z1, Z0
+	VADDPS         Z0, Z1, Z1
+	VPSHUFD        $0xb1, Z1, Z0
+	VADDPS         Z0, Z1, Z0
+	MOVQ           40(SP), AX
+	VMULPS.BCST    192(AX), Z0, Z0
+	MOVQ           40(SP), AX
+	VADDPS.BCST    196(AX), Z0, Z3
 	VPSRLD         $0x01, Z3, Z1
 	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+128(SB), Z0
 	VPSUBD         Z1, Z0, Z2
@@ -86,16 +318,50 @@ end2:
 	VPANDD.BCST    rmsnorm__any__avx512vnni_data<>+156(SB), Z3, Z0
 	VPCMPUD.BCST   $0x01, rmsnorm__any__avx512vnni_data<>+160(SB), Z0, K1
 	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+144(SB), Z1, K1, Z4
-	MOVQ           R11, SI
-	LEAQ           (DI)(R8*1), BX
-	XORQ           DX, DX
-	CMPQ           DX, R11
-	JGE            end4
+	XORQ           AX, AX
+	CMPQ           AX, 8(SP)
+	JGE            end8
 
-loop3:
+loop7:
+	VMULPS  (R10)(AX*4), Z18, Z1
+	VMULPS  64(R10)(AX*4), Z18, Z0
+	VMULPS  (R8)(AX*4), Z1, Z1
+	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMOVUPS Z1, (SI)(AX*4)
+	VMOVUPS Z0, 64(SI)(AX*4)
+	VMULPS  (R15)(AX*4), Z17, Z1
+	VMULPS  64(R15)(AX*4), Z17, Z0
+	VMULPS  (R8)(AX*4), Z1, Z1
+	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMOVUPS Z1, (R12)(AX*4)
+	VMOVUPS Z0, 64(R12)(AX*4)
+	VMULPS  (R14)(AX*4), Z16, Z1
+	VMULPS  64(R14)(AX*4), Z16, Z0
+	VMULPS  (R8)(AX*4), Z1, Z1
+	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMOVUPS Z1, (BX)(AX*4)
+	VMOVUPS Z0, 64(BX)(AX*4)
+	VMULPS  (R13)(AX*4), Z4, Z1
+	VMULPS  64(R13)(AX*4), Z4, Z0
+	VMULPS  (R8)(AX*4), Z1, Z1
+	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMOVUPS Z1, (DX)(AX*4)
+	VMOVUPS Z0, 64(DX)(AX*4)
+	ADDQ    $+32, AX
+	CMPQ    AX, 8(SP)
+	JLT     loop7
+
+end8:
+	MOVQ 64(SP), AX
+	MOVQ AX, (SP)
+	MOVQ 8(SP), R11
+	CMPQ R11, R9
+	JGE  end10
+
+loop9:
 	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z2
 	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z1
-	MOVQ         SI, CX
+	MOVQ         (SP), CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -105,25 +371,202 @@ loop3:
 	VPBROADCASTD CX, Z0
 	VPCMPD       $0x01, Z0, Z2, K2
 	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (DI)(DX*4), K2, Z1
-	VMOVUPS.Z    64(DI)(DX*4), K1, Z0
-	VMULPS       Z4, Z1, Z3
-	VMULPS       Z4, Z0, Z2
-	VMOVUPS.Z    (R9)(DX*4), K2, Z1
-	VMOVUPS.Z    64(R9)(DX*4), K1, Z0
+	VMOVUPS.Z    (R10)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R10)(R11*4), K1, Z0
+	VMULPS       Z18, Z1, Z3
+	VMULPS       Z18, Z0, Z2
+	VMOVUPS.Z    (R8)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R8)(R11*4), K1, Z0
 	VMULPS       Z1, Z3, Z1
 	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K2, (BX)(DX*4)
-	VMOVUPS      Z0, K1, 64(BX)(DX*4)
-	ADDQ         $-32, SI
-	ADDQ         $+32, DX
-	CMPQ         DX, R11
-	JLT          loop3
+	VMOVUPS      Z1, K2, (SI)(R11*4)
+	VMOVUPS      Z0, K1, 64(SI)(R11*4)
+	VMOVUPS.Z    (R15)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R15)(R11*4), K1, Z0
+	VMULPS       Z17, Z1, Z3
+	VMULPS       Z17, Z0, Z2
+	VMOVUPS.Z    (R8)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R8)(R11*4), K1, Z0
+	VMULPS       Z1, Z3, Z1
+	VMULPS       Z0, Z2, Z0
+	VMOVUPS      Z1, K2, (R12)(R11*4)
+	VMOVUPS      Z0, K1, 64(R12)(R11*4)
+	VMOVUPS.Z    (R14)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R14)(R11*4), K1, Z0
+	VMULPS       Z16, Z1, Z3
+	VMULPS       Z16, Z0, Z2
+	VMOVUPS.Z    (R8)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R8)(R11*4), K1, Z0
+	VMULPS       Z1, Z3, Z1
+	VMULPS       Z0, Z2, Z0
+	VMOVUPS      Z1, K2, (BX)(R11*4)
+	VMOVUPS      Z0, K1, 64(BX)(R11*4)
+	VMOVUPS.Z    (R13)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R13)(R11*4), K1, Z0
+	VMULPS       Z4, Z1, Z3
+	VMULPS       Z4, Z0, Z2
+	VMOVUPS.Z    (R8)(R11*4), K2, Z1
+	VMOVUPS.Z    64(R8)(R11*4), K1, Z0
+	VMULPS       Z1, Z3, Z1
+	VMULPS       Z0, Z2, Z0
+	VMOVUPS      Z1, K2, (DX)(R11*4)
+	VMOVUPS      Z0, K1, 64(DX)(R11*4)
+	ADDQ         $-32, (SP)
+	ADDQ         $+32, R11
+	CMPQ         R11, R9
+	JLT          loop9
 
-end4:
-	DECQ R13
+end10:
+	JMP end2
+
+else1:
+	CMPQ R11, 32(SP)
+	JGE  end12
+
+loop11:
+	VPXORD Z1, Z1, Z1
+	VPXORD Z0, Z0, Z0
+	XORQ   AX, AX
+	CMPQ   AX, DI
+	JGE    end14
+
+loop13:
+	VMOVUPS (R10)(AX*4), Z3
+	VMOVUPS 64(R10)(AX*4), Z2
+	VMULPS  Z3, Z3, Z3
+	VMULPS  Z2, Z2, Z2
+	VADDPS  Z3, Z1, Z1
+	VADDPS  Z2, Z0, Z0
+	ADDQ    $+32, AX
+	CMPQ    AX, DI
+	JLT     loop13
+
+end14:
+	MOVQ 24(SP), BX
+	MOVQ DI, DX
+	CMPQ DX, R9
+	JGE  end16
+
+loop15:
+	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z4
+	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z3
+	MOVQ         BX, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z2
+	VPCMPD       $0x01, Z2, Z4, K2
+	VPCMPD       $0x01, Z2, Z3, K1
+	VMOVUPS.Z    (R10)(DX*4), K2, Z3
+	VMOVUPS.Z    64(R10)(DX*4), K1, Z2
+	VMULPS       Z3, Z3, Z3
+	VMULPS       Z2, Z2, Z2
+	VADDPS       Z3, Z1, Z1
+	VADDPS       Z2, Z0, Z0
+	ADDQ         $-32, BX
+	ADDQ         $+32, DX
+	CMPQ         DX, R9
+	JLT          loop15
+
+end16:
+	VADDPS     Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VADDPS     Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VADDPS     Z0, Z1, Z1
+	VPSHUFD    $0x4e, Z1, Z0
+	VADDPS     Z0, Z1, Z1
+	VPSHUFD    $0xb1, Z1, Z0
+	VADDPS     Z0, Z1, Z0
+	VMULPS     Z15, Z0, Z0
+	VADDPS     Z14, Z0, Z3
+	VPSRLD     $0x01, Z3, Z0
+	VPSUBD     Z0, Z13, Z2
+	VMULPS     Z2, Z3, Z0
+	VMULPS     Z2, Z0, Z1
+	VADDPS     Z12, Z1, Z0
+	VMULPS     Z1, Z0, Z0
+	VADDPS     Z11, Z0, Z0
+	VMULPS     Z0, Z2, Z1
+	VMULPS     Z1, Z3, Z0
+	VMULPS     Z1, Z0, Z0
+	VSUBPS     Z0, Z10, Z0
+	VMULPS     Z0, Z1, Z0
+	VPCMPD     $0x00, Z9, Z3, K1
+	VPBLENDMD  Z8, Z0, K1, Z0
+	VCMPPS     $0x11, Z8, Z3, K1
+	VPBLENDMD  Z7, Z0, K1, Z1
+	VPANDD     Z6, Z3, Z0
+	VPCMPUD    $0x01, Z5, Z0, K1
+	VPBLENDMD  Z9, Z1, K1, Z4
+	XORQ       AX, AX
+	CMPQ       AX, DI
+	JGE        end18
+
+loop17:
+	VMULPS  (R10)(AX*4), Z4, Z1
+	VMULPS  64(R10)(AX*4), Z4, Z0
+	VMULPS  (R8)(AX*4), Z1, Z1
+	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMOVUPS Z1, (SI)(AX*4)
+	VMOVUPS Z0, 64(SI)(AX*4)
+	ADDQ    $+32, AX
+	CMPQ    AX, DI
+	JLT     loop17
+
+end18:
+	MOVQ 24(SP), BX
+	MOVQ DI, DX
+	CMPQ DX, R9
+	JGE  end20
+
+loop19:
+	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z2
+	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z1
+	MOVQ         BX, CX
+	MOVQ         $+2147483647, AX
+	CMPQ         CX, AX
+	CMOVQGT      AX, CX
+	MOVQ         $-2147483647, AX
+	CMPQ         CX, AX
+	CMOVQLT      AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD       $0x01, Z0, Z2, K2
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R10)(DX*4), K2, Z1
+	VMOVUPS.Z    64(R10)(DX*4), K1, Z0
+	VMULPS       Z4, Z1, Z3
+	VMULPS       Z4, Z0, Z2
+	VMOVUPS.Z    (R8)(DX*4), K2, Z1
+	VMOVUPS.Z    64(R8)(DX*4), K1, Z0
+	VMULPS       Z1, Z3, Z1
+	VMULPS       Z0, Z2, Z0
+	VMOVUPS      Z1, K2, (SI)(DX*4)
+	VMOVUPS      Z0, K1, 64(SI)(DX*4)
+	ADDQ         $-32, BX
+	ADDQ         $+32, DX
+	CMPQ         DX, R9
+	JLT          loop19
+
+end20:
+	ADDQ 16(SP), R10
+	ADDQ 16(SP), SI
+	ADDQ $+1, R11
+	CMPQ R11, 32(SP)
+	JLT  loop11
+
+end12:
+end2:
+	MOVQ 56(SP), AX
+	DECQ AX
+	MOVQ AX, 56(SP)
 	JEQ  done
-	INCQ R14
+	MOVQ 48(SP), AX
+	INCQ AX
+	MOVQ AX, 48(SP)
 	JMP  tile
 
 done:

@@ -6,41 +6,85 @@
 
 // func rmsnorm_quantize__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·rmsnorm_quantize__any__avx2(SB), NOSPLIT, $24-24
-	MOVQ   lo+8(FP), R15
-	MOVQ   hi+16(FP), R14
-	SUBQ   R15, R14
+TEXT ·rmsnorm_quantize__any__avx2(SB), NOSPLIT, $80-24
+	MOVQ   lo+8(FP), R14
+	MOVQ   hi+16(FP), AX
+	MOVQ   AX, (SP)
+	SUBQ   R14, (SP)
 	JLE    done
 	MOVQ   a+0(FP), R13
 	MOVQ   104(R13), R12
+	MOVQ   R12, CX
+	SHRQ   $0x05, CX
+	IMUL3Q $+32, CX, R11
 	MOVQ   (R13), AX
-	MOVQ   AX, 16(SP)
+	MOVQ   AX, 72(SP)
+	IMUL3Q $-32, CX, AX
+	LEAQ   (R12)(AX*1), AX
+	MOVQ   AX, 64(SP)
 	LEAQ   63(R12), AX
-	MOVQ   AX, (SP)
-	MOVQ   (SP), AX
+	MOVQ   AX, 24(SP)
+	MOVQ   24(SP), AX
 	SHRQ   $0x06, AX
-	MOVQ   AX, (SP)
-	MOVQ   (SP), AX
-	IMUL3Q $+2, AX, R11
+	MOVQ   AX, 24(SP)
+	MOVQ   R12, DX
+	SHRQ   $0x06, DX
+	IMUL3Q $+2, DX, R10
 	MOVQ   8(R13), AX
+	MOVQ   AX, 32(SP)
+	MOVQ   16(R13), AX
+	MOVQ   AX, 16(SP)
+	MOVQ   24(SP), AX
+	IMUL3Q $+2, AX, R9
+	IMUL3Q $-64, DX, AX
+	LEAQ   (R12)(AX*1), AX
+	MOVQ   AX, 56(SP)
+	IMUL3Q $+256, DX, AX
+	MOVQ   AX, 48(SP)
+	IMUL3Q $+256, DX, CX
+	MOVQ   32(SP), AX
+	LEAQ   (AX)(CX*1), AX
+	MOVQ   AX, 40(SP)
+	IMUL3Q $+384, DX, AX
 	MOVQ   AX, 8(SP)
-	MOVQ   16(R13), R10
 
 tile:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y2, Y2, Y2
 	VPXOR Y1, Y1, Y1
 	VPXOR Y0, Y0, Y0
-	MOVQ  R12, BX
 	MOVQ  R12, CX
-	IMULQ R15, CX
-	MOVQ  16(SP), AX
-	LEAQ  (AX)(CX*4), R9
-	XORQ  DX, DX
-	CMPQ  DX, R12
+	IMULQ R14, CX
+	MOVQ  72(SP), AX
+	LEAQ  (AX)(CX*4), DI
+	XORQ  AX, AX
+	CMPQ  AX, R11
 	JGE   end2
 
 loop1:
+	VMOVUPS (DI)(AX*4), Y7
+	VMOVUPS 32(DI)(AX*4), Y6
+	VMOVUPS 64(DI)(AX*4), Y5
+	VMOVUPS 96(DI)(AX*4), Y4
+	VMULPS  Y7, Y7, Y7
+	VMULPS  Y6, Y6, Y6
+	VMULPS  Y5, Y5, Y5
+	VMULPS  Y4, Y4, Y4
+	VADDPS  Y7, Y3, Y3
+	VADDPS  Y6, Y2, Y2
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y4, Y0, Y0
+	ADDQ    $+32, AX
+	CMPQ    AX, R11
+	JLT     loop1
+
+end2:
+	MOVQ 64(SP), BX
+	MOVQ R11, DX
+	CMPQ DX, R12
+	JGE  end4
+
+loop3:
 	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+0(SB), Y7
 	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+32(SB), Y6
 	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+64(SB), Y5
@@ -58,10 +102,10 @@ loop1:
 	VPCMPGTD     Y6, Y4, Y6
 	VPCMPGTD     Y5, Y4, Y5
 	VPCMPGTD     Y8, Y4, Y4
-	VPMASKMOVD   (R9)(DX*4), Y7, Y7
-	VPMASKMOVD   32(R9)(DX*4), Y6, Y6
-	VPMASKMOVD   64(R9)(DX*4), Y5, Y5
-	VPMASKMOVD   96(R9)(DX*4), Y4, Y4
+	VPMASKMOVD   (DI)(DX*4), Y7, Y7
+	VPMASKMOVD   32(DI)(DX*4), Y6, Y6
+	VPMASKMOVD   64(DI)(DX*4), Y5, Y5
+	VPMASKMOVD   96(DI)(DX*4), Y4, Y4
 	VMULPS       Y7, Y7, Y7
 	VMULPS       Y6, Y6, Y6
 	VMULPS       Y5, Y5, Y5
@@ -73,9 +117,9 @@ loop1:
 	ADDQ         $-32, BX
 	ADDQ         $+32, DX
 	CMPQ         DX, R12
-	JLT          loop1
+	JLT          loop3
 
-end2:
+end4:
 	VADDPS       Y1, Y3, Y1
 	VADDPS       Y0, Y2, Y0
 	VADDPS       Y0, Y1, Y1
@@ -114,31 +158,172 @@ end2:
 	VPCMPEQD     Y0, Y0, Y0
 	VPXOR        Y0, Y1, Y0
 	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+256(SB), Y3, Y3
-	MOVQ         R15, AX
+	MOVQ         R14, AX
 	SHRQ         $0x02, AX
-	MOVQ         R15, CX
+	MOVQ         R14, CX
 	ANDQ         $+3, CX
-	MOVQ         R12, R8
-	MOVQ         8(SP), DI
-	MOVQ         (SP), BX
+	MOVQ         DI, R15
+	MOVQ         32(SP), R8
+	MOVQ         24(SP), BX
 	IMULQ        AX, BX
-	IMUL3Q       $+384, BX, AX
-	LEAQ         (R10)(AX*1), DX
+	IMUL3Q       $+384, BX, DX
+	MOVQ         16(SP), AX
+	LEAQ         (AX)(DX*1), DX
 	IMUL3Q       $+32, CX, AX
-	LEAQ         (DX)(AX*1), SI
-	IMUL3Q       $+384, BX, AX
-	LEAQ         (R10)(AX*1), AX
-	LEAQ         (AX)(CX*4), BX
-	XORQ         DX, DX
-	CMPQ         DX, R11
-	JGE          end4
+	LEAQ         (DX)(AX*1), DX
+	MOVQ         DX, SI
+	IMUL3Q       $+384, BX, BX
+	MOVQ         16(SP), AX
+	LEAQ         (AX)(BX*1), AX
+	LEAQ         (AX)(CX*4), CX
+	MOVQ         CX, BX
+	XORQ         AX, AX
+	CMPQ         AX, R10
+	JGE          end6
 
-loop3:
+loop5:
+	VMULPS       (R15), Y3, Y4
+	VMULPS       32(R15), Y3, Y2
+	VMULPS       64(R15), Y3, Y1
+	VMULPS       96(R15), Y3, Y0
+	VMULPS       (R8), Y4, Y5
+	VMULPS       32(R8), Y2, Y8
+	VMULPS       64(R8), Y1, Y7
+	VMULPS       96(R8), Y0, Y6
+	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y5, Y4
+	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y8, Y2
+	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y7, Y1
+	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y6, Y0
+	VPMAXUD      Y1, Y4, Y1
+	VPMAXUD      Y0, Y2, Y0
+	VPMAXUD      Y0, Y1, Y1
+	VPERMQ       $0x4e, Y1, Y0
+	VPMAXUD      Y0, Y1, Y1
+	VPSHUFD      $0x4e, Y1, Y0
+	VPMAXUD      Y0, Y1, Y1
+	VPSHUFD      $0xb1, Y1, Y0
+	VPMAXUD      Y0, Y1, Y4
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+416(SB), Y0
+	VPMAXUD      Y0, Y4, Y1
+	VPCMPEQD     Y4, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y12
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+448(SB), Y0
+	VPMAXUD      Y4, Y0, Y1
+	VPCMPEQD     Y0, Y1, Y1
+	VPCMPEQD     Y0, Y0, Y0
+	VPXOR        Y0, Y1, Y2
+	VMULPS       rmsnorm_quantize__any__avx2_data<>+480(SB), Y4, Y11
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+512(SB), Y0
+	VPSUBD       Y11, Y0, Y4
+	VMULPS       Y4, Y11, Y1
+	VMULPS       rmsnorm_quantize__any__avx2_data<>+544(SB), Y1, Y0
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+576(SB), Y0, Y0
+	VMULPS       Y1, Y0, Y0
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+608(SB), Y0, Y0
+	VMULPS       Y0, Y4, Y4
+	VMULPS       Y4, Y11, Y1
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+640(SB), Y0
+	VSUBPS       Y1, Y0, Y0
+	VMULPS       Y0, Y4, Y0
+	VMULPS       Y0, Y5, Y5
+	VMULPS       Y0, Y8, Y4
+	VMULPS       Y0, Y7, Y1
+	VMULPS       Y0, Y6, Y0
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y5, Y5
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y4, Y4
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y1, Y1
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y0, Y0
+	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y5, Y6
+	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y4, Y5
+	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y1, Y4
+	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y0, Y1
+	VPOR         Y2, Y12, Y0
+	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y6, Y10
+	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y5, Y9
+	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y4, Y8
+	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y1, Y7
+	VBLENDVPS    Y12, rmsnorm_quantize__any__avx2_data<>+288(SB), Y11, Y0
+	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y6
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y5
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y4
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+736(SB), Y1
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+736(SB), Y0
+	VPSLLVD      Y5, Y10, Y5
+	VPSLLVD      Y4, Y9, Y4
+	VPSLLVD      Y1, Y8, Y1
+	VPSLLVD      Y0, Y7, Y0
+	VPADDD       Y5, Y10, Y5
+	VPADDD       Y4, Y9, Y4
+	VPADDD       Y1, Y8, Y1
+	VPADDD       Y0, Y7, Y0
+	VPADDD       Y1, Y5, Y1
+	VPADDD       Y0, Y4, Y0
+	VPADDD       Y0, Y1, Y1
+	VPERMQ       $0x4e, Y1, Y0
+	VPADDD       Y0, Y1, Y1
+	VPSHUFD      $0x4e, Y1, Y0
+	VPADDD       Y0, Y1, Y1
+	VPSHUFD      $0xb1, Y1, Y0
+	VPADDD       Y0, Y1, Y1
+	VPSLLD       $0x10, Y1, Y0
+	VPSRAD       $0x10, Y0, Y5
+	VPSUBD       Y5, Y1, Y0
+	VPSRAD       $0x10, Y0, Y4
+	VCVTDQ2PS    Y5, Y0
+	VMULPS       Y6, Y0, Y0
+	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y2
+	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y10, Y1
+	VEXTRACTI128 $0x01, Y1, X0
+	VPUNPCKLDQ   X0, X1, X1
+	VMOVQ        X1, (SI)
+	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y9, Y1
+	VEXTRACTI128 $0x01, Y1, X0
+	VPUNPCKLDQ   X0, X1, X1
+	VMOVQ        X1, 8(SI)
+	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y8, Y1
+	VEXTRACTI128 $0x01, Y1, X0
+	VPUNPCKLDQ   X0, X1, X1
+	VMOVQ        X1, 16(SI)
+	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y7, Y1
+	VEXTRACTI128 $0x01, Y1, X0
+	VPUNPCKLDQ   X0, X1, X1
+	VMOVQ        X1, 24(SI)
+	VMOVD        X6, 128(BX)
+	VMOVD        X2, 144(BX)
+	VPXOR        Y0, Y0, Y0
+	VPSUBD       Y5, Y0, Y0
+	VMOVD        X0, 160(BX)
+	VPXOR        Y0, Y0, Y0
+	VPSUBD       Y4, Y0, Y0
+	VMOVD        X0, 176(BX)
+	ADDQ         $+128, R15
+	ADDQ         $+128, R8
+	ADDQ         $+192, SI
+	ADDQ         $+192, BX
+	ADDQ         $+1, AX
+	CMPQ         AX, R10
+	JLT          loop5
+
+end6:
+	MOVQ 56(SP), R15
+	MOVQ 48(SP), AX
+	LEAQ (DI)(AX*1), R8
+	MOVQ 40(SP), DI
+	MOVQ 8(SP), AX
+	LEAQ (DX)(AX*1), SI
+	MOVQ 8(SP), AX
+	LEAQ (CX)(AX*1), BX
+	MOVQ R10, DX
+	CMPQ DX, R9
+	JGE  end8
+
+loop7:
 	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+0(SB), Y5
 	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+32(SB), Y4
 	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+64(SB), Y2
 	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+96(SB), Y1
-	MOVQ         R8, CX
+	MOVQ         R15, CX
 	MOVQ         $+2147483647, AX
 	CMPQ         CX, AX
 	CMOVQGT      AX, CX
@@ -151,10 +336,10 @@ loop3:
 	VPCMPGTD     Y4, Y0, Y8
 	VPCMPGTD     Y2, Y0, Y10
 	VPCMPGTD     Y1, Y0, Y9
-	VPMASKMOVD   (R9), Y11, Y4
-	VPMASKMOVD   32(R9), Y8, Y2
-	VPMASKMOVD   64(R9), Y10, Y1
-	VPMASKMOVD   96(R9), Y9, Y0
+	VPMASKMOVD   (R8), Y11, Y4
+	VPMASKMOVD   32(R8), Y8, Y2
+	VPMASKMOVD   64(R8), Y10, Y1
+	VPMASKMOVD   96(R8), Y9, Y0
 	VMULPS       Y3, Y4, Y5
 	VMULPS       Y3, Y2, Y12
 	VMULPS       Y3, Y1, Y7
@@ -207,31 +392,19 @@ loop3:
 	VMULPS       Y4, Y11, Y1
 	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+640(SB), Y0
 	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y1
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y11, Y10
-	VPAND        rmsnorm_quantize__any__avx2_data<>+672(SB), Y11, Y9
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y0
-	VCMPPS       $0x11, Y10, Y0, Y0
-	VBLENDVPS    Y0, Y9, Y1, Y4
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+384(SB), Y0
-	VPMAXUD      Y0, Y10, Y1
-	VPCMPEQD     Y10, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y1
-	VPOR         rmsnorm_quantize__any__avx2_data<>+256(SB), Y9, Y0
-	VBLENDVPS    Y1, Y0, Y4, Y0
+	VMULPS       Y0, Y4, Y0
 	VMULPS       Y0, Y5, Y5
 	VMULPS       Y0, Y8, Y4
 	VMULPS       Y0, Y7, Y1
 	VMULPS       Y0, Y6, Y0
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+736(SB), Y5, Y5
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+736(SB), Y4, Y4
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+736(SB), Y1, Y1
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+736(SB), Y0, Y0
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+736(SB), Y5, Y6
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+736(SB), Y4, Y5
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+736(SB), Y1, Y4
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+736(SB), Y0, Y1
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y5, Y5
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y4, Y4
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y1, Y1
+	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y0, Y0
+	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y5, Y6
+	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y4, Y5
+	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y1, Y4
+	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y0, Y1
 	VPOR         Y2, Y12, Y0
 	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y6, Y10
 	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y5, Y9
@@ -239,78 +412,73 @@ loop3:
 	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y1, Y7
 	VBLENDVPS    Y12, rmsnorm_quantize__any__avx2_data<>+288(SB), Y11, Y0
 	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y6
-	VPADDD       Y8, Y10, Y1
-	VPADDD       Y7, Y9, Y0
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y5
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y4
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+736(SB), Y1
+	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+736(SB), Y0
+	VPSLLVD      Y5, Y10, Y5
+	VPSLLVD      Y4, Y9, Y4
+	VPSLLVD      Y1, Y8, Y1
+	VPSLLVD      Y0, Y7, Y0
+	VPADDD       Y5, Y10, Y5
+	VPADDD       Y4, Y9, Y4
+	VPADDD       Y1, Y8, Y1
+	VPADDD       Y0, Y7, Y0
+	VPADDD       Y1, Y5, Y1
+	VPADDD       Y0, Y4, Y0
 	VPADDD       Y0, Y1, Y1
 	VPERMQ       $0x4e, Y1, Y0
 	VPADDD       Y0, Y1, Y1
 	VPSHUFD      $0x4e, Y1, Y0
 	VPADDD       Y0, Y1, Y1
 	VPSHUFD      $0xb1, Y1, Y0
-	VPADDD       Y0, Y1, Y5
+	VPADDD       Y0, Y1, Y1
+	VPSLLD       $0x10, Y1, Y0
+	VPSRAD       $0x10, Y0, Y5
+	VPSUBD       Y5, Y1, Y0
+	VPSRAD       $0x10, Y0, Y4
 	VCVTDQ2PS    Y5, Y0
 	VMULPS       Y6, Y0, Y0
-	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y4
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+0(SB), Y11
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+32(SB), Y2
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+64(SB), Y1
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+96(SB), Y12
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+768(SB), Y0
-	VPCMPGTD     Y11, Y0, Y11
-	VPCMPGTD     Y2, Y0, Y2
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y12, Y0, Y12
-	VPXOR        Y0, Y0, Y0
-	VBLENDVPS    Y11, Y10, Y0, Y11
-	VBLENDVPS    Y2, Y9, Y0, Y2
-	VBLENDVPS    Y1, Y8, Y0, Y1
-	VBLENDVPS    Y12, Y7, Y0, Y0
-	VPADDD       Y1, Y11, Y1
-	VPADDD       Y0, Y2, Y0
-	VPADDD       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPADDD       Y0, Y1, Y2
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+800(SB), Y10, Y1
+	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y2
+	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y10, Y1
 	VEXTRACTI128 $0x01, Y1, X0
 	VPUNPCKLDQ   X0, X1, X1
 	VMOVQ        X1, (SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+800(SB), Y9, Y1
+	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y9, Y1
 	VEXTRACTI128 $0x01, Y1, X0
 	VPUNPCKLDQ   X0, X1, X1
 	VMOVQ        X1, 8(SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+800(SB), Y8, Y1
+	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y8, Y1
 	VEXTRACTI128 $0x01, Y1, X0
 	VPUNPCKLDQ   X0, X1, X1
 	VMOVQ        X1, 16(SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+800(SB), Y7, Y1
+	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y7, Y1
 	VEXTRACTI128 $0x01, Y1, X0
 	VPUNPCKLDQ   X0, X1, X1
 	VMOVQ        X1, 24(SI)
 	VMOVD        X6, 128(BX)
-	VMOVD        X4, 144(BX)
+	VMOVD        X2, 144(BX)
 	VPXOR        Y0, Y0, Y0
 	VPSUBD       Y5, Y0, Y0
 	VMOVD        X0, 160(BX)
 	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y2, Y0, Y0
+	VPSUBD       Y4, Y0, Y0
 	VMOVD        X0, 176(BX)
-	ADDQ         $-32, R8
-	ADDQ         $+128, R9
+	ADDQ         $-32, R15
+	ADDQ         $+128, R8
 	ADDQ         $+128, DI
 	ADDQ         $+192, SI
 	ADDQ         $+192, BX
 	ADDQ         $+1, DX
-	CMPQ         DX, R11
-	JLT          loop3
+	CMPQ         DX, R9
+	JLT          loop7
 
-end4:
-	DECQ R14
+end8:
+	MOVQ (SP), AX
+	DECQ AX
+	MOVQ AX, (SP)
 	JEQ  done
-	INCQ R15
+	INCQ R14
 	JMP  tile
 
 done:
@@ -401,24 +569,20 @@ DATA rmsnorm_quantize__any__avx2_data<>+640(SB)/8, $0x4000000040000000
 DATA rmsnorm_quantize__any__avx2_data<>+648(SB)/8, $0x4000000040000000
 DATA rmsnorm_quantize__any__avx2_data<>+656(SB)/8, $0x4000000040000000
 DATA rmsnorm_quantize__any__avx2_data<>+664(SB)/8, $0x4000000040000000
-DATA rmsnorm_quantize__any__avx2_data<>+672(SB)/8, $0x8000000080000000
-DATA rmsnorm_quantize__any__avx2_data<>+680(SB)/8, $0x8000000080000000
-DATA rmsnorm_quantize__any__avx2_data<>+688(SB)/8, $0x8000000080000000
-DATA rmsnorm_quantize__any__avx2_data<>+696(SB)/8, $0x8000000080000000
-DATA rmsnorm_quantize__any__avx2_data<>+704(SB)/8, $0x7e8000007e800000
-DATA rmsnorm_quantize__any__avx2_data<>+712(SB)/8, $0x7e8000007e800000
-DATA rmsnorm_quantize__any__avx2_data<>+720(SB)/8, $0x7e8000007e800000
-DATA rmsnorm_quantize__any__avx2_data<>+728(SB)/8, $0x7e8000007e800000
-DATA rmsnorm_quantize__any__avx2_data<>+736(SB)/8, $0x4b4000004b400000
-DATA rmsnorm_quantize__any__avx2_data<>+744(SB)/8, $0x4b4000004b400000
-DATA rmsnorm_quantize__any__avx2_data<>+752(SB)/8, $0x4b4000004b400000
-DATA rmsnorm_quantize__any__avx2_data<>+760(SB)/8, $0x4b4000004b400000
-DATA rmsnorm_quantize__any__avx2_data<>+768(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx2_data<>+776(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx2_data<>+784(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx2_data<>+792(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx2_data<>+800(SB)/8, $0x808080800c080400
-DATA rmsnorm_quantize__any__avx2_data<>+808(SB)/8, $0x8080808080808080
-DATA rmsnorm_quantize__any__avx2_data<>+816(SB)/8, $0x808080800c080400
-DATA rmsnorm_quantize__any__avx2_data<>+824(SB)/8, $0x8080808080808080
-GLOBL rmsnorm_quantize__any__avx2_data<>(SB), RODATA|NOPTR, $832
+DATA rmsnorm_quantize__any__avx2_data<>+672(SB)/8, $0x4b4000004b400000
+DATA rmsnorm_quantize__any__avx2_data<>+680(SB)/8, $0x4b4000004b400000
+DATA rmsnorm_quantize__any__avx2_data<>+688(SB)/8, $0x4b4000004b400000
+DATA rmsnorm_quantize__any__avx2_data<>+696(SB)/8, $0x4b4000004b400000
+DATA rmsnorm_quantize__any__avx2_data<>+704(SB)/8, $0x0000001000000010
+DATA rmsnorm_quantize__any__avx2_data<>+712(SB)/8, $0x0000001000000010
+DATA rmsnorm_quantize__any__avx2_data<>+720(SB)/8, $0x0000001000000010
+DATA rmsnorm_quantize__any__avx2_data<>+728(SB)/8, $0x0000001000000010
+DATA rmsnorm_quantize__any__avx2_data<>+736(SB)/8, $0x0000002000000020
+DATA rmsnorm_quantize__any__avx2_data<>+744(SB)/8, $0x0000002000000020
+DATA rmsnorm_quantize__any__avx2_data<>+752(SB)/8, $0x0000002000000020
+DATA rmsnorm_quantize__any__avx2_data<>+760(SB)/8, $0x0000002000000020
+DATA rmsnorm_quantize__any__avx2_data<>+768(SB)/8, $0x808080800c080400
+DATA rmsnorm_quantize__any__avx2_data<>+776(SB)/8, $0x8080808080808080
+DATA rmsnorm_quantize__any__avx2_data<>+784(SB)/8, $0x808080800c080400
+DATA rmsnorm_quantize__any__avx2_data<>+792(SB)/8, $0x8080808080808080
+GLOBL rmsnorm_quantize__any__avx2_data<>(SB), RODATA|NOPTR, $800

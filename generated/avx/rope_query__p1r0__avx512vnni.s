@@ -6,174 +6,346 @@
 
 // func rope_query__p1r0__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·rope_query__p1r0__avx512vnni(SB), NOSPLIT, $128-24
+TEXT ·rope_query__p1r0__avx512vnni(SB), NOSPLIT, $224-24
 	MOVQ         lo+8(FP), AX
-	MOVQ         AX, 64(SP)
+	MOVQ         AX, 184(SP)
 	MOVQ         hi+16(FP), AX
+	MOVQ         AX, 192(SP)
+	MOVQ         192(SP), AX
+	SUBQ         184(SP), AX
+	MOVQ         AX, 192(SP)
+	JLE          done
+	MOVQ         a+0(FP), DI
+	MOVQ         96(DI), DX
+	MOVQ         104(DI), AX
+	MOVQ         AX, 152(SP)
+	MOVQ         112(DI), AX
+	MOVQ         AX, 88(SP)
+	MOVQ         120(DI), BX
+	MOVQ         128(DI), CX
+	LEAQ         3(DX), SI
+	SHRQ         $0x02, SI
+	LEAQ         -1(DX), AX
+	MOVQ         AX, 32(SP)
+	MOVQ         24(DI), AX
+	MOVQ         AX, 112(SP)
+	MOVQ         CX, DX
+	SHRQ         $0x04, DX
+	IMUL3Q       $+16, DX, AX
+	MOVQ         AX, 104(SP)
+	MOVQ         (DI), AX
+	MOVQ         AX, 216(SP)
+	MOVQ         88(SP), AX
 	MOVQ         AX, 72(SP)
 	MOVQ         72(SP), AX
-	SUBQ         64(SP), AX
+	IMULQ        BX, AX
 	MOVQ         AX, 72(SP)
-	JLE          done
-	MOVQ         a+0(FP), DX
-	MOVQ         96(DX), CX
-	MOVQ         104(DX), AX
-	MOVQ         AX, 40(SP)
-	MOVQ         112(DX), R11
-	MOVQ         120(DX), R10
-	MOVQ         128(DX), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         24(DX), AX
-	MOVQ         AX, 120(SP)
-	IMULQ        R11, CX
-	LEAQ         3(CX), CX
-	SHRQ         $0x02, CX
-	MOVQ         (DX), AX
-	MOVQ         AX, 112(SP)
-	MOVQ         40(SP), AX
-	MOVQ         AX, 80(SP)
-	MOVQ         80(SP), AX
-	IMULQ        R11, AX
-	MOVQ         AX, 80(SP)
-	MOVQ         80(SP), AX
-	IMULQ        R10, AX
-	MOVQ         AX, 80(SP)
-	MOVQ         R11, AX
-	IMULQ        R10, AX
+	MOVQ         72(SP), AX
 	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 176(SP)
+	MOVQ         152(SP), AX
 	MOVQ         AX, 56(SP)
-	IMUL3Q       $+4, R10, AX
-	MOVQ         AX, (SP)
-	MOVQ         8(DX), AX
+	MOVQ         56(SP), AX
+	IMULQ        88(SP), AX
+	MOVQ         AX, 56(SP)
+	MOVQ         56(SP), AX
+	IMULQ        BX, AX
+	MOVQ         AX, 56(SP)
+	MOVQ         8(DI), AX
 	MOVQ         AX, 96(SP)
-	MOVQ         16(DX), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         88(SP), AX
+	MOVQ         16(DI), AX
+	MOVQ         AX, 64(SP)
+	MOVQ         64(SP), AX
 	SUBQ         96(SP), AX
-	MOVQ         AX, 88(SP)
-	VBROADCASTSS 192(DX), Z4
-	MOVQ         32(DX), AX
-	MOVQ         AX, 104(SP)
-	MOVQ         R10, AX
-	IMULQ        CX, AX
-	IMUL3Q       $+16, AX, AX
+	MOVQ         AX, 64(SP)
+	MOVQ         208(DI), AX
+	MOVQ         AX, (SP)
+	IMUL3Q       $-16, DX, AX
+	LEAQ         (CX)(AX*1), AX
+	MOVQ         AX, 8(SP)
+	MOVQ         BX, 80(SP)
+	SUBQ         CX, 80(SP)
+	MOVQ         BX, DX
+	SHRQ         $0x04, DX
+	IMUL3Q       $+16, DX, AX
 	MOVQ         AX, 48(SP)
+	VBROADCASTSS 192(DI), Z5
+	MOVQ         32(DI), AX
+	MOVQ         AX, 208(SP)
+	MOVQ         BX, AX
+	IMULQ        SI, AX
+	IMUL3Q       $+16, AX, AX
+	MOVQ         AX, 144(SP)
+	IMUL3Q       $-16, DX, AX
+	LEAQ         (BX)(AX*1), AX
+	MOVQ         AX, 168(SP)
+	IMUL3Q       $+256, DX, AX
+	MOVQ         AX, 200(SP)
 
 tile:
-	MOVQ    64(SP), CX
-	MOVQ    120(SP), AX
-	MOVLQSX (AX)(CX*4), DX
-	MOVQ    R11, 32(SP)
-	MOVQ    32(SP), AX
-	IMULQ   64(SP), AX
-	MOVQ    AX, 32(SP)
-	MOVQ    80(SP), CX
-	IMULQ   64(SP), CX
-	MOVQ    112(SP), AX
-	LEAQ    (AX)(CX*4), AX
-	MOVQ    AX, 16(SP)
-	MOVQ    R10, CX
-	IMULQ   DX, CX
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(CX*4), R13
-	MOVQ    88(SP), AX
-	LEAQ    (R13)(AX*1), R12
-	MOVQ    104(SP), R9
-	XORQ    AX, AX
-	MOVQ    AX, 24(SP)
-	MOVQ    24(SP), AX
-	CMPQ    AX, 40(SP)
-	JGE     end2
+	MOVQ   184(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 160(SP)
+	MOVQ   216(SP), AX
+	MOVQ   AX, 40(SP)
+	MOVQ   BX, AX
+	IMULQ  184(SP), AX
+	IMUL3Q $+16, AX, DX
+	MOVQ   208(SP), AX
+	LEAQ   (AX)(DX*1), AX
+	MOVQ   AX, 120(SP)
+	MOVQ   200(SP), DX
+	MOVQ   120(SP), AX
+	LEAQ   (AX)(DX*1), AX
+	MOVQ   AX, 128(SP)
+	XORQ   AX, AX
+	MOVQ   AX, 136(SP)
+	MOVQ   136(SP), AX
+	CMPQ   AX, 152(SP)
+	JGE    end2
 
 loop1:
-	MOVQ 32(SP), R15
-	MOVQ 16(SP), R14
-	XORQ R8, R8
-	CMPQ R8, R11
-	JGE  end4
+	MOVQ 160(SP), AX
+	MOVQ AX, 24(SP)
+	MOVQ (SP), R8
+	XORQ AX, AX
+	MOVQ AX, 16(SP)
 
 loop3:
-	MOVQ   R15, DX
-	SHRQ   $0x02, DX
-	MOVQ   R10, DI
-	MOVQ   8(SP), SI
-	MOVQ   R15, CX
-	ANDQ   $+3, CX
-	MOVQ   R10, AX
-	IMULQ  DX, AX
-	IMUL3Q $+16, AX, AX
-	LEAQ   (R9)(AX*1), AX
-	LEAQ   (AX)(CX*4), BX
-	XORQ   DX, DX
-	CMPQ   DX, R10
-	JGE    end6
+	MOVQ    24(SP), DI
+	CMPQ    32(SP), DI
+	MOVQ    32(SP), AX
+	CMOVQLT AX, DI
+	MOVQ    DI, AX
+	XORQ    DX, DX
+	MOVQ    88(SP), SI
+	DIVQ    SI
+	MOVQ    AX, R9
+	MOVQ    DX, AX
+	MOVQ    112(SP), AX
+	MOVLQSX (AX)(R9*4), SI
+	XORQ    R15, R15
+	MOVQ    104(SP), R14
+	MOVQ    56(SP), DX
+	IMULQ   R9, DX
+	MOVQ    40(SP), AX
+	LEAQ    (AX)(DX*4), DX
+	MOVQ    72(SP), AX
+	IMULQ   R9, AX
+	IMUL3Q  $-4, AX, AX
+	LEAQ    (DX)(AX*1), DX
+	MOVQ    BX, AX
+	IMULQ   DI, AX
+	LEAQ    (DX)(AX*4), R10
+	MOVQ    BX, DX
+	IMULQ   SI, DX
+	MOVQ    96(SP), AX
+	LEAQ    (AX)(DX*4), R13
+	MOVQ    64(SP), AX
+	LEAQ    (R13)(AX*1), R12
+	MOVQ    CX, R11
+	XORQ    R9, R9
 
 loop5:
+	MOVQ R15, AX
+	CMPQ AX, R14
+	JGE  end8
+
+loop7:
+	VMOVUPS (R10)(AX*4), Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VMULPS  (R13)(AX*4), Z1, Z1
+	VMULPS  (R12)(AX*4), Z0, Z0
+	VADDPS  Z0, Z1, Z0
+	VMOVUPS Z0, (R8)(AX*4)
+	ADDQ    $+16, AX
+	CMPQ    AX, R14
+	JLT     loop7
+
+end8:
+	MOVQ 8(SP), DI
+	MOVQ R14, SI
+	CMPQ SI, R11
+	JGE  end10
+
+loop9:
 	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+0(SB), Z1
-	MOVQ         DI, CX
+	MOVQ         DI, DX
 	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
+	CMPQ         DX, AX
+	CMOVQGT      AX, DX
 	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K2
-	VMOVUPS.Z    (R14)(DX*4), K2, Z3
-	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+0(SB), Z1
-	MOVQ         SI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
+	CMPQ         DX, AX
+	CMOVQLT      AX, DX
+	VPBROADCASTD DX, Z0
 	VPCMPD       $0x01, Z0, Z1, K1
-	KANDW        K2, K1, K1
-	VPSHUFD      $0xb1, Z3, Z2
-	VMOVUPS.Z    (R13)(DX*4), K1, Z0
-	VMULPS       Z0, Z3, Z1
-	VMOVUPS.Z    (R12)(DX*4), K1, Z0
+	VMOVUPS.Z    (R10)(SI*4), K1, Z1
+	VPSHUFD      $0xb1, Z1, Z2
+	VMOVUPS.Z    (R13)(SI*4), K1, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS.Z    (R12)(SI*4), K1, Z0
 	VMULPS       Z0, Z2, Z0
 	VADDPS       Z0, Z1, Z0
-	VPBLENDMD    Z0, Z3, K1, Z0
-	VMULPS       Z4, Z0, Z1
-	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+64(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z1, K1, (BX)(Z0*4)
+	VMOVUPS      Z0, K1, (R8)(SI*4)
 	ADDQ         $-16, DI
-	ADDQ         $-16, SI
-	ADDQ         $+256, BX
-	ADDQ         $+16, DX
-	CMPQ         DX, R10
-	JLT          loop5
+	ADDQ         $+16, SI
+	CMPQ         SI, R11
+	JLT          loop9
+
+end10:
+	ADDQ CX, R15
+	ADDQ CX, R14
+	ADDQ CX, R11
+	ADDQ $+1, R9
+	CMPQ R9, $+1
+	JLT  loop5
 
 end6:
-	ADDQ $+1, R15
-	ADDQ (SP), R14
-	ADDQ $+1, R8
-	CMPQ R8, R11
+	MOVQ 80(SP), DI
+	MOVQ CX, SI
+	CMPQ SI, BX
+	JGE  end12
+
+loop11:
+	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+0(SB), Z1
+	MOVQ         DI, DX
+	MOVQ         $+2147483647, AX
+	CMPQ         DX, AX
+	CMOVQGT      AX, DX
+	MOVQ         $-2147483647, AX
+	CMPQ         DX, AX
+	CMOVQLT      AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R10)(SI*4), K1, Z0
+	VMOVUPS      Z0, K1, (R8)(SI*4)
+	ADDQ         $-16, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop11
+
+end12:
+	ADDQ $+1, 24(SP)
+	ADDQ $+1024, R8
+	ADDQ $+1, 16(SP)
+	CMPQ 16(SP), $+4
 	JLT  loop3
 
 end4:
-	MOVQ 16(SP), AX
-	ADDQ 56(SP), AX
-	MOVQ AX, 16(SP)
-	ADDQ 48(SP), R9
-	ADDQ $+1, 24(SP)
-	MOVQ 24(SP), AX
-	CMPQ AX, 40(SP)
+	MOVQ 120(SP), SI
+	XORQ DX, DX
+	CMPQ DX, 48(SP)
+	JGE  end14
+
+loop13:
+	MOVQ          (SP), AX
+	VMULPS        (AX)(DX*4), Z5, Z4
+	MOVQ          (SP), AX
+	VMULPS        1024(AX)(DX*4), Z5, Z1
+	MOVQ          (SP), AX
+	VMULPS        2048(AX)(DX*4), Z5, Z3
+	MOVQ          (SP), AX
+	VMULPS        3072(AX)(DX*4), Z5, Z0
+	VUNPCKLPS     Z1, Z4, Z2
+	VUNPCKHPS     Z1, Z4, Z4
+	VUNPCKLPS     Z0, Z3, Z1
+	VUNPCKHPS     Z0, Z3, Z0
+	VUNPCKLPD     Z1, Z2, Z3
+	VUNPCKHPD     Z1, Z2, Z2
+	VUNPCKLPD     Z0, Z4, Z1
+	VUNPCKHPD     Z0, Z4, Z0
+	VMOVUPS       X3, (SI)
+	VEXTRACTF32X4 $0x01, Z3, 64(SI)
+	VEXTRACTF32X4 $0x02, Z3, 128(SI)
+	VEXTRACTF32X4 $0x03, Z3, 192(SI)
+	VMOVUPS       X2, 16(SI)
+	VEXTRACTF32X4 $0x01, Z2, 80(SI)
+	VEXTRACTF32X4 $0x02, Z2, 144(SI)
+	VEXTRACTF32X4 $0x03, Z2, 208(SI)
+	VMOVUPS       X1, 32(SI)
+	VEXTRACTF32X4 $0x01, Z1, 96(SI)
+	VEXTRACTF32X4 $0x02, Z1, 160(SI)
+	VEXTRACTF32X4 $0x03, Z1, 224(SI)
+	VMOVUPS       X0, 48(SI)
+	VEXTRACTF32X4 $0x01, Z0, 112(SI)
+	VEXTRACTF32X4 $0x02, Z0, 176(SI)
+	VEXTRACTF32X4 $0x03, Z0, 240(SI)
+	ADDQ          $+256, SI
+	ADDQ          $+16, DX
+	CMPQ          DX, 48(SP)
+	JLT           loop13
+
+end14:
+	MOVQ 168(SP), R8
+	MOVQ 128(SP), DI
+	MOVQ 48(SP), SI
+	CMPQ SI, BX
+	JGE  end16
+
+loop15:
+	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+0(SB), Z1
+	MOVQ         R8, DX
+	MOVQ         $+2147483647, AX
+	CMPQ         DX, AX
+	CMOVQGT      AX, DX
+	MOVQ         $-2147483647, AX
+	CMPQ         DX, AX
+	CMOVQLT      AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x01, Z0, Z1, K2
+	MOVQ         (SP), AX
+	VMOVUPS.Z    (AX)(SI*4), K2, Z0
+	VMULPS       Z5, Z0, Z4
+	MOVQ         (SP), AX
+	VMOVUPS.Z    1024(AX)(SI*4), K2, Z0
+	VMULPS       Z5, Z0, Z3
+	MOVQ         (SP), AX
+	VMOVUPS.Z    2048(AX)(SI*4), K2, Z0
+	VMULPS       Z5, Z0, Z2
+	MOVQ         (SP), AX
+	VMOVUPS.Z    3072(AX)(SI*4), K2, Z0
+	VMULPS       Z5, Z0, Z1
+	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z4, K1, (DI)(Z0*4)
+	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z3, K1, 4(DI)(Z0*4)
+	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z2, K1, 8(DI)(Z0*4)
+	VMOVUPS      rope_query__p1r0__avx512vnni_data<>+64(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z1, K1, 12(DI)(Z0*4)
+	ADDQ         $-16, R8
+	ADDQ         $+256, DI
+	ADDQ         $+16, SI
+	CMPQ         SI, BX
+	JLT          loop15
+
+end16:
+	MOVQ 40(SP), AX
+	ADDQ 176(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 120(SP), AX
+	ADDQ 144(SP), AX
+	MOVQ AX, 120(SP)
+	MOVQ 128(SP), AX
+	ADDQ 144(SP), AX
+	MOVQ AX, 128(SP)
+	ADDQ $+1, 136(SP)
+	MOVQ 136(SP), AX
+	CMPQ AX, 152(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 72(SP), AX
+	MOVQ 192(SP), AX
 	DECQ AX
-	MOVQ AX, 72(SP)
+	MOVQ AX, 192(SP)
 	JEQ  done
-	MOVQ 64(SP), AX
+	MOVQ 184(SP), AX
 	INCQ AX
-	MOVQ AX, 64(SP)
+	MOVQ AX, 184(SP)
 	JMP  tile
 
 done:

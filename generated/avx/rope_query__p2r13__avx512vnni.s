@@ -6,253 +6,449 @@
 
 // func rope_query__p2r13__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·rope_query__p2r13__avx512vnni(SB), NOSPLIT, $192-24
+TEXT ·rope_query__p2r13__avx512vnni(SB), NOSPLIT, $256-24
 	MOVQ         lo+8(FP), AX
-	MOVQ         AX, 112(SP)
+	MOVQ         AX, 216(SP)
 	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 120(SP)
-	MOVQ         120(SP), AX
-	SUBQ         112(SP), AX
-	MOVQ         AX, 120(SP)
+	MOVQ         AX, 224(SP)
+	MOVQ         224(SP), AX
+	SUBQ         216(SP), AX
+	MOVQ         AX, 224(SP)
 	JLE          done
-	MOVQ         a+0(FP), DX
-	MOVQ         96(DX), CX
-	MOVQ         104(DX), AX
-	MOVQ         AX, 96(SP)
-	MOVQ         112(DX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         120(DX), DI
-	MOVQ         128(DX), AX
-	MOVQ         AX, 40(SP)
-	MOVQ         24(DX), AX
+	MOVQ         a+0(FP), SI
+	MOVQ         96(SI), CX
+	MOVQ         104(SI), AX
 	MOVQ         AX, 184(SP)
-	IMULQ        32(SP), CX
-	LEAQ         3(CX), CX
-	SHRQ         $0x02, CX
-	MOVQ         (DX), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         96(SP), AX
-	MOVQ         AX, 128(SP)
-	MOVQ         128(SP), AX
-	IMULQ        32(SP), AX
-	MOVQ         AX, 128(SP)
-	MOVQ         128(SP), AX
-	IMULQ        DI, AX
-	MOVQ         AX, 128(SP)
-	MOVQ         32(SP), AX
-	IMULQ        DI, AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 80(SP)
-	IMUL3Q       $+4, DI, AX
-	MOVQ         AX, 16(SP)
-	MOVQ         40(SP), SI
-	SHRQ         $0x01, SI
-	MOVQ         SI, BX
-	ANDQ         $+15, BX
-	IMUL3Q       $+4, SI, AX
-	MOVQ         AX, 168(SP)
-	IMUL3Q       $-4, SI, AX
-	MOVQ         AX, 160(SP)
-	MOVQ         8(DX), AX
-	MOVQ         AX, 144(SP)
-	MOVQ         16(DX), AX
-	MOVQ         AX, 136(SP)
-	MOVQ         136(SP), AX
-	SUBQ         144(SP), AX
-	MOVQ         AX, 136(SP)
-	VBROADCASTSS 192(DX), Z11
-	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+64(SB), Z10
-	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+68(SB), Z9
-	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+72(SB), Z8
-	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+76(SB), Z7
-	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+80(SB), Z6
-	VPXORD       Z5, Z5, Z5
-	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+84(SB), Z4
-	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+88(SB), Z3
-	MOVQ         32(DX), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         DI, AX
-	IMULQ        CX, AX
-	IMUL3Q       $+16, AX, AX
+	MOVQ         112(SI), AX
+	MOVQ         AX, 112(SP)
+	MOVQ         120(SI), AX
+	MOVQ         AX, (SP)
+	MOVQ         128(SI), AX
 	MOVQ         AX, 104(SP)
+	LEAQ         3(CX), DX
+	SHRQ         $0x02, DX
+	LEAQ         -1(CX), AX
+	MOVQ         AX, 48(SP)
+	MOVQ         24(SI), AX
+	MOVQ         AX, 144(SP)
+	MOVQ         104(SP), CX
+	SHRQ         $0x01, CX
+	MOVQ         CX, BX
+	SHRQ         $0x04, BX
+	IMUL3Q       $+16, BX, AX
+	MOVQ         AX, 136(SP)
+	MOVQ         (SI), AX
+	MOVQ         AX, 248(SP)
+	MOVQ         112(SP), AX
+	MOVQ         AX, 88(SP)
+	MOVQ         88(SP), AX
+	IMULQ        (SP), AX
+	MOVQ         AX, 88(SP)
+	MOVQ         88(SP), AX
+	IMUL3Q       $+4, AX, AX
+	MOVQ         AX, 208(SP)
+	MOVQ         184(SP), AX
+	MOVQ         AX, 72(SP)
+	MOVQ         72(SP), AX
+	IMULQ        112(SP), AX
+	MOVQ         AX, 72(SP)
+	MOVQ         72(SP), AX
+	IMULQ        (SP), AX
+	MOVQ         AX, 72(SP)
+	IMUL3Q       $+4, CX, AX
+	MOVQ         AX, 128(SP)
+	IMUL3Q       $-8, CX, AX
+	MOVQ         AX, 24(SP)
+	MOVQ         8(SI), AX
+	MOVQ         AX, 120(SP)
+	MOVQ         16(SI), AX
+	MOVQ         AX, 80(SP)
+	MOVQ         80(SP), AX
+	SUBQ         120(SP), AX
+	MOVQ         AX, 80(SP)
+	MOVQ         208(SI), AX
+	MOVQ         AX, 8(SP)
+	IMUL3Q       $-16, BX, AX
+	LEAQ         (CX)(AX*1), AX
+	MOVQ         AX, 16(SP)
+	MOVQ         (SP), AX
+	MOVQ         AX, 96(SP)
+	MOVQ         96(SP), AX
+	SUBQ         104(SP), AX
+	MOVQ         AX, 96(SP)
+	MOVQ         (SP), BX
+	SHRQ         $0x04, BX
+	IMUL3Q       $+16, BX, AX
+	MOVQ         AX, 64(SP)
+	VBROADCASTSS 192(SI), Z12
+	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+64(SB), Z11
+	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+68(SB), Z10
+	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+72(SB), Z9
+	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+76(SB), Z8
+	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+80(SB), Z7
+	VPXORD       Z6, Z6, Z6
+	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+84(SB), Z5
+	VBROADCASTSS rope_query__p2r13__avx512vnni_data<>+88(SB), Z4
+	MOVQ         32(SI), AX
+	MOVQ         AX, 240(SP)
+	MOVQ         (SP), AX
+	IMULQ        DX, AX
+	IMUL3Q       $+16, AX, AX
+	MOVQ         AX, 176(SP)
+	IMUL3Q       $-16, BX, DX
+	MOVQ         (SP), AX
+	LEAQ         (AX)(DX*1), AX
+	MOVQ         AX, 200(SP)
+	IMUL3Q       $+256, BX, AX
+	MOVQ         AX, 232(SP)
 
 tile:
-	MOVQ    112(SP), CX
-	MOVQ    184(SP), AX
-	MOVLQSX (AX)(CX*4), DX
-	MOVQ    32(SP), AX
-	MOVQ    AX, 88(SP)
-	MOVQ    88(SP), AX
-	IMULQ   112(SP), AX
-	MOVQ    AX, 88(SP)
-	MOVQ    128(SP), CX
-	IMULQ   112(SP), CX
-	MOVQ    176(SP), AX
-	LEAQ    (AX)(CX*4), AX
-	MOVQ    AX, 48(SP)
-	MOVQ    168(SP), CX
-	MOVQ    48(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 64(SP)
-	MOVQ    160(SP), CX
-	MOVQ    48(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 56(SP)
-	MOVQ    DI, CX
-	IMULQ   DX, CX
-	MOVQ    144(SP), AX
-	LEAQ    (AX)(CX*4), R9
-	MOVQ    136(SP), AX
-	LEAQ    (R9)(AX*1), R8
-	MOVQ    152(SP), AX
-	MOVQ    AX, 24(SP)
-	XORQ    AX, AX
-	MOVQ    AX, 72(SP)
-	MOVQ    72(SP), AX
-	CMPQ    AX, 96(SP)
-	JGE     end2
+	MOVQ   216(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ   AX, 192(SP)
+	MOVQ   248(SP), AX
+	MOVQ   AX, 56(SP)
+	MOVQ   (SP), AX
+	IMULQ  216(SP), AX
+	IMUL3Q $+16, AX, DX
+	MOVQ   240(SP), AX
+	LEAQ   (AX)(DX*1), AX
+	MOVQ   AX, 152(SP)
+	MOVQ   232(SP), DX
+	MOVQ   152(SP), AX
+	LEAQ   (AX)(DX*1), AX
+	MOVQ   AX, 160(SP)
+	XORQ   AX, AX
+	MOVQ   AX, 168(SP)
+	MOVQ   168(SP), AX
+	CMPQ   AX, 184(SP)
+	JGE    end2
 
 loop1:
-	MOVQ 88(SP), AX
-	MOVQ AX, (SP)
-	MOVQ 48(SP), R14
-	MOVQ 64(SP), R13
-	MOVQ 56(SP), R12
+	MOVQ 192(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 8(SP), R8
 	XORQ AX, AX
-	MOVQ AX, 8(SP)
-	MOVQ 8(SP), AX
-	CMPQ AX, 32(SP)
-	JGE  end4
+	MOVQ AX, 32(SP)
 
 loop3:
-	MOVQ   (SP), CX
-	SHRQ   $0x02, CX
-	MOVQ   DI, R15
-	MOVQ   40(SP), R11
-	MOVQ   (SP), DX
-	ANDQ   $+3, DX
-	MOVQ   DI, AX
-	IMULQ  CX, AX
-	IMUL3Q $+16, AX, CX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	LEAQ   (AX)(DX*4), R10
-	XORQ   DX, DX
-	CMPQ   DX, DI
-	JGE    end6
+	MOVQ    40(SP), SI
+	CMPQ    48(SP), SI
+	MOVQ    48(SP), AX
+	CMOVQLT AX, SI
+	MOVQ    SI, AX
+	XORQ    DX, DX
+	MOVQ    112(SP), BX
+	DIVQ    BX
+	MOVQ    AX, DI
+	MOVQ    DX, AX
+	MOVQ    144(SP), AX
+	MOVLQSX (AX)(DI*4), BX
+	XORQ    R15, R15
+	MOVQ    136(SP), R14
+	MOVQ    72(SP), DX
+	IMULQ   DI, DX
+	MOVQ    56(SP), AX
+	LEAQ    (AX)(DX*4), DX
+	MOVQ    88(SP), AX
+	IMULQ   DI, AX
+	IMUL3Q  $-4, AX, AX
+	LEAQ    (DX)(AX*1), DX
+	MOVQ    (SP), AX
+	IMULQ   SI, AX
+	LEAQ    (DX)(AX*4), R10
+	MOVQ    128(SP), AX
+	LEAQ    (R10)(AX*1), R13
+	MOVQ    (SP), DX
+	IMULQ   BX, DX
+	MOVQ    120(SP), AX
+	LEAQ    (AX)(DX*4), R12
+	MOVQ    80(SP), AX
+	LEAQ    (R12)(AX*1), R11
+	MOVQ    CX, R9
+	XORQ    DI, DI
 
 loop5:
-	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R15, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K3
-	VMOVUPS.Z    (R14)(DX*4), K3, Z12
-	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	KANDW        K3, K1, K2
-	CMPQ         BX, $+0
-	JNE          else7
-	CMPQ         DX, SI
-	JGE          else9
-	VMOVUPS.Z    (R13)(DX*4), K2, Z2
-	JMP          end10
+	MOVQ R15, AX
+	CMPQ AX, R14
+	JGE  end8
 
-else9:
-	VMOVUPS.Z (R12)(DX*4), K2, Z2
-
-end10:
-	JMP end8
-
-else7:
-	VPBROADCASTD DX, Z0
-	VPADDD       rope_query__p2r13__avx512vnni_data<>+0(SB), Z0, Z2
-	VPBROADCASTD SI, Z0
-	VPCMPD       $0x01, Z0, Z2, K1
-	VPADDD       Z0, Z2, Z1
-	VPSUBD       Z0, Z2, Z0
-	VPBLENDMD    Z1, Z0, K1, Z0
-	VPXORD       Z2, Z2, Z2
-	KMOVW        K2, K1
-	VPGATHERDD   (R14)(Z0*4), K1, Z2
+loop7:
+	VMOVUPS (R10)(AX*4), Z1
+	VMOVUPS (R13)(AX*4), Z0
+	VMULPS  (R12)(AX*4), Z1, Z1
+	VMULPS  (R11)(AX*4), Z0, Z0
+	VADDPS  Z0, Z1, Z0
+	VMOVUPS Z0, (R8)(AX*4)
+	ADDQ    $+16, AX
+	CMPQ    AX, R14
+	JLT     loop7
 
 end8:
-	VMOVUPS.Z   (R9)(DX*4), K2, Z0
-	VMULPS      Z0, Z12, Z1
-	VMOVUPS.Z   (R8)(DX*4), K2, Z0
-	VMULPS      Z0, Z2, Z0
-	VADDPS      Z0, Z1, Z0
-	VPBLENDMD   Z0, Z12, K2, Z0
-	VMULPS      Z11, Z0, Z0
-	VPANDD      Z10, Z0, Z2
-	VPCMPUD     $0x01, Z9, Z2, K1
-	VPADDD      Z8, Z0, Z1
-	VPSRLD      $0x0b, Z0, Z0
-	VPANDD      Z7, Z0, Z0
-	VPADDD      Z0, Z1, Z0
-	VPANDD      Z6, Z0, Z0
-	VPBLENDMD   Z5, Z0, K1, Z0
-	VPCMPUD     $0x01, Z2, Z4, K1
-	VPBLENDMD   Z3, Z0, K1, Z1
-	VMOVUPS     rope_query__p2r13__avx512vnni_data<>+128(SB), Z0
-	KMOVW       K3, K1
-	VPSCATTERDD Z1, K1, (R10)(Z0*4)
-	ADDQ        $-16, R15
-	ADDQ        $-16, R11
-	ADDQ        $+256, R10
-	ADDQ        $+16, DX
-	CMPQ        DX, DI
-	JLT         loop5
+	MOVQ 16(SP), SI
+	MOVQ R14, BX
+	CMPQ BX, R9
+	JGE  end10
+
+loop9:
+	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+0(SB), Z1
+	MOVQ         SI, DX
+	MOVQ         $+2147483647, AX
+	CMPQ         DX, AX
+	CMOVQGT      AX, DX
+	MOVQ         $-2147483647, AX
+	CMPQ         DX, AX
+	CMOVQLT      AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R10)(BX*4), K1, Z1
+	VMOVUPS.Z    (R13)(BX*4), K1, Z2
+	VMOVUPS.Z    (R12)(BX*4), K1, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS.Z    (R11)(BX*4), K1, Z0
+	VMULPS       Z0, Z2, Z0
+	VADDPS       Z0, Z1, Z0
+	VMOVUPS      Z0, K1, (R8)(BX*4)
+	ADDQ         $-16, SI
+	ADDQ         $+16, BX
+	CMPQ         BX, R9
+	JLT          loop9
+
+end10:
+	ADDQ CX, R15
+	ADDQ CX, R14
+	ADDQ 24(SP), R13
+	ADDQ CX, R9
+	ADDQ $+1, DI
+	CMPQ DI, $+2
+	JLT  loop5
 
 end6:
-	ADDQ $+1, (SP)
-	ADDQ 16(SP), R14
-	ADDQ 16(SP), R13
-	ADDQ 16(SP), R12
-	ADDQ $+1, 8(SP)
-	MOVQ 8(SP), AX
-	CMPQ AX, 32(SP)
+	MOVQ 96(SP), SI
+	MOVQ 104(SP), BX
+	CMPQ BX, (SP)
+	JGE  end12
+
+loop11:
+	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+0(SB), Z1
+	MOVQ         SI, DX
+	MOVQ         $+2147483647, AX
+	CMPQ         DX, AX
+	CMOVQGT      AX, DX
+	MOVQ         $-2147483647, AX
+	CMPQ         DX, AX
+	CMOVQLT      AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x01, Z0, Z1, K1
+	VMOVUPS.Z    (R10)(BX*4), K1, Z0
+	VMOVUPS      Z0, K1, (R8)(BX*4)
+	ADDQ         $-16, SI
+	ADDQ         $+16, BX
+	CMPQ         BX, (SP)
+	JLT          loop11
+
+end12:
+	ADDQ $+1, 40(SP)
+	ADDQ $+1024, R8
+	ADDQ $+1, 32(SP)
+	CMPQ 32(SP), $+4
 	JLT  loop3
 
 end4:
-	MOVQ 48(SP), AX
-	ADDQ 80(SP), AX
-	MOVQ AX, 48(SP)
-	MOVQ 64(SP), AX
-	ADDQ 80(SP), AX
-	MOVQ AX, 64(SP)
+	MOVQ 152(SP), BX
+	XORQ DX, DX
+	CMPQ DX, 64(SP)
+	JGE  end14
+
+loop13:
+	MOVQ          8(SP), AX
+	VMULPS        (AX)(DX*4), Z12, Z0
+	VPANDD        Z11, Z0, Z2
+	VPCMPUD       $0x01, Z10, Z2, K1
+	VPADDD        Z9, Z0, Z1
+	VPSRLD        $0x0b, Z0, Z0
+	VPANDD        Z8, Z0, Z0
+	VPADDD        Z0, Z1, Z0
+	VPANDD        Z7, Z0, Z0
+	VPBLENDMD     Z6, Z0, K1, Z0
+	VPCMPUD       $0x01, Z2, Z5, K1
+	VPBLENDMD     Z4, Z0, K1, Z14
+	MOVQ          8(SP), AX
+	VMULPS        1024(AX)(DX*4), Z12, Z0
+	VPANDD        Z11, Z0, Z2
+	VPCMPUD       $0x01, Z10, Z2, K1
+	VPADDD        Z9, Z0, Z1
+	VPSRLD        $0x0b, Z0, Z0
+	VPANDD        Z8, Z0, Z0
+	VPADDD        Z0, Z1, Z0
+	VPANDD        Z7, Z0, Z0
+	VPBLENDMD     Z6, Z0, K1, Z0
+	VPCMPUD       $0x01, Z2, Z5, K1
+	VPBLENDMD     Z4, Z0, K1, Z13
+	MOVQ          8(SP), AX
+	VMULPS        2048(AX)(DX*4), Z12, Z0
+	VPANDD        Z11, Z0, Z2
+	VPCMPUD       $0x01, Z10, Z2, K1
+	VPADDD        Z9, Z0, Z1
+	VPSRLD        $0x0b, Z0, Z0
+	VPANDD        Z8, Z0, Z0
+	VPADDD        Z0, Z1, Z0
+	VPANDD        Z7, Z0, Z0
+	VPBLENDMD     Z6, Z0, K1, Z0
+	VPCMPUD       $0x01, Z2, Z5, K1
+	VPBLENDMD     Z4, Z0, K1, Z3
+	MOVQ          8(SP), AX
+	VMULPS        3072(AX)(DX*4), Z12, Z0
+	VPANDD        Z11, Z0, Z2
+	VPCMPUD       $0x01, Z10, Z2, K1
+	VPADDD        Z9, Z0, Z1
+	VPSRLD        $0x0b, Z0, Z0
+	VPANDD        Z8, Z0, Z0
+	VPADDD        Z0, Z1, Z0
+	VPANDD        Z7, Z0, Z0
+	VPBLENDMD     Z6, Z0, K1, Z0
+	VPCMPUD       $0x01, Z2, Z5, K1
+	VPBLENDMD     Z4, Z0, K1, Z0
+	VUNPCKLPS     Z13, Z14, Z2
+	VUNPCKHPS     Z13, Z14, Z13
+	VUNPCKLPS     Z0, Z3, Z1
+	VUNPCKHPS     Z0, Z3, Z0
+	VUNPCKLPD     Z1, Z2, Z3
+	VUNPCKHPD     Z1, Z2, Z2
+	VUNPCKLPD     Z0, Z13, Z1
+	VUNPCKHPD     Z0, Z13, Z0
+	VMOVUPS       X3, (BX)
+	VEXTRACTF32X4 $0x01, Z3, 64(BX)
+	VEXTRACTF32X4 $0x02, Z3, 128(BX)
+	VEXTRACTF32X4 $0x03, Z3, 192(BX)
+	VMOVUPS       X2, 16(BX)
+	VEXTRACTF32X4 $0x01, Z2, 80(BX)
+	VEXTRACTF32X4 $0x02, Z2, 144(BX)
+	VEXTRACTF32X4 $0x03, Z2, 208(BX)
+	VMOVUPS       X1, 32(BX)
+	VEXTRACTF32X4 $0x01, Z1, 96(BX)
+	VEXTRACTF32X4 $0x02, Z1, 160(BX)
+	VEXTRACTF32X4 $0x03, Z1, 224(BX)
+	VMOVUPS       X0, 48(BX)
+	VEXTRACTF32X4 $0x01, Z0, 112(BX)
+	VEXTRACTF32X4 $0x02, Z0, 176(BX)
+	VEXTRACTF32X4 $0x03, Z0, 240(BX)
+	ADDQ          $+256, BX
+	ADDQ          $+16, DX
+	CMPQ          DX, 64(SP)
+	JLT           loop13
+
+end14:
+	MOVQ 200(SP), DI
+	MOVQ 160(SP), SI
+	MOVQ 64(SP), BX
+	CMPQ BX, (SP)
+	JGE  end16
+
+loop15:
+	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+0(SB), Z1
+	MOVQ         DI, DX
+	MOVQ         $+2147483647, AX
+	CMPQ         DX, AX
+	CMOVQGT      AX, DX
+	MOVQ         $-2147483647, AX
+	CMPQ         DX, AX
+	CMOVQLT      AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD       $0x01, Z0, Z1, K2
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    (AX)(BX*4), K2, Z0
+	VMULPS       Z12, Z0, Z0
+	VPANDD       Z11, Z0, Z2
+	VPCMPUD      $0x01, Z10, Z2, K1
+	VPADDD       Z9, Z0, Z1
+	VPSRLD       $0x0b, Z0, Z0
+	VPANDD       Z8, Z0, Z0
+	VPADDD       Z0, Z1, Z0
+	VPANDD       Z7, Z0, Z0
+	VPBLENDMD    Z6, Z0, K1, Z0
+	VPCMPUD      $0x01, Z2, Z5, K1
+	VPBLENDMD    Z4, Z0, K1, Z14
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    1024(AX)(BX*4), K2, Z0
+	VMULPS       Z12, Z0, Z0
+	VPANDD       Z11, Z0, Z2
+	VPCMPUD      $0x01, Z10, Z2, K1
+	VPADDD       Z9, Z0, Z1
+	VPSRLD       $0x0b, Z0, Z0
+	VPANDD       Z8, Z0, Z0
+	VPADDD       Z0, Z1, Z0
+	VPANDD       Z7, Z0, Z0
+	VPBLENDMD    Z6, Z0, K1, Z0
+	VPCMPUD      $0x01, Z2, Z5, K1
+	VPBLENDMD    Z4, Z0, K1, Z13
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    2048(AX)(BX*4), K2, Z0
+	VMULPS       Z12, Z0, Z0
+	VPANDD       Z11, Z0, Z2
+	VPCMPUD      $0x01, Z10, Z2, K1
+	VPADDD       Z9, Z0, Z1
+	VPSRLD       $0x0b, Z0, Z0
+	VPANDD       Z8, Z0, Z0
+	VPADDD       Z0, Z1, Z0
+	VPANDD       Z7, Z0, Z0
+	VPBLENDMD    Z6, Z0, K1, Z0
+	VPCMPUD      $0x01, Z2, Z5, K1
+	VPBLENDMD    Z4, Z0, K1, Z3
+	MOVQ         8(SP), AX
+	VMOVUPS.Z    3072(AX)(BX*4), K2, Z0
+	VMULPS       Z12, Z0, Z0
+	VPANDD       Z11, Z0, Z2
+	VPCMPUD      $0x01, Z10, Z2, K1
+	VPADDD       Z9, Z0, Z1
+	VPSRLD       $0x0b, Z0, Z0
+	VPANDD       Z8, Z0, Z0
+	VPADDD       Z0, Z1, Z0
+	VPANDD       Z7, Z0, Z0
+	VPBLENDMD    Z6, Z0, K1, Z0
+	VPCMPUD      $0x01, Z2, Z5, K1
+	VPBLENDMD    Z4, Z0, K1, Z1
+	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+128(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z14, K1, (SI)(Z0*4)
+	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+128(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z13, K1, 4(SI)(Z0*4)
+	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+128(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z3, K1, 8(SI)(Z0*4)
+	VMOVUPS      rope_query__p2r13__avx512vnni_data<>+128(SB), Z0
+	KMOVW        K2, K1
+	VPSCATTERDD  Z1, K1, 12(SI)(Z0*4)
+	ADDQ         $-16, DI
+	ADDQ         $+256, SI
+	ADDQ         $+16, BX
+	CMPQ         BX, (SP)
+	JLT          loop15
+
+end16:
 	MOVQ 56(SP), AX
-	ADDQ 80(SP), AX
+	ADDQ 208(SP), AX
 	MOVQ AX, 56(SP)
-	MOVQ 24(SP), AX
-	ADDQ 104(SP), AX
-	MOVQ AX, 24(SP)
-	ADDQ $+1, 72(SP)
-	MOVQ 72(SP), AX
-	CMPQ AX, 96(SP)
+	MOVQ 152(SP), AX
+	ADDQ 176(SP), AX
+	MOVQ AX, 152(SP)
+	MOVQ 160(SP), AX
+	ADDQ 176(SP), AX
+	MOVQ AX, 160(SP)
+	ADDQ $+1, 168(SP)
+	MOVQ 168(SP), AX
+	CMPQ AX, 184(SP)
 	JLT  loop1
 
 end2:
-	MOVQ 120(SP), AX
+	MOVQ 224(SP), AX
 	DECQ AX
-	MOVQ AX, 120(SP)
+	MOVQ AX, 224(SP)
 	JEQ  done
-	MOVQ 112(SP), AX
+	MOVQ 216(SP), AX
 	INCQ AX
-	MOVQ AX, 112(SP)
+	MOVQ AX, 216(SP)
 	JMP  tile
 
 done:

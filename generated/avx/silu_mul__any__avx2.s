@@ -51,19 +51,20 @@ loop1:
 	VPBROADCASTD X0, Y0
 	VPCMPGTD     Y1, Y0, Y3
 	VPMASKMOVD   (R9)(DX*4), Y3, Y5
-	VPXOR        silu_mul__any__avx2_data<>+32(SB), Y5, Y1
-	VCMPPS       $0x11, silu_mul__any__avx2_data<>+64(SB), Y1, Y2
-	VMOVUPS      silu_mul__any__avx2_data<>+96(SB), Y0
-	VCMPPS       $0x11, Y1, Y0, Y0
-	VBLENDVPS    Y0, silu_mul__any__avx2_data<>+96(SB), Y1, Y1
-	VMULPS       silu_mul__any__avx2_data<>+128(SB), Y1, Y0
-	VADDPS       silu_mul__any__avx2_data<>+160(SB), Y0, Y4
-	VSUBPS       silu_mul__any__avx2_data<>+160(SB), Y4, Y6
+	VPXOR        silu_mul__any__avx2_data<>+32(SB), Y5, Y2
+	VMOVUPS      silu_mul__any__avx2_data<>+64(SB), Y0
+	VCMPPS       $0x11, Y2, Y0, Y0
+	VBLENDVPS    Y0, silu_mul__any__avx2_data<>+64(SB), Y2, Y1
+	VMULPS       silu_mul__any__avx2_data<>+96(SB), Y1, Y0
+	VADDPS       silu_mul__any__avx2_data<>+128(SB), Y0, Y4
+	VSUBPS       silu_mul__any__avx2_data<>+128(SB), Y4, Y6
+	VMULPS       silu_mul__any__avx2_data<>+160(SB), Y6, Y0
+	VSUBPS       Y0, Y1, Y1
 	VMULPS       silu_mul__any__avx2_data<>+192(SB), Y6, Y0
 	VSUBPS       Y0, Y1, Y1
-	VMULPS       silu_mul__any__avx2_data<>+224(SB), Y6, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       silu_mul__any__avx2_data<>+256(SB), Y1, Y0
+	VMULPS       silu_mul__any__avx2_data<>+224(SB), Y1, Y0
+	VADDPS       silu_mul__any__avx2_data<>+256(SB), Y0, Y0
+	VMULPS       Y1, Y0, Y0
 	VADDPS       silu_mul__any__avx2_data<>+288(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
 	VADDPS       silu_mul__any__avx2_data<>+320(SB), Y0, Y0
@@ -72,13 +73,12 @@ loop1:
 	VMULPS       Y1, Y0, Y0
 	VADDPS       silu_mul__any__avx2_data<>+384(SB), Y0, Y0
 	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+416(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+416(SB), Y0, Y1
+	VADDPS       silu_mul__any__avx2_data<>+384(SB), Y0, Y1
 	VPSLLD       $0x17, Y4, Y0
-	VMULPS       Y0, Y1, Y0
-	VBLENDVPS    Y2, silu_mul__any__avx2_data<>+448(SB), Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+416(SB), Y0, Y4
+	VMULPS       Y0, Y1, Y1
+	VCMPPS       $0x11, silu_mul__any__avx2_data<>+416(SB), Y2, Y0
+	VBLENDVPS    Y0, silu_mul__any__avx2_data<>+448(SB), Y1, Y0
+	VADDPS       silu_mul__any__avx2_data<>+384(SB), Y0, Y4
 	VMOVUPS      silu_mul__any__avx2_data<>+480(SB), Y0
 	VPSUBD       Y4, Y0, Y2
 	VMULPS       Y2, Y4, Y1
@@ -125,54 +125,54 @@ DATA silu_mul__any__avx2_data<>+32(SB)/8, $0x8000000080000000
 DATA silu_mul__any__avx2_data<>+40(SB)/8, $0x8000000080000000
 DATA silu_mul__any__avx2_data<>+48(SB)/8, $0x8000000080000000
 DATA silu_mul__any__avx2_data<>+56(SB)/8, $0x8000000080000000
-DATA silu_mul__any__avx2_data<>+64(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul__any__avx2_data<>+72(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul__any__avx2_data<>+80(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul__any__avx2_data<>+88(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul__any__avx2_data<>+96(SB)/8, $0x42ae000042ae0000
-DATA silu_mul__any__avx2_data<>+104(SB)/8, $0x42ae000042ae0000
-DATA silu_mul__any__avx2_data<>+112(SB)/8, $0x42ae000042ae0000
-DATA silu_mul__any__avx2_data<>+120(SB)/8, $0x42ae000042ae0000
-DATA silu_mul__any__avx2_data<>+128(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul__any__avx2_data<>+136(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul__any__avx2_data<>+144(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul__any__avx2_data<>+152(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul__any__avx2_data<>+160(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul__any__avx2_data<>+168(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul__any__avx2_data<>+176(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul__any__avx2_data<>+184(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul__any__avx2_data<>+192(SB)/8, $0x3f3172003f317200
-DATA silu_mul__any__avx2_data<>+200(SB)/8, $0x3f3172003f317200
-DATA silu_mul__any__avx2_data<>+208(SB)/8, $0x3f3172003f317200
-DATA silu_mul__any__avx2_data<>+216(SB)/8, $0x3f3172003f317200
-DATA silu_mul__any__avx2_data<>+224(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul__any__avx2_data<>+232(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul__any__avx2_data<>+240(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul__any__avx2_data<>+248(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul__any__avx2_data<>+256(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul__any__avx2_data<>+264(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul__any__avx2_data<>+272(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul__any__avx2_data<>+280(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul__any__avx2_data<>+288(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul__any__avx2_data<>+296(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul__any__avx2_data<>+304(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul__any__avx2_data<>+312(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul__any__avx2_data<>+320(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul__any__avx2_data<>+328(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul__any__avx2_data<>+336(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul__any__avx2_data<>+344(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul__any__avx2_data<>+352(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul__any__avx2_data<>+360(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul__any__avx2_data<>+368(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul__any__avx2_data<>+376(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul__any__avx2_data<>+384(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul__any__avx2_data<>+392(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul__any__avx2_data<>+400(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul__any__avx2_data<>+408(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul__any__avx2_data<>+416(SB)/8, $0x3f8000003f800000
-DATA silu_mul__any__avx2_data<>+424(SB)/8, $0x3f8000003f800000
-DATA silu_mul__any__avx2_data<>+432(SB)/8, $0x3f8000003f800000
-DATA silu_mul__any__avx2_data<>+440(SB)/8, $0x3f8000003f800000
+DATA silu_mul__any__avx2_data<>+64(SB)/8, $0x42ae000042ae0000
+DATA silu_mul__any__avx2_data<>+72(SB)/8, $0x42ae000042ae0000
+DATA silu_mul__any__avx2_data<>+80(SB)/8, $0x42ae000042ae0000
+DATA silu_mul__any__avx2_data<>+88(SB)/8, $0x42ae000042ae0000
+DATA silu_mul__any__avx2_data<>+96(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA silu_mul__any__avx2_data<>+104(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA silu_mul__any__avx2_data<>+112(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA silu_mul__any__avx2_data<>+120(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA silu_mul__any__avx2_data<>+128(SB)/8, $0x4b40007f4b40007f
+DATA silu_mul__any__avx2_data<>+136(SB)/8, $0x4b40007f4b40007f
+DATA silu_mul__any__avx2_data<>+144(SB)/8, $0x4b40007f4b40007f
+DATA silu_mul__any__avx2_data<>+152(SB)/8, $0x4b40007f4b40007f
+DATA silu_mul__any__avx2_data<>+160(SB)/8, $0x3f3172003f317200
+DATA silu_mul__any__avx2_data<>+168(SB)/8, $0x3f3172003f317200
+DATA silu_mul__any__avx2_data<>+176(SB)/8, $0x3f3172003f317200
+DATA silu_mul__any__avx2_data<>+184(SB)/8, $0x3f3172003f317200
+DATA silu_mul__any__avx2_data<>+192(SB)/8, $0x35bfbe8e35bfbe8e
+DATA silu_mul__any__avx2_data<>+200(SB)/8, $0x35bfbe8e35bfbe8e
+DATA silu_mul__any__avx2_data<>+208(SB)/8, $0x35bfbe8e35bfbe8e
+DATA silu_mul__any__avx2_data<>+216(SB)/8, $0x35bfbe8e35bfbe8e
+DATA silu_mul__any__avx2_data<>+224(SB)/8, $0x3ab58f093ab58f09
+DATA silu_mul__any__avx2_data<>+232(SB)/8, $0x3ab58f093ab58f09
+DATA silu_mul__any__avx2_data<>+240(SB)/8, $0x3ab58f093ab58f09
+DATA silu_mul__any__avx2_data<>+248(SB)/8, $0x3ab58f093ab58f09
+DATA silu_mul__any__avx2_data<>+256(SB)/8, $0x3c092f9d3c092f9d
+DATA silu_mul__any__avx2_data<>+264(SB)/8, $0x3c092f9d3c092f9d
+DATA silu_mul__any__avx2_data<>+272(SB)/8, $0x3c092f9d3c092f9d
+DATA silu_mul__any__avx2_data<>+280(SB)/8, $0x3c092f9d3c092f9d
+DATA silu_mul__any__avx2_data<>+288(SB)/8, $0x3d2aacd03d2aacd0
+DATA silu_mul__any__avx2_data<>+296(SB)/8, $0x3d2aacd03d2aacd0
+DATA silu_mul__any__avx2_data<>+304(SB)/8, $0x3d2aacd03d2aacd0
+DATA silu_mul__any__avx2_data<>+312(SB)/8, $0x3d2aacd03d2aacd0
+DATA silu_mul__any__avx2_data<>+320(SB)/8, $0x3e2aaa323e2aaa32
+DATA silu_mul__any__avx2_data<>+328(SB)/8, $0x3e2aaa323e2aaa32
+DATA silu_mul__any__avx2_data<>+336(SB)/8, $0x3e2aaa323e2aaa32
+DATA silu_mul__any__avx2_data<>+344(SB)/8, $0x3e2aaa323e2aaa32
+DATA silu_mul__any__avx2_data<>+352(SB)/8, $0x3efffffd3efffffd
+DATA silu_mul__any__avx2_data<>+360(SB)/8, $0x3efffffd3efffffd
+DATA silu_mul__any__avx2_data<>+368(SB)/8, $0x3efffffd3efffffd
+DATA silu_mul__any__avx2_data<>+376(SB)/8, $0x3efffffd3efffffd
+DATA silu_mul__any__avx2_data<>+384(SB)/8, $0x3f8000003f800000
+DATA silu_mul__any__avx2_data<>+392(SB)/8, $0x3f8000003f800000
+DATA silu_mul__any__avx2_data<>+400(SB)/8, $0x3f8000003f800000
+DATA silu_mul__any__avx2_data<>+408(SB)/8, $0x3f8000003f800000
+DATA silu_mul__any__avx2_data<>+416(SB)/8, $0xc2ae0000c2ae0000
+DATA silu_mul__any__avx2_data<>+424(SB)/8, $0xc2ae0000c2ae0000
+DATA silu_mul__any__avx2_data<>+432(SB)/8, $0xc2ae0000c2ae0000
+DATA silu_mul__any__avx2_data<>+440(SB)/8, $0xc2ae0000c2ae0000
 DATA silu_mul__any__avx2_data<>+448(SB)/8, $0x0000000000000000
 DATA silu_mul__any__avx2_data<>+456(SB)/8, $0x0000000000000000
 DATA silu_mul__any__avx2_data<>+464(SB)/8, $0x0000000000000000

@@ -83,7 +83,7 @@ end2:
 	VPSHUFD $0x4e, Y1, Y0
 	VMAXPS  Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VMAXPS  Y0, Y1, Y10
+	VMAXPS  Y0, Y1, Y9
 	VPXOR   Y3, Y3, Y3
 	VPXOR   Y2, Y2, Y2
 	VPXOR   Y1, Y1, Y1
@@ -109,167 +109,175 @@ loop3:
 	VMOVD        CX, X5
 	VPBROADCASTD X5, Y5
 	VPCMPGTD     Y4, Y5, Y4
-	VMOVUPS      Y4, 128(SP)
-	VPCMPGTD     Y8, Y5, Y13
-	VPCMPGTD     Y7, Y5, Y12
-	VPCMPGTD     Y6, Y5, Y11
-	VMOVUPS      128(SP), Y4
-	VPMASKMOVD   (R12)(DX*4), Y4, Y7
-	VPMASKMOVD   32(R12)(DX*4), Y13, Y6
-	VPMASKMOVD   64(R12)(DX*4), Y12, Y5
-	VPMASKMOVD   96(R12)(DX*4), Y11, Y4
-	VSUBPS       Y10, Y7, Y15
-	VSUBPS       Y10, Y6, Y14
-	VSUBPS       Y10, Y5, Y9
-	VSUBPS       Y10, Y4, Y8
-	VCMPPS       $0x11, softmax__any__avx2_data<>+160(SB), Y15, Y4
-	VMOVUPS      Y4, 384(SP)
-	VCMPPS       $0x11, softmax__any__avx2_data<>+160(SB), Y14, Y4
-	VMOVUPS      Y4, 352(SP)
-	VCMPPS       $0x11, softmax__any__avx2_data<>+160(SB), Y9, Y4
-	VMOVUPS      Y4, 320(SP)
-	VCMPPS       $0x11, softmax__any__avx2_data<>+160(SB), Y8, Y4
-	VMOVUPS      Y4, 288(SP)
-	VMOVUPS      softmax__any__avx2_data<>+192(SB), Y5
-	VCMPPS       $0x11, Y15, Y5, Y4
-	VCMPPS       $0x11, Y14, Y5, Y7
-	VCMPPS       $0x11, Y9, Y5, Y6
-	VCMPPS       $0x11, Y8, Y5, Y5
-	VBLENDVPS    Y4, softmax__any__avx2_data<>+192(SB), Y15, Y4
-	VMOVUPS      Y4, 416(SP)
-	VBLENDVPS    Y7, softmax__any__avx2_data<>+192(SB), Y14, Y4
-	VMOVUPS      Y4, 448(SP)
-	VBLENDVPS    Y6, softmax__any__avx2_data<>+192(SB), Y9, Y9
-	VBLENDVPS    Y5, softmax__any__avx2_data<>+192(SB), Y8, Y8
-	VMOVUPS      416(SP), Y4
-	VMULPS       softmax__any__avx2_data<>+224(SB), Y4, Y14
-	VMOVUPS      448(SP), Y4
-	VMULPS       softmax__any__avx2_data<>+224(SB), Y4, Y7
-	VMULPS       softmax__any__avx2_data<>+224(SB), Y9, Y6
-	VMULPS       softmax__any__avx2_data<>+224(SB), Y8, Y5
-	VADDPS       softmax__any__avx2_data<>+256(SB), Y14, Y4
 	VMOVUPS      Y4, 256(SP)
-	VADDPS       softmax__any__avx2_data<>+256(SB), Y7, Y4
+	VPCMPGTD     Y8, Y5, Y4
 	VMOVUPS      Y4, 224(SP)
-	VADDPS       softmax__any__avx2_data<>+256(SB), Y6, Y4
+	VPCMPGTD     Y7, Y5, Y4
 	VMOVUPS      Y4, 192(SP)
-	VADDPS       softmax__any__avx2_data<>+256(SB), Y5, Y4
+	VPCMPGTD     Y6, Y5, Y4
 	VMOVUPS      Y4, 160(SP)
 	VMOVUPS      256(SP), Y4
-	VSUBPS       softmax__any__avx2_data<>+256(SB), Y4, Y15
+	VPMASKMOVD   (R12)(DX*4), Y4, Y8
 	VMOVUPS      224(SP), Y4
-	VSUBPS       softmax__any__avx2_data<>+256(SB), Y4, Y7
+	VPMASKMOVD   32(R12)(DX*4), Y4, Y6
 	VMOVUPS      192(SP), Y4
-	VSUBPS       softmax__any__avx2_data<>+256(SB), Y4, Y6
+	VPMASKMOVD   64(R12)(DX*4), Y4, Y7
 	VMOVUPS      160(SP), Y4
-	VSUBPS       softmax__any__avx2_data<>+256(SB), Y4, Y5
-	VMULPS       softmax__any__avx2_data<>+288(SB), Y15, Y4
-	VMOVUPS      Y4, (SP)
-	VMULPS       softmax__any__avx2_data<>+288(SB), Y7, Y4
-	VMOVUPS      Y4, 32(SP)
-	VMULPS       softmax__any__avx2_data<>+288(SB), Y6, Y4
-	VMOVUPS      Y4, 64(SP)
-	VMULPS       softmax__any__avx2_data<>+288(SB), Y5, Y4
-	VMOVUPS      Y4, 96(SP)
-	VMOVUPS      (SP), Y14
-	VMOVUPS      416(SP), Y4
-	VSUBPS       Y14, Y4, Y4
+	VPMASKMOVD   96(R12)(DX*4), Y4, Y5
+	VSUBPS       Y9, Y8, Y4
+	VMOVUPS      Y4, 128(SP)
+	VSUBPS       Y9, Y6, Y6
+	VSUBPS       Y9, Y7, Y14
+	VSUBPS       Y9, Y5, Y13
+	VMOVUPS      softmax__any__avx2_data<>+160(SB), Y5
+	VMOVUPS      128(SP), Y4
+	VCMPPS       $0x11, Y4, Y5, Y10
+	VCMPPS       $0x11, Y6, Y5, Y8
+	VCMPPS       $0x11, Y14, Y5, Y7
+	VCMPPS       $0x11, Y13, Y5, Y5
+	VMOVUPS      128(SP), Y4
+	VBLENDVPS    Y10, softmax__any__avx2_data<>+160(SB), Y4, Y4
 	VMOVUPS      Y4, 416(SP)
-	VMOVUPS      32(SP), Y14
+	VBLENDVPS    Y8, softmax__any__avx2_data<>+160(SB), Y6, Y4
+	VMOVUPS      Y4, 448(SP)
+	VBLENDVPS    Y7, softmax__any__avx2_data<>+160(SB), Y14, Y11
+	VBLENDVPS    Y5, softmax__any__avx2_data<>+160(SB), Y13, Y10
+	VMOVUPS      416(SP), Y4
+	VMULPS       softmax__any__avx2_data<>+192(SB), Y4, Y12
 	VMOVUPS      448(SP), Y4
-	VSUBPS       Y14, Y4, Y14
+	VMULPS       softmax__any__avx2_data<>+192(SB), Y4, Y8
+	VMULPS       softmax__any__avx2_data<>+192(SB), Y11, Y7
+	VMULPS       softmax__any__avx2_data<>+192(SB), Y10, Y5
+	VADDPS       softmax__any__avx2_data<>+224(SB), Y12, Y4
+	VMOVUPS      Y4, 384(SP)
+	VADDPS       softmax__any__avx2_data<>+224(SB), Y8, Y4
+	VMOVUPS      Y4, 352(SP)
+	VADDPS       softmax__any__avx2_data<>+224(SB), Y7, Y4
+	VMOVUPS      Y4, 320(SP)
+	VADDPS       softmax__any__avx2_data<>+224(SB), Y5, Y4
+	VMOVUPS      Y4, 288(SP)
+	VMOVUPS      384(SP), Y4
+	VSUBPS       softmax__any__avx2_data<>+224(SB), Y4, Y15
+	VMOVUPS      352(SP), Y4
+	VSUBPS       softmax__any__avx2_data<>+224(SB), Y4, Y8
+	VMOVUPS      320(SP), Y4
+	VSUBPS       softmax__any__avx2_data<>+224(SB), Y4, Y7
+	VMOVUPS      288(SP), Y4
+	VSUBPS       softmax__any__avx2_data<>+224(SB), Y4, Y5
+	VMULPS       softmax__any__avx2_data<>+256(SB), Y15, Y4
+	VMOVUPS      Y4, (SP)
+	VMULPS       softmax__any__avx2_data<>+256(SB), Y8, Y4
+	VMOVUPS      Y4, 32(SP)
+	VMULPS       softmax__any__avx2_data<>+256(SB), Y7, Y4
+	VMOVUPS      Y4, 64(SP)
+	VMULPS       softmax__any__avx2_data<>+256(SB), Y5, Y4
+	VMOVUPS      Y4, 96(SP)
+	VMOVUPS      (SP), Y12
+	VMOVUPS      416(SP), Y4
+	VSUBPS       Y12, Y4, Y4
+	VMOVUPS      Y4, 416(SP)
+	VMOVUPS      32(SP), Y12
+	VMOVUPS      448(SP), Y4
+	VSUBPS       Y12, Y4, Y12
 	VMOVUPS      64(SP), Y4
-	VSUBPS       Y4, Y9, Y9
+	VSUBPS       Y4, Y11, Y11
 	VMOVUPS      96(SP), Y4
-	VSUBPS       Y4, Y8, Y8
-	VMULPS       softmax__any__avx2_data<>+320(SB), Y15, Y15
-	VMULPS       softmax__any__avx2_data<>+320(SB), Y7, Y7
-	VMULPS       softmax__any__avx2_data<>+320(SB), Y6, Y6
-	VMULPS       softmax__any__avx2_data<>+320(SB), Y5, Y5
+	VSUBPS       Y4, Y10, Y10
+	VMULPS       softmax__any__avx2_data<>+288(SB), Y15, Y15
+	VMULPS       softmax__any__avx2_data<>+288(SB), Y8, Y8
+	VMULPS       softmax__any__avx2_data<>+288(SB), Y7, Y7
+	VMULPS       softmax__any__avx2_data<>+288(SB), Y5, Y5
 	VMOVUPS      416(SP), Y4
 	VSUBPS       Y15, Y4, Y15
-	VSUBPS       Y7, Y14, Y14
-	VSUBPS       Y6, Y9, Y9
-	VSUBPS       Y5, Y8, Y8
-	VMULPS       softmax__any__avx2_data<>+352(SB), Y15, Y7
-	VMULPS       softmax__any__avx2_data<>+352(SB), Y14, Y6
-	VMULPS       softmax__any__avx2_data<>+352(SB), Y9, Y5
-	VMULPS       softmax__any__avx2_data<>+352(SB), Y8, Y4
+	VSUBPS       Y8, Y12, Y12
+	VSUBPS       Y7, Y11, Y11
+	VSUBPS       Y5, Y10, Y10
+	VMULPS       softmax__any__avx2_data<>+320(SB), Y15, Y8
+	VMULPS       softmax__any__avx2_data<>+320(SB), Y12, Y7
+	VMULPS       softmax__any__avx2_data<>+320(SB), Y11, Y5
+	VMULPS       softmax__any__avx2_data<>+320(SB), Y10, Y4
+	VADDPS       softmax__any__avx2_data<>+352(SB), Y8, Y8
+	VADDPS       softmax__any__avx2_data<>+352(SB), Y7, Y7
+	VADDPS       softmax__any__avx2_data<>+352(SB), Y5, Y5
+	VADDPS       softmax__any__avx2_data<>+352(SB), Y4, Y4
+	VMULPS       Y15, Y8, Y8
+	VMULPS       Y12, Y7, Y7
+	VMULPS       Y11, Y5, Y5
+	VMULPS       Y10, Y4, Y4
+	VADDPS       softmax__any__avx2_data<>+384(SB), Y8, Y8
 	VADDPS       softmax__any__avx2_data<>+384(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+384(SB), Y6, Y6
 	VADDPS       softmax__any__avx2_data<>+384(SB), Y5, Y5
 	VADDPS       softmax__any__avx2_data<>+384(SB), Y4, Y4
-	VMULPS       Y15, Y7, Y7
-	VMULPS       Y14, Y6, Y6
-	VMULPS       Y9, Y5, Y5
-	VMULPS       Y8, Y4, Y4
+	VMULPS       Y15, Y8, Y8
+	VMULPS       Y12, Y7, Y7
+	VMULPS       Y11, Y5, Y5
+	VMULPS       Y10, Y4, Y4
+	VADDPS       softmax__any__avx2_data<>+416(SB), Y8, Y8
 	VADDPS       softmax__any__avx2_data<>+416(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+416(SB), Y6, Y6
 	VADDPS       softmax__any__avx2_data<>+416(SB), Y5, Y5
 	VADDPS       softmax__any__avx2_data<>+416(SB), Y4, Y4
-	VMULPS       Y15, Y7, Y7
-	VMULPS       Y14, Y6, Y6
-	VMULPS       Y9, Y5, Y5
-	VMULPS       Y8, Y4, Y4
+	VMULPS       Y15, Y8, Y8
+	VMULPS       Y12, Y7, Y7
+	VMULPS       Y11, Y5, Y5
+	VMULPS       Y10, Y4, Y4
+	VADDPS       softmax__any__avx2_data<>+448(SB), Y8, Y8
 	VADDPS       softmax__any__avx2_data<>+448(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+448(SB), Y6, Y6
 	VADDPS       softmax__any__avx2_data<>+448(SB), Y5, Y5
 	VADDPS       softmax__any__avx2_data<>+448(SB), Y4, Y4
-	VMULPS       Y15, Y7, Y7
-	VMULPS       Y14, Y6, Y6
-	VMULPS       Y9, Y5, Y5
-	VMULPS       Y8, Y4, Y4
+	VMULPS       Y15, Y8, Y8
+	VMULPS       Y12, Y7, Y7
+	VMULPS       Y11, Y5, Y5
+	VMULPS       Y10, Y4, Y4
+	VADDPS       softmax__any__avx2_data<>+480(SB), Y8, Y8
 	VADDPS       softmax__any__avx2_data<>+480(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y6, Y6
 	VADDPS       softmax__any__avx2_data<>+480(SB), Y5, Y5
 	VADDPS       softmax__any__avx2_data<>+480(SB), Y4, Y4
-	VMULPS       Y15, Y7, Y7
-	VMULPS       Y14, Y6, Y6
-	VMULPS       Y9, Y5, Y5
-	VMULPS       Y8, Y4, Y4
-	VADDPS       softmax__any__avx2_data<>+512(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+512(SB), Y6, Y6
-	VADDPS       softmax__any__avx2_data<>+512(SB), Y5, Y5
-	VADDPS       softmax__any__avx2_data<>+512(SB), Y4, Y4
-	VMULPS       Y15, Y7, Y7
-	VMULPS       Y14, Y6, Y6
-	VMULPS       Y9, Y5, Y5
-	VMULPS       Y8, Y4, Y4
-	VADDPS       softmax__any__avx2_data<>+512(SB), Y7, Y15
-	VADDPS       softmax__any__avx2_data<>+512(SB), Y6, Y14
-	VADDPS       softmax__any__avx2_data<>+512(SB), Y5, Y9
-	VADDPS       softmax__any__avx2_data<>+512(SB), Y4, Y8
-	VMOVUPS      256(SP), Y4
-	VPSLLD       $0x17, Y4, Y7
-	VMOVUPS      224(SP), Y4
-	VPSLLD       $0x17, Y4, Y6
-	VMOVUPS      192(SP), Y4
-	VPSLLD       $0x17, Y4, Y5
-	VMOVUPS      160(SP), Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y7, Y15, Y7
-	VMULPS       Y6, Y14, Y6
-	VMULPS       Y5, Y9, Y5
-	VMULPS       Y4, Y8, Y8
+	VMULPS       Y15, Y8, Y8
+	VMULPS       Y12, Y7, Y7
+	VMULPS       Y11, Y5, Y5
+	VMULPS       Y10, Y4, Y4
+	VADDPS       softmax__any__avx2_data<>+480(SB), Y8, Y12
+	VADDPS       softmax__any__avx2_data<>+480(SB), Y7, Y11
+	VADDPS       softmax__any__avx2_data<>+480(SB), Y5, Y10
+	VADDPS       softmax__any__avx2_data<>+480(SB), Y4, Y15
 	VMOVUPS      384(SP), Y4
-	VBLENDVPS    Y4, softmax__any__avx2_data<>+544(SB), Y7, Y7
+	VPSLLD       $0x17, Y4, Y8
 	VMOVUPS      352(SP), Y4
-	VBLENDVPS    Y4, softmax__any__avx2_data<>+544(SB), Y6, Y6
+	VPSLLD       $0x17, Y4, Y7
 	VMOVUPS      320(SP), Y4
-	VBLENDVPS    Y4, softmax__any__avx2_data<>+544(SB), Y5, Y5
+	VPSLLD       $0x17, Y4, Y5
 	VMOVUPS      288(SP), Y4
-	VBLENDVPS    Y4, softmax__any__avx2_data<>+544(SB), Y8, Y9
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y8, Y12, Y12
+	VMULPS       Y7, Y11, Y11
+	VMULPS       Y5, Y10, Y10
+	VMULPS       Y4, Y15, Y8
 	VMOVUPS      128(SP), Y4
+	VCMPPS       $0x11, softmax__any__avx2_data<>+512(SB), Y4, Y7
+	VCMPPS       $0x11, softmax__any__avx2_data<>+512(SB), Y6, Y6
+	VCMPPS       $0x11, softmax__any__avx2_data<>+512(SB), Y14, Y5
+	VCMPPS       $0x11, softmax__any__avx2_data<>+512(SB), Y13, Y4
+	VBLENDVPS    Y7, softmax__any__avx2_data<>+544(SB), Y12, Y7
+	VBLENDVPS    Y6, softmax__any__avx2_data<>+544(SB), Y11, Y6
+	VBLENDVPS    Y5, softmax__any__avx2_data<>+544(SB), Y10, Y5
+	VBLENDVPS    Y4, softmax__any__avx2_data<>+544(SB), Y8, Y10
+	VMOVUPS      256(SP), Y4
 	VPMASKMOVD   Y7, Y4, (SI)(DX*4)
-	VPMASKMOVD   Y6, Y13, 32(SI)(DX*4)
-	VPMASKMOVD   Y5, Y12, 64(SI)(DX*4)
-	VPMASKMOVD   Y9, Y11, 96(SI)(DX*4)
+	VMOVUPS      224(SP), Y4
+	VPMASKMOVD   Y6, Y4, 32(SI)(DX*4)
+	VMOVUPS      192(SP), Y4
+	VPMASKMOVD   Y5, Y4, 64(SI)(DX*4)
+	VMOVUPS      160(SP), Y4
+	VPMASKMOVD   Y10, Y4, 96(SI)(DX*4)
 	VPXOR        Y8, Y8, Y8
-	VMOVUPS      128(SP), Y4
+	VMOVUPS      256(SP), Y4
 	VBLENDVPS    Y4, Y7, Y8, Y7
-	VBLENDVPS    Y13, Y6, Y8, Y6
-	VBLENDVPS    Y12, Y5, Y8, Y5
-	VBLENDVPS    Y11, Y9, Y8, Y4
+	VMOVUPS      224(SP), Y4
+	VBLENDVPS    Y4, Y6, Y8, Y6
+	VMOVUPS      192(SP), Y4
+	VBLENDVPS    Y4, Y5, Y8, Y5
+	VMOVUPS      160(SP), Y4
+	VBLENDVPS    Y4, Y10, Y8, Y4
 	VADDPS       Y7, Y3, Y3
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y5, Y1, Y1
@@ -383,54 +391,54 @@ DATA softmax__any__avx2_data<>+128(SB)/8, $0x0000001900000018
 DATA softmax__any__avx2_data<>+136(SB)/8, $0x0000001b0000001a
 DATA softmax__any__avx2_data<>+144(SB)/8, $0x0000001d0000001c
 DATA softmax__any__avx2_data<>+152(SB)/8, $0x0000001f0000001e
-DATA softmax__any__avx2_data<>+160(SB)/8, $0xc2ae0000c2ae0000
-DATA softmax__any__avx2_data<>+168(SB)/8, $0xc2ae0000c2ae0000
-DATA softmax__any__avx2_data<>+176(SB)/8, $0xc2ae0000c2ae0000
-DATA softmax__any__avx2_data<>+184(SB)/8, $0xc2ae0000c2ae0000
-DATA softmax__any__avx2_data<>+192(SB)/8, $0x42ae000042ae0000
-DATA softmax__any__avx2_data<>+200(SB)/8, $0x42ae000042ae0000
-DATA softmax__any__avx2_data<>+208(SB)/8, $0x42ae000042ae0000
-DATA softmax__any__avx2_data<>+216(SB)/8, $0x42ae000042ae0000
-DATA softmax__any__avx2_data<>+224(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA softmax__any__avx2_data<>+232(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA softmax__any__avx2_data<>+240(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA softmax__any__avx2_data<>+248(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA softmax__any__avx2_data<>+256(SB)/8, $0x4b40007f4b40007f
-DATA softmax__any__avx2_data<>+264(SB)/8, $0x4b40007f4b40007f
-DATA softmax__any__avx2_data<>+272(SB)/8, $0x4b40007f4b40007f
-DATA softmax__any__avx2_data<>+280(SB)/8, $0x4b40007f4b40007f
-DATA softmax__any__avx2_data<>+288(SB)/8, $0x3f3172003f317200
-DATA softmax__any__avx2_data<>+296(SB)/8, $0x3f3172003f317200
-DATA softmax__any__avx2_data<>+304(SB)/8, $0x3f3172003f317200
-DATA softmax__any__avx2_data<>+312(SB)/8, $0x3f3172003f317200
-DATA softmax__any__avx2_data<>+320(SB)/8, $0x35bfbe8e35bfbe8e
-DATA softmax__any__avx2_data<>+328(SB)/8, $0x35bfbe8e35bfbe8e
-DATA softmax__any__avx2_data<>+336(SB)/8, $0x35bfbe8e35bfbe8e
-DATA softmax__any__avx2_data<>+344(SB)/8, $0x35bfbe8e35bfbe8e
-DATA softmax__any__avx2_data<>+352(SB)/8, $0x3ab58f093ab58f09
-DATA softmax__any__avx2_data<>+360(SB)/8, $0x3ab58f093ab58f09
-DATA softmax__any__avx2_data<>+368(SB)/8, $0x3ab58f093ab58f09
-DATA softmax__any__avx2_data<>+376(SB)/8, $0x3ab58f093ab58f09
-DATA softmax__any__avx2_data<>+384(SB)/8, $0x3c092f9d3c092f9d
-DATA softmax__any__avx2_data<>+392(SB)/8, $0x3c092f9d3c092f9d
-DATA softmax__any__avx2_data<>+400(SB)/8, $0x3c092f9d3c092f9d
-DATA softmax__any__avx2_data<>+408(SB)/8, $0x3c092f9d3c092f9d
-DATA softmax__any__avx2_data<>+416(SB)/8, $0x3d2aacd03d2aacd0
-DATA softmax__any__avx2_data<>+424(SB)/8, $0x3d2aacd03d2aacd0
-DATA softmax__any__avx2_data<>+432(SB)/8, $0x3d2aacd03d2aacd0
-DATA softmax__any__avx2_data<>+440(SB)/8, $0x3d2aacd03d2aacd0
-DATA softmax__any__avx2_data<>+448(SB)/8, $0x3e2aaa323e2aaa32
-DATA softmax__any__avx2_data<>+456(SB)/8, $0x3e2aaa323e2aaa32
-DATA softmax__any__avx2_data<>+464(SB)/8, $0x3e2aaa323e2aaa32
-DATA softmax__any__avx2_data<>+472(SB)/8, $0x3e2aaa323e2aaa32
-DATA softmax__any__avx2_data<>+480(SB)/8, $0x3efffffd3efffffd
-DATA softmax__any__avx2_data<>+488(SB)/8, $0x3efffffd3efffffd
-DATA softmax__any__avx2_data<>+496(SB)/8, $0x3efffffd3efffffd
-DATA softmax__any__avx2_data<>+504(SB)/8, $0x3efffffd3efffffd
-DATA softmax__any__avx2_data<>+512(SB)/8, $0x3f8000003f800000
-DATA softmax__any__avx2_data<>+520(SB)/8, $0x3f8000003f800000
-DATA softmax__any__avx2_data<>+528(SB)/8, $0x3f8000003f800000
-DATA softmax__any__avx2_data<>+536(SB)/8, $0x3f8000003f800000
+DATA softmax__any__avx2_data<>+160(SB)/8, $0x42ae000042ae0000
+DATA softmax__any__avx2_data<>+168(SB)/8, $0x42ae000042ae0000
+DATA softmax__any__avx2_data<>+176(SB)/8, $0x42ae000042ae0000
+DATA softmax__any__avx2_data<>+184(SB)/8, $0x42ae000042ae0000
+DATA softmax__any__avx2_data<>+192(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA softmax__any__avx2_data<>+200(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA softmax__any__avx2_data<>+208(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA softmax__any__avx2_data<>+216(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA softmax__any__avx2_data<>+224(SB)/8, $0x4b40007f4b40007f
+DATA softmax__any__avx2_data<>+232(SB)/8, $0x4b40007f4b40007f
+DATA softmax__any__avx2_data<>+240(SB)/8, $0x4b40007f4b40007f
+DATA softmax__any__avx2_data<>+248(SB)/8, $0x4b40007f4b40007f
+DATA softmax__any__avx2_data<>+256(SB)/8, $0x3f3172003f317200
+DATA softmax__any__avx2_data<>+264(SB)/8, $0x3f3172003f317200
+DATA softmax__any__avx2_data<>+272(SB)/8, $0x3f3172003f317200
+DATA softmax__any__avx2_data<>+280(SB)/8, $0x3f3172003f317200
+DATA softmax__any__avx2_data<>+288(SB)/8, $0x35bfbe8e35bfbe8e
+DATA softmax__any__avx2_data<>+296(SB)/8, $0x35bfbe8e35bfbe8e
+DATA softmax__any__avx2_data<>+304(SB)/8, $0x35bfbe8e35bfbe8e
+DATA softmax__any__avx2_data<>+312(SB)/8, $0x35bfbe8e35bfbe8e
+DATA softmax__any__avx2_data<>+320(SB)/8, $0x3ab58f093ab58f09
+DATA softmax__any__avx2_data<>+328(SB)/8, $0x3ab58f093ab58f09
+DATA softmax__any__avx2_data<>+336(SB)/8, $0x3ab58f093ab58f09
+DATA softmax__any__avx2_data<>+344(SB)/8, $0x3ab58f093ab58f09
+DATA softmax__any__avx2_data<>+352(SB)/8, $0x3c092f9d3c092f9d
+DATA softmax__any__avx2_data<>+360(SB)/8, $0x3c092f9d3c092f9d
+DATA softmax__any__avx2_data<>+368(SB)/8, $0x3c092f9d3c092f9d
+DATA softmax__any__avx2_data<>+376(SB)/8, $0x3c092f9d3c092f9d
+DATA softmax__any__avx2_data<>+384(SB)/8, $0x3d2aacd03d2aacd0
+DATA softmax__any__avx2_data<>+392(SB)/8, $0x3d2aacd03d2aacd0
+DATA softmax__any__avx2_data<>+400(SB)/8, $0x3d2aacd03d2aacd0
+DATA softmax__any__avx2_data<>+408(SB)/8, $0x3d2aacd03d2aacd0
+DATA softmax__any__avx2_data<>+416(SB)/8, $0x3e2aaa323e2aaa32
+DATA softmax__any__avx2_data<>+424(SB)/8, $0x3e2aaa323e2aaa32
+DATA softmax__any__avx2_data<>+432(SB)/8, $0x3e2aaa323e2aaa32
+DATA softmax__any__avx2_data<>+440(SB)/8, $0x3e2aaa323e2aaa32
+DATA softmax__any__avx2_data<>+448(SB)/8, $0x3efffffd3efffffd
+DATA softmax__any__avx2_data<>+456(SB)/8, $0x3efffffd3efffffd
+DATA softmax__any__avx2_data<>+464(SB)/8, $0x3efffffd3efffffd
+DATA softmax__any__avx2_data<>+472(SB)/8, $0x3efffffd3efffffd
+DATA softmax__any__avx2_data<>+480(SB)/8, $0x3f8000003f800000
+DATA softmax__any__avx2_data<>+488(SB)/8, $0x3f8000003f800000
+DATA softmax__any__avx2_data<>+496(SB)/8, $0x3f8000003f800000
+DATA softmax__any__avx2_data<>+504(SB)/8, $0x3f8000003f800000
+DATA softmax__any__avx2_data<>+512(SB)/8, $0xc2ae0000c2ae0000
+DATA softmax__any__avx2_data<>+520(SB)/8, $0xc2ae0000c2ae0000
+DATA softmax__any__avx2_data<>+528(SB)/8, $0xc2ae0000c2ae0000
+DATA softmax__any__avx2_data<>+536(SB)/8, $0xc2ae0000c2ae0000
 DATA softmax__any__avx2_data<>+544(SB)/8, $0x0000000000000000
 DATA softmax__any__avx2_data<>+552(SB)/8, $0x0000000000000000
 DATA softmax__any__avx2_data<>+560(SB)/8, $0x0000000000000000

@@ -99,34 +99,36 @@ loop3:
 	CMPQ         CX, AX
 	CMOVQLT      AX, CX
 	VPBROADCASTD CX, Z2
-	VPCMPD       $0x01, Z2, Z18, K6
-	VPCMPD       $0x01, Z2, Z3, K5
-	VMOVUPS.Z    (R12)(DX*4), K6, Z3
-	VMOVUPS.Z    64(R12)(DX*4), K5, Z2
-	VSUBPS       Z20, Z3, Z3
-	VSUBPS       Z20, Z2, Z2
-	VCMPPS       $0x11, Z16, Z3, K4
-	VCMPPS       $0x11, Z16, Z2, K3
-	VCMPPS       $0x11, Z3, Z15, K2
-	VCMPPS       $0x11, Z2, Z15, K1
-	VPBLENDMD    Z15, Z3, K2, Z19
-	VPBLENDMD    Z15, Z2, K1, Z18
-	VMULPS       Z14, Z19, Z3
-	VMULPS       Z14, Z18, Z2
-	VADDPS       Z13, Z3, Z22
-	VADDPS       Z13, Z2, Z21
-	VSUBPS       Z13, Z22, Z24
-	VSUBPS       Z13, Z21, Z23
-	VMULPS       Z12, Z24, Z3
-	VMULPS       Z12, Z23, Z2
+	VPCMPD       $0x01, Z2, Z18, K4
+	VPCMPD       $0x01, Z2, Z3, K3
+	VMOVUPS.Z    (R12)(DX*4), K4, Z3
+	VMOVUPS.Z    64(R12)(DX*4), K3, Z2
+	VSUBPS       Z20, Z3, Z22
+	VSUBPS       Z20, Z2, Z21
+	VCMPPS       $0x11, Z22, Z16, K2
+	VCMPPS       $0x11, Z21, Z16, K1
+	VPBLENDMD    Z16, Z22, K2, Z19
+	VPBLENDMD    Z16, Z21, K1, Z18
+	VMULPS       Z15, Z19, Z3
+	VMULPS       Z15, Z18, Z2
+	VADDPS       Z14, Z3, Z24
+	VADDPS       Z14, Z2, Z23
+	VSUBPS       Z14, Z24, Z26
+	VSUBPS       Z14, Z23, Z25
+	VMULPS       Z13, Z26, Z3
+	VMULPS       Z13, Z25, Z2
 	VSUBPS       Z3, Z19, Z19
 	VSUBPS       Z2, Z18, Z18
-	VMULPS       Z11, Z24, Z3
-	VMULPS       Z11, Z23, Z2
+	VMULPS       Z12, Z26, Z3
+	VMULPS       Z12, Z25, Z2
 	VSUBPS       Z3, Z19, Z19
 	VSUBPS       Z2, Z18, Z18
-	VMULPS       Z19, Z10, Z3
-	VMULPS       Z18, Z10, Z2
+	VMULPS       Z19, Z11, Z3
+	VMULPS       Z18, Z11, Z2
+	VADDPS       Z10, Z3, Z3
+	VADDPS       Z10, Z2, Z2
+	VMULPS       Z19, Z3, Z3
+	VMULPS       Z18, Z2, Z2
 	VADDPS       Z9, Z3, Z3
 	VADDPS       Z9, Z2, Z2
 	VMULPS       Z19, Z3, Z3
@@ -143,22 +145,20 @@ loop3:
 	VADDPS       Z6, Z2, Z2
 	VMULPS       Z19, Z3, Z3
 	VMULPS       Z18, Z2, Z2
-	VADDPS       Z5, Z3, Z3
-	VADDPS       Z5, Z2, Z2
-	VMULPS       Z19, Z3, Z3
-	VMULPS       Z18, Z2, Z2
-	VADDPS       Z5, Z3, Z19
-	VADDPS       Z5, Z2, Z18
-	VPSLLD       $0x17, Z22, Z3
-	VPSLLD       $0x17, Z21, Z2
+	VADDPS       Z6, Z3, Z19
+	VADDPS       Z6, Z2, Z18
+	VPSLLD       $0x17, Z24, Z3
+	VPSLLD       $0x17, Z23, Z2
 	VMULPS       Z3, Z19, Z3
 	VMULPS       Z2, Z18, Z2
-	VPBLENDMD    Z4, Z3, K4, Z3
-	VPBLENDMD    Z4, Z2, K3, Z2
-	VMOVUPS      Z3, K6, (SI)(DX*4)
-	VMOVUPS      Z2, K5, 64(SI)(DX*4)
-	VPBLENDMD    Z3, Z4, K6, Z3
-	VPBLENDMD    Z2, Z4, K5, Z2
+	VCMPPS       $0x11, Z5, Z22, K2
+	VCMPPS       $0x11, Z5, Z21, K1
+	VPBLENDMD    Z4, Z3, K2, Z3
+	VPBLENDMD    Z4, Z2, K1, Z2
+	VMOVUPS      Z3, K4, (SI)(DX*4)
+	VMOVUPS      Z2, K3, 64(SI)(DX*4)
+	VPBLENDMD    Z3, Z4, K4, Z3
+	VPBLENDMD    Z2, Z4, K3, Z2
 	VADDPS       Z3, Z1, Z1
 	VADDPS       Z2, Z0, Z0
 	ADDQ         $-32, BX
@@ -260,18 +260,18 @@ DATA softmax__any__avx512vnni_data<>+224(SB)/8, $0xff800000ff800000
 DATA softmax__any__avx512vnni_data<>+232(SB)/8, $0xff800000ff800000
 DATA softmax__any__avx512vnni_data<>+240(SB)/8, $0xff800000ff800000
 DATA softmax__any__avx512vnni_data<>+248(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+256(SB)/4, $0xc2ae0000
-DATA softmax__any__avx512vnni_data<>+260(SB)/4, $0x42ae0000
-DATA softmax__any__avx512vnni_data<>+264(SB)/4, $0x3fb8aa3b
-DATA softmax__any__avx512vnni_data<>+268(SB)/4, $0x4b40007f
-DATA softmax__any__avx512vnni_data<>+272(SB)/4, $0x3f317200
-DATA softmax__any__avx512vnni_data<>+276(SB)/4, $0x35bfbe8e
-DATA softmax__any__avx512vnni_data<>+280(SB)/4, $0x3ab58f09
-DATA softmax__any__avx512vnni_data<>+284(SB)/4, $0x3c092f9d
-DATA softmax__any__avx512vnni_data<>+288(SB)/4, $0x3d2aacd0
-DATA softmax__any__avx512vnni_data<>+292(SB)/4, $0x3e2aaa32
-DATA softmax__any__avx512vnni_data<>+296(SB)/4, $0x3efffffd
-DATA softmax__any__avx512vnni_data<>+300(SB)/4, $0x3f800000
+DATA softmax__any__avx512vnni_data<>+256(SB)/4, $0x42ae0000
+DATA softmax__any__avx512vnni_data<>+260(SB)/4, $0x3fb8aa3b
+DATA softmax__any__avx512vnni_data<>+264(SB)/4, $0x4b40007f
+DATA softmax__any__avx512vnni_data<>+268(SB)/4, $0x3f317200
+DATA softmax__any__avx512vnni_data<>+272(SB)/4, $0x35bfbe8e
+DATA softmax__any__avx512vnni_data<>+276(SB)/4, $0x3ab58f09
+DATA softmax__any__avx512vnni_data<>+280(SB)/4, $0x3c092f9d
+DATA softmax__any__avx512vnni_data<>+284(SB)/4, $0x3d2aacd0
+DATA softmax__any__avx512vnni_data<>+288(SB)/4, $0x3e2aaa32
+DATA softmax__any__avx512vnni_data<>+292(SB)/4, $0x3efffffd
+DATA softmax__any__avx512vnni_data<>+296(SB)/4, $0x3f800000
+DATA softmax__any__avx512vnni_data<>+300(SB)/4, $0xc2ae0000
 DATA softmax__any__avx512vnni_data<>+304(SB)/4, $0x7f000000
 DATA softmax__any__avx512vnni_data<>+308(SB)/4, $0x3f55feef
 DATA softmax__any__avx512vnni_data<>+312(SB)/4, $0xc02a8710

@@ -26,11 +26,12 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
+	sseen := unsafe.Add(a.Scratch, 1024)
 	var rscore [1][16]float32
-	var rtop [1][16]float32
+	var rtop [2][16]float32
 	var rsum [2][16]float32
-	var rvalue [1][16]float32
-	var w168, w350 [16]float32
+	var rvalue1 [1][16]float32
+	var w292, w789 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -39,173 +40,306 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 	for ; lo < hi; lo++ {
 		v10 := t0 * 4
 		v12 := nrows - 1
-		v18 := min(v10, v12)
-		v22 := t2 * 256
-		v23 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+		v23 := int(*(*int32)(unsafe.Add(pposition, min(v10, v12)*4))) - (t2 * 256)
 		v30 := max(min(v23+1, 256), 0)
 		v37 := min(max((v23-nwindow)+1, 0), v30)
-		v38 := min(256, v37)
-		v39 := max(0, v30)
-		v40 := max(0, v37)
-		v42 := max(min(256, v30), v40)
-		if v38 < v39 {
-			v49 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
-			v53 := (((t2 * nkv) + t1) * nrows) + v10
-			v55 := v12 >> 2
-			v66 := ((t1 * (v55 + 1)) + min(t0, v55)) * nhd
-			v67 := v49 * nhd
-			v74 := (v39 + 15) >> 4
-			for v75 := v38 >> 4; v75 < v74; v75 += 1 {
+		*(*int32)(unsafe.Add(sseen, 0)) = int32(v37)
+		*(*int32)(unsafe.Add(sseen, 4)) = int32(v30)
+		v42 := min(256, v37)
+		v43 := max(0, v30)
+		v44 := max(0, v37)
+		v46 := max(min(256, v30), v44)
+		if v42 < v43 {
+			v53 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v57 := (((t2 * nkv) + t1) * nrows) + v10
+			v59 := v12 >> 2
+			v70 := ((t1 * (v59 + 1)) + min(t0, v59)) * nhd
+			v77 := (v43 + 15) >> 4
+			for v78 := v42 >> 4; v78 < v77; v78 += 1 {
+				v79 := v53 * nhd
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 				}
-				for v81 := 0; v81 < nhd; v81 += 1 {
-					v86 := v67 + (((v75 * nhd) + v81) * 16)
-					v94 := *(*float32)(unsafe.Add(pq, ((v66+v81)*4)*4))
+				for v86 := 0; v86 < nhd; v86 += 1 {
+					v92 := v79 + (((v78 * nhd) + v86) * 16)
+					v100 := *(*float32)(unsafe.Add(pq, ((v70+v86)*4)*4))
 					for l := range 16 {
-						v96 := rscore[0][l]
-						rscore[0][l] = float32(v94*lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v86+l)*2)))) + v96
+						v106 := rscore[0][l]
+						rscore[0][l] = float32(v100*lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v92+l)*2)))) + v106
 					}
 				}
-				v100 := v75 * 16
+				v115 := v78 * 16
 				for l := range 16 {
-					v105 := rscore[0][l]
-					*(*float32)(unsafe.Add(sscores, (v100+l)*4)) = v105
+					v124 := rscore[0][l]
+					*(*float32)(unsafe.Add(sscores, (v115+l)*4)) = v124
 				}
 			}
-			for v108 := 0; v108 < 1; v108 += 1 {
-				v109 := v10 + v108
-				v115 := int(*(*int32)(unsafe.Add(pposition, min(v109, v12)*4))) - v22
-				v122 := max(min(v115+1, 256), 0)
-				v129 := min(max((v115-nwindow)+1, 0), v122)
-				v131 := v108 * 256
-				v135 := int32(v129)
-				v139 := uint32(int32(v122 - v129))
-				v146 := (v129 >> 5) << 5
+			for v127 := 0; v127 < 1; v127 += 1 {
+				v129 := v127 * 2
+				v130 := *(*int32)(unsafe.Add(sseen, v129*4))
+				v131 := int(v130)
+				v135 := *(*int32)(unsafe.Add(sseen, v129*4+4))
+				v136 := int(v135)
+				v138 := v127 * 256
+				v142 := int32(v131)
+				v146 := uint32(int32(v136 - v131))
+				v154 := (v131 >> 5) << 5
+				v161 := ((v131 + 31) >> 5) << 5
+				v166 := max((v136>>5)<<5, v161)
+				v167 := min(v161, v136)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
+					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v147 := v146; v147 < v122; v147 += 16 {
-					v151 := int32(v147)
+				for v168 := v154; v168 < v167; v168 += 32 {
+					v169 := v138 + v168
+					v173 := int32(v168)
 					for l := range 16 {
-						v156 := uint32(((int32(l)-v135)+v151)+0) < v139
-						var v158 float32
-						if v156 {
-							v158 = *(*float32)(unsafe.Add(sscores, (v131+(v147+l))*4))
+						v174 := (int32(l) - v142) + v173
+						v178 := uint32(v174+0) < v146
+						var v179 float32
+						v172 := v169 + l
+						if v178 {
+							v179 = *(*float32)(unsafe.Add(sscores, v172*4))
 						}
-						v161 := rtop[0][l]
-						v159 := lane.Select(v156, v158, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v161 < v159, v159, v161)
+						v182 := rtop[0][l]
+						v180 := lane.Select(v178, v179, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v182 < v180, v180, v182)
+						v201 := uint32(v174+16) < v146
+						var v202 float32
+						if v201 {
+							v202 = *(*float32)(unsafe.Add(sscores, v172*4+64))
+						}
+						v205 := rtop[1][l]
+						v203 := lane.Select(v201, v202, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v205 < v203, v203, v205)
+					}
+				}
+				for v211 := v161; v211 < v166; v211 += 32 {
+					v212 := v138 + v211
+					for l := range 16 {
+						v215 := v212 + l
+						v216 := *(*float32)(unsafe.Add(sscores, v215*4))
+						v218 := rtop[0][l]
+						rtop[0][l] = lane.Select(v218 < v216, v216, v218)
+						v232 := *(*float32)(unsafe.Add(sscores, v215*4+64))
+						v234 := rtop[1][l]
+						rtop[1][l] = lane.Select(v234 < v232, v232, v234)
+					}
+				}
+				for v240 := v166; v240 < v136; v240 += 32 {
+					v241 := v138 + v240
+					v245 := int32(v240)
+					for l := range 16 {
+						v246 := (int32(l) - v142) + v245
+						v250 := uint32(v246+0) < v146
+						var v251 float32
+						v244 := v241 + l
+						if v250 {
+							v251 = *(*float32)(unsafe.Add(sscores, v244*4))
+						}
+						v254 := rtop[0][l]
+						v252 := lane.Select(v250, v251, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v254 < v252, v252, v254)
+						v273 := uint32(v246+16) < v146
+						var v274 float32
+						if v273 {
+							v274 = *(*float32)(unsafe.Add(sscores, v244*4+64))
+						}
+						v277 := rtop[1][l]
+						v275 := lane.Select(v273, v274, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v277 < v275, v275, v277)
 					}
 				}
 				for l := range 16 {
-					v168 := rtop[0][l]
-					w168[l] = v168
+					v284 := rtop[0][l]
+					v286 := rtop[1][l]
+					w292[l] = lane.Select(v284 < v286, v286, v284)
 				}
-				v169 := lane.FoldMaxF32(w168[:])
+				v293 := lane.FoldMaxF32(w292[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v179 := v146; v179 < v122; v179 += 32 {
-					v183 := int32(v179)
+				for v316 := v154; v316 < v167; v316 += 32 {
+					v317 := v138 + v316
+					v321 := int32(v316)
 					for l := range 16 {
-						v184 := (int32(l) - v135) + v183
-						v188 := uint32(v184+0) < v139
-						var v190 float32
-						v189 := v131 + (v179 + l)
-						if v188 {
-							v190 = *(*float32)(unsafe.Add(sscores, v189*4))
+						v322 := (int32(l) - v142) + v321
+						v326 := uint32(v322+0) < v146
+						var v327 float32
+						v320 := v317 + l
+						if v326 {
+							v327 = *(*float32)(unsafe.Add(sscores, v320*4))
 						}
-						v191 := v190 - v169
-						v198 := float32(v191*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v200 := v198 - math.Float32frombits(0x4B40007F)
-						v206 := (v191 - float32(v200*math.Float32frombits(0x3F317200))) - float32(v200*math.Float32frombits(0x35BFBE8E))
-						v220 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v206)+math.Float32frombits(0x3C092F9D))*v206)+math.Float32frombits(0x3D2AACD0))*v206)+math.Float32frombits(0x3E2AAA32))*v206) + math.Float32frombits(0x3EFFFFFD)) * v206)
-						v232 := math.Float32bits(lane.Select(v191 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v220+math.Float32frombits(0x3F800000))*v206)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v198)<<23))))
-						v250 := lane.Select(0x3F800000 < v232, uint32(0x7FC00000), lane.Select(v232 < 0x26800000, uint32(0x0), ((v232+0x3FF)+((v232>>11)&0x1))&0xFFFFF800))
-						v251 := math.Float32frombits(v250)
-						if v188 {
-							*(*float32)(unsafe.Add(sscores, v189*4)) = v251
+						v328 := v327 - v293
+						v332 := float32(v328*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v334 := v332 - math.Float32frombits(0x4B40007F)
+						v340 := (v328 - float32(v334*math.Float32frombits(0x3F317200))) - float32(v334*math.Float32frombits(0x35BFBE8E))
+						v354 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v340)+math.Float32frombits(0x3C092F9D))*v340)+math.Float32frombits(0x3D2AACD0))*v340)+math.Float32frombits(0x3E2AAA32))*v340) + math.Float32frombits(0x3EFFFFFD)) * v340)
+						v369 := math.Float32bits(lane.Select(v328 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v354+math.Float32frombits(0x3F800000))*v340)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v332)<<23))))
+						v387 := lane.Select(0x3F800000 < v369, uint32(0x7FC00000), lane.Select(v369 < 0x26800000, uint32(0x0), ((v369+0x3FF)+((v369>>11)&0x1))&0xFFFFF800))
+						v388 := math.Float32frombits(v387)
+						if v326 {
+							*(*float32)(unsafe.Add(sscores, v320*4)) = v388
 						}
-						v256 := rsum[0][l]
-						rsum[0][l] = v256 + lane.Select(v188, v251, math.Float32frombits(0x00000000))
-						v271 := uint32(v184+16) < v139
-						var v275 float32
-						if v271 {
-							v275 = *(*float32)(unsafe.Add(sscores, v189*4+64))
+						v392 := rsum[0][l]
+						rsum[0][l] = v392 + lane.Select(v326, v388, math.Float32frombits(0x00000000))
+						v408 := uint32(v322+16) < v146
+						var v409 float32
+						if v408 {
+							v409 = *(*float32)(unsafe.Add(sscores, v320*4+64))
 						}
-						v276 := v275 - v169
-						v283 := float32(v276*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v285 := v283 - math.Float32frombits(0x4B40007F)
-						v291 := (v276 - float32(v285*math.Float32frombits(0x3F317200))) - float32(v285*math.Float32frombits(0x35BFBE8E))
-						v305 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v291)+math.Float32frombits(0x3C092F9D))*v291)+math.Float32frombits(0x3D2AACD0))*v291)+math.Float32frombits(0x3E2AAA32))*v291) + math.Float32frombits(0x3EFFFFFD)) * v291)
-						v317 := math.Float32bits(lane.Select(v276 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v305+math.Float32frombits(0x3F800000))*v291)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v283)<<23))))
-						v335 := lane.Select(0x3F800000 < v317, uint32(0x7FC00000), lane.Select(v317 < 0x26800000, uint32(0x0), ((v317+0x3FF)+((v317>>11)&0x1))&0xFFFFF800))
-						v336 := math.Float32frombits(v335)
-						if v271 {
-							*(*float32)(unsafe.Add(sscores, v189*4+64)) = v336
+						v410 := v409 - v293
+						v414 := float32(v410*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v416 := v414 - math.Float32frombits(0x4B40007F)
+						v422 := (v410 - float32(v416*math.Float32frombits(0x3F317200))) - float32(v416*math.Float32frombits(0x35BFBE8E))
+						v436 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v422)+math.Float32frombits(0x3C092F9D))*v422)+math.Float32frombits(0x3D2AACD0))*v422)+math.Float32frombits(0x3E2AAA32))*v422) + math.Float32frombits(0x3EFFFFFD)) * v422)
+						v451 := math.Float32bits(lane.Select(v410 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v436+math.Float32frombits(0x3F800000))*v422)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v414)<<23))))
+						v469 := lane.Select(0x3F800000 < v451, uint32(0x7FC00000), lane.Select(v451 < 0x26800000, uint32(0x0), ((v451+0x3FF)+((v451>>11)&0x1))&0xFFFFF800))
+						v470 := math.Float32frombits(v469)
+						if v408 {
+							*(*float32)(unsafe.Add(sscores, v320*4+64)) = v470
 						}
-						v343 := rsum[1][l]
-						rsum[1][l] = v343 + lane.Select(v271, v336, math.Float32frombits(0x00000000))
+						v474 := rsum[1][l]
+						rsum[1][l] = v474 + lane.Select(v408, v470, math.Float32frombits(0x00000000))
+					}
+				}
+				for v477 := v161; v477 < v166; v477 += 32 {
+					v478 := v138 + v477
+					for l := range 16 {
+						v481 := v478 + l
+						v482 := *(*float32)(unsafe.Add(sscores, v481*4))
+						v483 := v482 - v293
+						v487 := float32(v483*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v489 := v487 - math.Float32frombits(0x4B40007F)
+						v495 := (v483 - float32(v489*math.Float32frombits(0x3F317200))) - float32(v489*math.Float32frombits(0x35BFBE8E))
+						v509 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v495)+math.Float32frombits(0x3C092F9D))*v495)+math.Float32frombits(0x3D2AACD0))*v495)+math.Float32frombits(0x3E2AAA32))*v495) + math.Float32frombits(0x3EFFFFFD)) * v495)
+						v524 := math.Float32bits(lane.Select(v483 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v509+math.Float32frombits(0x3F800000))*v495)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v487)<<23))))
+						v542 := lane.Select(0x3F800000 < v524, uint32(0x7FC00000), lane.Select(v524 < 0x26800000, uint32(0x0), ((v524+0x3FF)+((v524>>11)&0x1))&0xFFFFF800))
+						v543 := math.Float32frombits(v542)
+						*(*float32)(unsafe.Add(sscores, v481*4)) = v543
+						v546 := rsum[0][l]
+						rsum[0][l] = v546 + v543
+						v557 := *(*float32)(unsafe.Add(sscores, v481*4+64))
+						v558 := v557 - v293
+						v562 := float32(v558*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v564 := v562 - math.Float32frombits(0x4B40007F)
+						v570 := (v558 - float32(v564*math.Float32frombits(0x3F317200))) - float32(v564*math.Float32frombits(0x35BFBE8E))
+						v584 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v570)+math.Float32frombits(0x3C092F9D))*v570)+math.Float32frombits(0x3D2AACD0))*v570)+math.Float32frombits(0x3E2AAA32))*v570) + math.Float32frombits(0x3EFFFFFD)) * v570)
+						v599 := math.Float32bits(lane.Select(v558 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v584+math.Float32frombits(0x3F800000))*v570)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v562)<<23))))
+						v617 := lane.Select(0x3F800000 < v599, uint32(0x7FC00000), lane.Select(v599 < 0x26800000, uint32(0x0), ((v599+0x3FF)+((v599>>11)&0x1))&0xFFFFF800))
+						v618 := math.Float32frombits(v617)
+						*(*float32)(unsafe.Add(sscores, v481*4+64)) = v618
+						v621 := rsum[1][l]
+						rsum[1][l] = v621 + v618
+					}
+				}
+				for v624 := v166; v624 < v136; v624 += 32 {
+					v625 := v138 + v624
+					v629 := int32(v624)
+					for l := range 16 {
+						v630 := (int32(l) - v142) + v629
+						v634 := uint32(v630+0) < v146
+						var v635 float32
+						v628 := v625 + l
+						if v634 {
+							v635 = *(*float32)(unsafe.Add(sscores, v628*4))
+						}
+						v636 := v635 - v293
+						v640 := float32(v636*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v642 := v640 - math.Float32frombits(0x4B40007F)
+						v648 := (v636 - float32(v642*math.Float32frombits(0x3F317200))) - float32(v642*math.Float32frombits(0x35BFBE8E))
+						v662 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v648)+math.Float32frombits(0x3C092F9D))*v648)+math.Float32frombits(0x3D2AACD0))*v648)+math.Float32frombits(0x3E2AAA32))*v648) + math.Float32frombits(0x3EFFFFFD)) * v648)
+						v677 := math.Float32bits(lane.Select(v636 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v662+math.Float32frombits(0x3F800000))*v648)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v640)<<23))))
+						v695 := lane.Select(0x3F800000 < v677, uint32(0x7FC00000), lane.Select(v677 < 0x26800000, uint32(0x0), ((v677+0x3FF)+((v677>>11)&0x1))&0xFFFFF800))
+						v696 := math.Float32frombits(v695)
+						if v634 {
+							*(*float32)(unsafe.Add(sscores, v628*4)) = v696
+						}
+						v700 := rsum[0][l]
+						rsum[0][l] = v700 + lane.Select(v634, v696, math.Float32frombits(0x00000000))
+						v716 := uint32(v630+16) < v146
+						var v717 float32
+						if v716 {
+							v717 = *(*float32)(unsafe.Add(sscores, v628*4+64))
+						}
+						v718 := v717 - v293
+						v722 := float32(v718*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v724 := v722 - math.Float32frombits(0x4B40007F)
+						v730 := (v718 - float32(v724*math.Float32frombits(0x3F317200))) - float32(v724*math.Float32frombits(0x35BFBE8E))
+						v744 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v730)+math.Float32frombits(0x3C092F9D))*v730)+math.Float32frombits(0x3D2AACD0))*v730)+math.Float32frombits(0x3E2AAA32))*v730) + math.Float32frombits(0x3EFFFFFD)) * v730)
+						v759 := math.Float32bits(lane.Select(v718 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v744+math.Float32frombits(0x3F800000))*v730)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v722)<<23))))
+						v777 := lane.Select(0x3F800000 < v759, uint32(0x7FC00000), lane.Select(v759 < 0x26800000, uint32(0x0), ((v759+0x3FF)+((v759>>11)&0x1))&0xFFFFF800))
+						v778 := math.Float32frombits(v777)
+						if v716 {
+							*(*float32)(unsafe.Add(sscores, v628*4+64)) = v778
+						}
+						v782 := rsum[1][l]
+						rsum[1][l] = v782 + lane.Select(v716, v778, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v347 := rsum[0][l]
-					v349 := rsum[1][l]
-					w350[l] = v347 + v349
+					v786 := rsum[0][l]
+					v788 := rsum[1][l]
+					w789[l] = v786 + v788
 				}
-				v351 := lane.FoldAddF32(w350[:])
-				if (v109 <= v12) && (v129 < v122) {
-					v358 := (v53 + v108) * 2
-					*(*float32)(unsafe.Add(pml, v358*4)) = v169
-					*(*float32)(unsafe.Add(pml, v358*4+4)) = v351
+				v790 := lane.FoldAddF32(w789[:])
+				if ((v10 + v127) <= v12) && (v131 < v136) {
+					v797 := (v57 + v127) * 2
+					*(*float32)(unsafe.Add(pml, v797*4)) = v293
+					*(*float32)(unsafe.Add(pml, v797*4+4)) = v790
 				}
 			}
-			for v366 := 0; v366 < nhd; v366 += 16 {
-				v375 := ((nhd + 15) >> 4) << 4
-				v376 := v49 * v375
-				v395 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v402 := max(min(v395+1, 256), 0)
-				v410 := min(v40, v402)
+			v810 := ((nhd + 15) >> 4) << 4
+			for v812 := 0; v812 < nhd; v812 += 16 {
+				v815 := v53 * v810
 				for l := range 16 {
-					rvalue[0][l] = math.Float32frombits(0x00000000)
+					rvalue1[0][l] = math.Float32frombits(0x00000000)
 				}
-				for v411 := min(max((v395-nwindow)+1, 0), v402); v411 < v410; v411 += 1 {
-					v412 := v411 * v375
-					v416 := *(*float32)(unsafe.Add(sscores, v411*4))
-					for l := range 16 {
-						v418 := rvalue[0][l]
-						rvalue[0][l] = float32(v416*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v376+(v366+l))+v412)*2)))) + v418
+				if v42 < v44 {
+					v825 := *(*int32)(unsafe.Add(sseen, 0))
+					v829 := *(*int32)(unsafe.Add(sseen, 4))
+					v831 := min(v44, int(v829))
+					for v832 := int(v825); v832 < v831; v832 += 1 {
+						v833 := v832 * v810
+						v838 := *(*float32)(unsafe.Add(sscores, v832*4))
+						for l := range 16 {
+							v844 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v838*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v815+(v812+l))+v833)*2)))) + v844
+						}
 					}
 				}
-				for v421 := v40; v421 < v42; v421 += 1 {
-					v422 := v421 * v375
-					v426 := *(*float32)(unsafe.Add(sscores, v421*4))
+				for v851 := v44; v851 < v46; v851 += 1 {
+					v852 := v851 * v810
+					v857 := *(*float32)(unsafe.Add(sscores, v851*4))
 					for l := range 16 {
-						v428 := rvalue[0][l]
-						rvalue[0][l] = float32(v426*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v376+(v366+l))+v422)*2)))) + v428
+						v863 := rvalue1[0][l]
+						rvalue1[0][l] = float32(v857*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v815+(v812+l))+v852)*2)))) + v863
 					}
 				}
-				v437 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v444 := max(min(v437+1, 256), 0)
-				for v453 := max(v42, min(max((v437-nwindow)+1, 0), v444)); v453 < v444; v453 += 1 {
-					v454 := v453 * v375
-					v458 := *(*float32)(unsafe.Add(sscores, v453*4))
-					for l := range 16 {
-						v460 := rvalue[0][l]
-						rvalue[0][l] = float32(v458*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v376+(v366+l))+v454)*2)))) + v460
+				if v46 < v43 {
+					v874 := *(*int32)(unsafe.Add(sseen, 0))
+					v878 := *(*int32)(unsafe.Add(sseen, 4))
+					v879 := int(v878)
+					for v881 := max(v46, int(v874)); v881 < v879; v881 += 1 {
+						v882 := v881 * v810
+						v887 := *(*float32)(unsafe.Add(sscores, v881*4))
+						for l := range 16 {
+							v893 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v887*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v815+(v812+l))+v882)*2)))) + v893
+						}
 					}
 				}
-				v469 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v476 := max(min(v469+1, 256), 0)
-				if (v10 <= v12) && (min(max((v469-nwindow)+1, 0), v476) < v476) {
-					v489 := v53 * nhd
+				v903 := *(*int32)(unsafe.Add(sseen, 0))
+				v907 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v903) < int(v907)) {
+					v914 := v57 * nhd
 					for l := range 16 {
-						v492 := rvalue[0][l]
-						v368 := v366 + l
-						if v368 < nhd {
-							*(*float32)(unsafe.Add(po, (v489+v368)*4)) = v492
+						v922 := rvalue1[0][l]
+						v814 := v812 + l
+						if v814 < nhd {
+							*(*float32)(unsafe.Add(po, (v914+v814)*4)) = v922
 						}
 					}
 				}

@@ -26,11 +26,12 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
+	sseen := unsafe.Add(a.Scratch, 2048)
 	var rscore [2][16]float32
-	var rtop [1][16]float32
+	var rtop [2][16]float32
 	var rsum [2][16]float32
-	var rvalue [2][16]float32
-	var w218, w400 [16]float32
+	var rvalue1 [2][16]float32
+	var w359, w856 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -39,225 +40,361 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 	for ; lo < hi; lo++ {
 		v10 := t0 * 4
 		v12 := nrows - 1
-		v18 := min(v10, v12)
 		v22 := t2 * 256
-		v23 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+		v23 := int(*(*int32)(unsafe.Add(pposition, min(v10, v12)*4))) - v22
 		v30 := max(min(v23+1, 256), 0)
 		v37 := min(max((v23-nwindow)+1, 0), v30)
-		v43 := v10 + 1
-		v45 := min(v43, v12)
-		v50 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-		v57 := max(min(v50+1, 256), 0)
-		v64 := min(max((v50-nwindow)+1, 0), v57)
-		v65 := min(min(256, v37), v64)
-		v66 := max(max(0, v30), v57)
-		v67 := max(max(0, v37), v64)
-		v69 := max(min(min(256, v30), v57), v67)
-		if v65 < v66 {
-			v76 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
-			v80 := (((t2 * nkv) + t1) * nrows) + v10
-			v82 := v12 >> 2
-			v93 := ((t1 * (v82 + 1)) + min(t0, v82)) * nhd
-			v94 := v76 * nhd
-			v101 := (v66 + 15) >> 4
-			for v102 := v65 >> 4; v102 < v101; v102 += 1 {
+		*(*int32)(unsafe.Add(sseen, 0)) = int32(v37)
+		*(*int32)(unsafe.Add(sseen, 4)) = int32(v30)
+		v47 := v10 + 1
+		v54 := int(*(*int32)(unsafe.Add(pposition, min(v47, v12)*4))) - v22
+		v61 := max(min(v54+1, 256), 0)
+		v68 := min(max((v54-nwindow)+1, 0), v61)
+		*(*int32)(unsafe.Add(sseen, 8)) = int32(v68)
+		*(*int32)(unsafe.Add(sseen, 12)) = int32(v61)
+		v73 := min(min(256, v37), v68)
+		v74 := max(max(0, v30), v61)
+		v75 := max(max(0, v37), v68)
+		v77 := max(min(min(256, v30), v61), v75)
+		if v73 < v74 {
+			v84 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v88 := (((t2 * nkv) + t1) * nrows) + v10
+			v90 := v12 >> 2
+			v101 := ((t1 * (v90 + 1)) + min(t0, v90)) * nhd
+			v108 := (v74 + 15) >> 4
+			for v109 := v73 >> 4; v109 < v108; v109 += 1 {
+				v110 := v84 * nhd
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 					rscore[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v109 := 0; v109 < nhd; v109 += 1 {
-					v114 := v94 + (((v102 * nhd) + v109) * 16)
-					v120 := (v93 + v109) * 4
-					v122 := *(*float32)(unsafe.Add(pq, v120*4))
-					v133 := *(*float32)(unsafe.Add(pq, v120*4+4))
+				for v118 := 0; v118 < nhd; v118 += 1 {
+					v124 := v110 + (((v109 * nhd) + v118) * 16)
+					v130 := (v101 + v118) * 4
+					v132 := *(*float32)(unsafe.Add(pq, v130*4))
+					v151 := *(*float32)(unsafe.Add(pq, v130*4+4))
 					for l := range 16 {
-						v124 := rscore[0][l]
-						v117 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v114+l)*2)))
-						rscore[0][l] = float32(v122*v117) + v124
-						v135 := rscore[1][l]
-						rscore[1][l] = float32(v133*v117) + v135
+						v138 := rscore[0][l]
+						v127 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v124+l)*2)))
+						rscore[0][l] = float32(v132*v127) + v138
+						v157 := rscore[1][l]
+						rscore[1][l] = float32(v151*v127) + v157
 					}
 				}
-				v139 := v102 * 16
+				v166 := v109 * 16
 				for l := range 16 {
-					v144 := rscore[0][l]
-					v142 := v139 + l
-					*(*float32)(unsafe.Add(sscores, v142*4)) = v144
-					v155 := rscore[1][l]
-					*(*float32)(unsafe.Add(sscores, v142*4+1024)) = v155
+					v175 := rscore[0][l]
+					v169 := v166 + l
+					*(*float32)(unsafe.Add(sscores, v169*4)) = v175
+					v191 := rscore[1][l]
+					*(*float32)(unsafe.Add(sscores, v169*4+1024)) = v191
 				}
 			}
-			for v158 := 0; v158 < 2; v158 += 1 {
-				v159 := v10 + v158
-				v165 := int(*(*int32)(unsafe.Add(pposition, min(v159, v12)*4))) - v22
-				v172 := max(min(v165+1, 256), 0)
-				v179 := min(max((v165-nwindow)+1, 0), v172)
-				v181 := v158 * 256
-				v185 := int32(v179)
-				v189 := uint32(int32(v172 - v179))
-				v196 := (v179 >> 5) << 5
+			for v194 := 0; v194 < 2; v194 += 1 {
+				v196 := v194 * 2
+				v197 := *(*int32)(unsafe.Add(sseen, v196*4))
+				v198 := int(v197)
+				v202 := *(*int32)(unsafe.Add(sseen, v196*4+4))
+				v203 := int(v202)
+				v205 := v194 * 256
+				v209 := int32(v198)
+				v213 := uint32(int32(v203 - v198))
+				v221 := (v198 >> 5) << 5
+				v228 := ((v198 + 31) >> 5) << 5
+				v233 := max((v203>>5)<<5, v228)
+				v234 := min(v228, v203)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
+					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v197 := v196; v197 < v172; v197 += 16 {
-					v201 := int32(v197)
+				for v235 := v221; v235 < v234; v235 += 32 {
+					v236 := v205 + v235
+					v240 := int32(v235)
 					for l := range 16 {
-						v206 := uint32(((int32(l)-v185)+v201)+0) < v189
-						var v208 float32
-						if v206 {
-							v208 = *(*float32)(unsafe.Add(sscores, (v181+(v197+l))*4))
+						v241 := (int32(l) - v209) + v240
+						v245 := uint32(v241+0) < v213
+						var v246 float32
+						v239 := v236 + l
+						if v245 {
+							v246 = *(*float32)(unsafe.Add(sscores, v239*4))
 						}
-						v211 := rtop[0][l]
-						v209 := lane.Select(v206, v208, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v211 < v209, v209, v211)
+						v249 := rtop[0][l]
+						v247 := lane.Select(v245, v246, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v249 < v247, v247, v249)
+						v268 := uint32(v241+16) < v213
+						var v269 float32
+						if v268 {
+							v269 = *(*float32)(unsafe.Add(sscores, v239*4+64))
+						}
+						v272 := rtop[1][l]
+						v270 := lane.Select(v268, v269, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v272 < v270, v270, v272)
+					}
+				}
+				for v278 := v228; v278 < v233; v278 += 32 {
+					v279 := v205 + v278
+					for l := range 16 {
+						v282 := v279 + l
+						v283 := *(*float32)(unsafe.Add(sscores, v282*4))
+						v285 := rtop[0][l]
+						rtop[0][l] = lane.Select(v285 < v283, v283, v285)
+						v299 := *(*float32)(unsafe.Add(sscores, v282*4+64))
+						v301 := rtop[1][l]
+						rtop[1][l] = lane.Select(v301 < v299, v299, v301)
+					}
+				}
+				for v307 := v233; v307 < v203; v307 += 32 {
+					v308 := v205 + v307
+					v312 := int32(v307)
+					for l := range 16 {
+						v313 := (int32(l) - v209) + v312
+						v317 := uint32(v313+0) < v213
+						var v318 float32
+						v311 := v308 + l
+						if v317 {
+							v318 = *(*float32)(unsafe.Add(sscores, v311*4))
+						}
+						v321 := rtop[0][l]
+						v319 := lane.Select(v317, v318, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v321 < v319, v319, v321)
+						v340 := uint32(v313+16) < v213
+						var v341 float32
+						if v340 {
+							v341 = *(*float32)(unsafe.Add(sscores, v311*4+64))
+						}
+						v344 := rtop[1][l]
+						v342 := lane.Select(v340, v341, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v344 < v342, v342, v344)
 					}
 				}
 				for l := range 16 {
-					v218 := rtop[0][l]
-					w218[l] = v218
+					v351 := rtop[0][l]
+					v353 := rtop[1][l]
+					w359[l] = lane.Select(v351 < v353, v353, v351)
 				}
-				v219 := lane.FoldMaxF32(w218[:])
+				v360 := lane.FoldMaxF32(w359[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v229 := v196; v229 < v172; v229 += 32 {
-					v233 := int32(v229)
+				for v383 := v221; v383 < v234; v383 += 32 {
+					v384 := v205 + v383
+					v388 := int32(v383)
 					for l := range 16 {
-						v234 := (int32(l) - v185) + v233
-						v238 := uint32(v234+0) < v189
-						var v240 float32
-						v239 := v181 + (v229 + l)
-						if v238 {
-							v240 = *(*float32)(unsafe.Add(sscores, v239*4))
+						v389 := (int32(l) - v209) + v388
+						v393 := uint32(v389+0) < v213
+						var v394 float32
+						v387 := v384 + l
+						if v393 {
+							v394 = *(*float32)(unsafe.Add(sscores, v387*4))
 						}
-						v241 := v240 - v219
-						v248 := float32(v241*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v250 := v248 - math.Float32frombits(0x4B40007F)
-						v256 := (v241 - float32(v250*math.Float32frombits(0x3F317200))) - float32(v250*math.Float32frombits(0x35BFBE8E))
-						v270 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v256)+math.Float32frombits(0x3C092F9D))*v256)+math.Float32frombits(0x3D2AACD0))*v256)+math.Float32frombits(0x3E2AAA32))*v256) + math.Float32frombits(0x3EFFFFFD)) * v256)
-						v282 := math.Float32bits(lane.Select(v241 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v270+math.Float32frombits(0x3F800000))*v256)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v248)<<23))))
-						v300 := lane.Select(0x3F800000 < v282, uint32(0x7FC00000), lane.Select(v282 < 0x26800000, uint32(0x0), ((v282+0x3FF)+((v282>>11)&0x1))&0xFFFFF800))
-						v301 := math.Float32frombits(v300)
-						if v238 {
-							*(*float32)(unsafe.Add(sscores, v239*4)) = v301
+						v395 := v394 - v360
+						v399 := float32(v395*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v401 := v399 - math.Float32frombits(0x4B40007F)
+						v407 := (v395 - float32(v401*math.Float32frombits(0x3F317200))) - float32(v401*math.Float32frombits(0x35BFBE8E))
+						v421 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v407)+math.Float32frombits(0x3C092F9D))*v407)+math.Float32frombits(0x3D2AACD0))*v407)+math.Float32frombits(0x3E2AAA32))*v407) + math.Float32frombits(0x3EFFFFFD)) * v407)
+						v436 := math.Float32bits(lane.Select(v395 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v421+math.Float32frombits(0x3F800000))*v407)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v399)<<23))))
+						v454 := lane.Select(0x3F800000 < v436, uint32(0x7FC00000), lane.Select(v436 < 0x26800000, uint32(0x0), ((v436+0x3FF)+((v436>>11)&0x1))&0xFFFFF800))
+						v455 := math.Float32frombits(v454)
+						if v393 {
+							*(*float32)(unsafe.Add(sscores, v387*4)) = v455
 						}
-						v306 := rsum[0][l]
-						rsum[0][l] = v306 + lane.Select(v238, v301, math.Float32frombits(0x00000000))
-						v321 := uint32(v234+16) < v189
-						var v325 float32
-						if v321 {
-							v325 = *(*float32)(unsafe.Add(sscores, v239*4+64))
+						v459 := rsum[0][l]
+						rsum[0][l] = v459 + lane.Select(v393, v455, math.Float32frombits(0x00000000))
+						v475 := uint32(v389+16) < v213
+						var v476 float32
+						if v475 {
+							v476 = *(*float32)(unsafe.Add(sscores, v387*4+64))
 						}
-						v326 := v325 - v219
-						v333 := float32(v326*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v335 := v333 - math.Float32frombits(0x4B40007F)
-						v341 := (v326 - float32(v335*math.Float32frombits(0x3F317200))) - float32(v335*math.Float32frombits(0x35BFBE8E))
-						v355 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v341)+math.Float32frombits(0x3C092F9D))*v341)+math.Float32frombits(0x3D2AACD0))*v341)+math.Float32frombits(0x3E2AAA32))*v341) + math.Float32frombits(0x3EFFFFFD)) * v341)
-						v367 := math.Float32bits(lane.Select(v326 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v355+math.Float32frombits(0x3F800000))*v341)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v333)<<23))))
-						v385 := lane.Select(0x3F800000 < v367, uint32(0x7FC00000), lane.Select(v367 < 0x26800000, uint32(0x0), ((v367+0x3FF)+((v367>>11)&0x1))&0xFFFFF800))
-						v386 := math.Float32frombits(v385)
-						if v321 {
-							*(*float32)(unsafe.Add(sscores, v239*4+64)) = v386
+						v477 := v476 - v360
+						v481 := float32(v477*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v483 := v481 - math.Float32frombits(0x4B40007F)
+						v489 := (v477 - float32(v483*math.Float32frombits(0x3F317200))) - float32(v483*math.Float32frombits(0x35BFBE8E))
+						v503 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v489)+math.Float32frombits(0x3C092F9D))*v489)+math.Float32frombits(0x3D2AACD0))*v489)+math.Float32frombits(0x3E2AAA32))*v489) + math.Float32frombits(0x3EFFFFFD)) * v489)
+						v518 := math.Float32bits(lane.Select(v477 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v503+math.Float32frombits(0x3F800000))*v489)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v481)<<23))))
+						v536 := lane.Select(0x3F800000 < v518, uint32(0x7FC00000), lane.Select(v518 < 0x26800000, uint32(0x0), ((v518+0x3FF)+((v518>>11)&0x1))&0xFFFFF800))
+						v537 := math.Float32frombits(v536)
+						if v475 {
+							*(*float32)(unsafe.Add(sscores, v387*4+64)) = v537
 						}
-						v393 := rsum[1][l]
-						rsum[1][l] = v393 + lane.Select(v321, v386, math.Float32frombits(0x00000000))
+						v541 := rsum[1][l]
+						rsum[1][l] = v541 + lane.Select(v475, v537, math.Float32frombits(0x00000000))
+					}
+				}
+				for v544 := v228; v544 < v233; v544 += 32 {
+					v545 := v205 + v544
+					for l := range 16 {
+						v548 := v545 + l
+						v549 := *(*float32)(unsafe.Add(sscores, v548*4))
+						v550 := v549 - v360
+						v554 := float32(v550*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v556 := v554 - math.Float32frombits(0x4B40007F)
+						v562 := (v550 - float32(v556*math.Float32frombits(0x3F317200))) - float32(v556*math.Float32frombits(0x35BFBE8E))
+						v576 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v562)+math.Float32frombits(0x3C092F9D))*v562)+math.Float32frombits(0x3D2AACD0))*v562)+math.Float32frombits(0x3E2AAA32))*v562) + math.Float32frombits(0x3EFFFFFD)) * v562)
+						v591 := math.Float32bits(lane.Select(v550 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v576+math.Float32frombits(0x3F800000))*v562)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v554)<<23))))
+						v609 := lane.Select(0x3F800000 < v591, uint32(0x7FC00000), lane.Select(v591 < 0x26800000, uint32(0x0), ((v591+0x3FF)+((v591>>11)&0x1))&0xFFFFF800))
+						v610 := math.Float32frombits(v609)
+						*(*float32)(unsafe.Add(sscores, v548*4)) = v610
+						v613 := rsum[0][l]
+						rsum[0][l] = v613 + v610
+						v624 := *(*float32)(unsafe.Add(sscores, v548*4+64))
+						v625 := v624 - v360
+						v629 := float32(v625*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v631 := v629 - math.Float32frombits(0x4B40007F)
+						v637 := (v625 - float32(v631*math.Float32frombits(0x3F317200))) - float32(v631*math.Float32frombits(0x35BFBE8E))
+						v651 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v637)+math.Float32frombits(0x3C092F9D))*v637)+math.Float32frombits(0x3D2AACD0))*v637)+math.Float32frombits(0x3E2AAA32))*v637) + math.Float32frombits(0x3EFFFFFD)) * v637)
+						v666 := math.Float32bits(lane.Select(v625 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v651+math.Float32frombits(0x3F800000))*v637)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v629)<<23))))
+						v684 := lane.Select(0x3F800000 < v666, uint32(0x7FC00000), lane.Select(v666 < 0x26800000, uint32(0x0), ((v666+0x3FF)+((v666>>11)&0x1))&0xFFFFF800))
+						v685 := math.Float32frombits(v684)
+						*(*float32)(unsafe.Add(sscores, v548*4+64)) = v685
+						v688 := rsum[1][l]
+						rsum[1][l] = v688 + v685
+					}
+				}
+				for v691 := v233; v691 < v203; v691 += 32 {
+					v692 := v205 + v691
+					v696 := int32(v691)
+					for l := range 16 {
+						v697 := (int32(l) - v209) + v696
+						v701 := uint32(v697+0) < v213
+						var v702 float32
+						v695 := v692 + l
+						if v701 {
+							v702 = *(*float32)(unsafe.Add(sscores, v695*4))
+						}
+						v703 := v702 - v360
+						v707 := float32(v703*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v709 := v707 - math.Float32frombits(0x4B40007F)
+						v715 := (v703 - float32(v709*math.Float32frombits(0x3F317200))) - float32(v709*math.Float32frombits(0x35BFBE8E))
+						v729 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v715)+math.Float32frombits(0x3C092F9D))*v715)+math.Float32frombits(0x3D2AACD0))*v715)+math.Float32frombits(0x3E2AAA32))*v715) + math.Float32frombits(0x3EFFFFFD)) * v715)
+						v744 := math.Float32bits(lane.Select(v703 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v729+math.Float32frombits(0x3F800000))*v715)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v707)<<23))))
+						v762 := lane.Select(0x3F800000 < v744, uint32(0x7FC00000), lane.Select(v744 < 0x26800000, uint32(0x0), ((v744+0x3FF)+((v744>>11)&0x1))&0xFFFFF800))
+						v763 := math.Float32frombits(v762)
+						if v701 {
+							*(*float32)(unsafe.Add(sscores, v695*4)) = v763
+						}
+						v767 := rsum[0][l]
+						rsum[0][l] = v767 + lane.Select(v701, v763, math.Float32frombits(0x00000000))
+						v783 := uint32(v697+16) < v213
+						var v784 float32
+						if v783 {
+							v784 = *(*float32)(unsafe.Add(sscores, v695*4+64))
+						}
+						v785 := v784 - v360
+						v789 := float32(v785*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v791 := v789 - math.Float32frombits(0x4B40007F)
+						v797 := (v785 - float32(v791*math.Float32frombits(0x3F317200))) - float32(v791*math.Float32frombits(0x35BFBE8E))
+						v811 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v797)+math.Float32frombits(0x3C092F9D))*v797)+math.Float32frombits(0x3D2AACD0))*v797)+math.Float32frombits(0x3E2AAA32))*v797) + math.Float32frombits(0x3EFFFFFD)) * v797)
+						v826 := math.Float32bits(lane.Select(v785 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v811+math.Float32frombits(0x3F800000))*v797)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v789)<<23))))
+						v844 := lane.Select(0x3F800000 < v826, uint32(0x7FC00000), lane.Select(v826 < 0x26800000, uint32(0x0), ((v826+0x3FF)+((v826>>11)&0x1))&0xFFFFF800))
+						v845 := math.Float32frombits(v844)
+						if v783 {
+							*(*float32)(unsafe.Add(sscores, v695*4+64)) = v845
+						}
+						v849 := rsum[1][l]
+						rsum[1][l] = v849 + lane.Select(v783, v845, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v397 := rsum[0][l]
-					v399 := rsum[1][l]
-					w400[l] = v397 + v399
+					v853 := rsum[0][l]
+					v855 := rsum[1][l]
+					w856[l] = v853 + v855
 				}
-				v401 := lane.FoldAddF32(w400[:])
-				if (v159 <= v12) && (v179 < v172) {
-					v408 := (v80 + v158) * 2
-					*(*float32)(unsafe.Add(pml, v408*4)) = v219
-					*(*float32)(unsafe.Add(pml, v408*4+4)) = v401
+				v857 := lane.FoldAddF32(w856[:])
+				if ((v10 + v194) <= v12) && (v198 < v203) {
+					v864 := (v88 + v194) * 2
+					*(*float32)(unsafe.Add(pml, v864*4)) = v360
+					*(*float32)(unsafe.Add(pml, v864*4+4)) = v857
 				}
 			}
-			for v416 := 0; v416 < nhd; v416 += 16 {
-				v425 := ((nhd + 15) >> 4) << 4
-				v426 := v76 * v425
-				v446 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v453 := max(min(v446+1, 256), 0)
-				v461 := min(v67, v453)
+			v877 := ((nhd + 15) >> 4) << 4
+			for v879 := 0; v879 < nhd; v879 += 16 {
+				v882 := v84 * v877
 				for l := range 16 {
-					rvalue[0][l] = math.Float32frombits(0x00000000)
-					rvalue[1][l] = math.Float32frombits(0x00000000)
+					rvalue1[0][l] = math.Float32frombits(0x00000000)
+					rvalue1[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v462 := min(max((v446-nwindow)+1, 0), v453); v462 < v461; v462 += 1 {
-					v463 := v462 * v425
-					v467 := *(*float32)(unsafe.Add(sscores, v462*4))
-					for l := range 16 {
-						v469 := rvalue[0][l]
-						rvalue[0][l] = float32(v467*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v463)*2)))) + v469
+				if v73 < v75 {
+					v893 := *(*int32)(unsafe.Add(sseen, 0))
+					v897 := *(*int32)(unsafe.Add(sseen, 4))
+					v899 := min(v75, int(v897))
+					for v900 := int(v893); v900 < v899; v900 += 1 {
+						v901 := v900 * v877
+						v906 := *(*float32)(unsafe.Add(sscores, v900*4))
+						for l := range 16 {
+							v912 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v906*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v901)*2)))) + v912
+						}
 					}
-				}
-				v480 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v487 := max(min(v480+1, 256), 0)
-				v495 := min(v67, v487)
-				for v496 := min(max((v480-nwindow)+1, 0), v487); v496 < v495; v496 += 1 {
-					v497 := v496 * v425
-					v503 := *(*float32)(unsafe.Add(sscores, v496*4+1024))
-					for l := range 16 {
-						v505 := rvalue[1][l]
-						rvalue[1][l] = float32(v503*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v497)*2)))) + v505
-					}
-				}
-				for v508 := v67; v508 < v69; v508 += 1 {
-					v509 := v508 * v425
-					v513 := *(*float32)(unsafe.Add(sscores, v508*4))
-					v521 := *(*float32)(unsafe.Add(sscores, v508*4+1024))
-					for l := range 16 {
-						v515 := rvalue[0][l]
-						v511 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v509)*2)))
-						rvalue[0][l] = float32(v513*v511) + v515
-						v523 := rvalue[1][l]
-						rvalue[1][l] = float32(v521*v511) + v523
-					}
-				}
-				v532 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v539 := max(min(v532+1, 256), 0)
-				for v548 := max(v69, min(max((v532-nwindow)+1, 0), v539)); v548 < v539; v548 += 1 {
-					v549 := v548 * v425
-					v553 := *(*float32)(unsafe.Add(sscores, v548*4))
-					for l := range 16 {
-						v555 := rvalue[0][l]
-						rvalue[0][l] = float32(v553*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v549)*2)))) + v555
-					}
-				}
-				v566 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v573 := max(min(v566+1, 256), 0)
-				for v582 := max(v69, min(max((v566-nwindow)+1, 0), v573)); v582 < v573; v582 += 1 {
-					v583 := v582 * v425
-					v589 := *(*float32)(unsafe.Add(sscores, v582*4+1024))
-					for l := range 16 {
-						v591 := rvalue[1][l]
-						rvalue[1][l] = float32(v589*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v426+(v416+l))+v583)*2)))) + v591
-					}
-				}
-				v600 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v607 := max(min(v600+1, 256), 0)
-				if (v10 <= v12) && (min(max((v600-nwindow)+1, 0), v607) < v607) {
-					v620 := v80 * nhd
-					for l := range 16 {
-						v623 := rvalue[0][l]
-						v418 := v416 + l
-						if v418 < nhd {
-							*(*float32)(unsafe.Add(po, (v620+v418)*4)) = v623
+					v922 := *(*int32)(unsafe.Add(sseen, 8))
+					v926 := *(*int32)(unsafe.Add(sseen, 12))
+					v928 := min(v75, int(v926))
+					for v929 := int(v922); v929 < v928; v929 += 1 {
+						v930 := v929 * v877
+						v937 := *(*float32)(unsafe.Add(sscores, v929*4+1024))
+						for l := range 16 {
+							v943 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v937*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v930)*2)))) + v943
 						}
 					}
 				}
-				v633 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v640 := max(min(v633+1, 256), 0)
-				if (v43 <= v12) && (min(max((v633-nwindow)+1, 0), v640) < v640) {
-					v657 := (v80 + 1) * nhd
+				for v950 := v75; v950 < v77; v950 += 1 {
+					v951 := v950 * v877
+					v956 := *(*float32)(unsafe.Add(sscores, v950*4))
+					v972 := *(*float32)(unsafe.Add(sscores, v950*4+1024))
 					for l := range 16 {
-						v660 := rvalue[1][l]
-						v418 := v416 + l
-						if v418 < nhd {
-							*(*float32)(unsafe.Add(po, (v657+v418)*4)) = v660
+						v962 := rvalue1[0][l]
+						v954 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v951)*2)))
+						rvalue1[0][l] = float32(v956*v954) + v962
+						v978 := rvalue1[1][l]
+						rvalue1[1][l] = float32(v972*v954) + v978
+					}
+				}
+				if v77 < v74 {
+					v989 := *(*int32)(unsafe.Add(sseen, 0))
+					v993 := *(*int32)(unsafe.Add(sseen, 4))
+					v994 := int(v993)
+					for v996 := max(v77, int(v989)); v996 < v994; v996 += 1 {
+						v997 := v996 * v877
+						v1002 := *(*float32)(unsafe.Add(sscores, v996*4))
+						for l := range 16 {
+							v1008 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1002*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v997)*2)))) + v1008
+						}
+					}
+					v1018 := *(*int32)(unsafe.Add(sseen, 8))
+					v1022 := *(*int32)(unsafe.Add(sseen, 12))
+					v1023 := int(v1022)
+					for v1025 := max(v77, int(v1018)); v1025 < v1023; v1025 += 1 {
+						v1026 := v1025 * v877
+						v1033 := *(*float32)(unsafe.Add(sscores, v1025*4+1024))
+						for l := range 16 {
+							v1039 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1033*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v1026)*2)))) + v1039
+						}
+					}
+				}
+				v1049 := *(*int32)(unsafe.Add(sseen, 0))
+				v1053 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1049) < int(v1053)) {
+					v1060 := v88 * nhd
+					for l := range 16 {
+						v1068 := rvalue1[0][l]
+						v881 := v879 + l
+						if v881 < nhd {
+							*(*float32)(unsafe.Add(po, (v1060+v881)*4)) = v1068
+						}
+					}
+				}
+				v1074 := *(*int32)(unsafe.Add(sseen, 8))
+				v1078 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1074) < int(v1078)) {
+					v1089 := (v88 + 1) * nhd
+					for l := range 16 {
+						v1097 := rvalue1[1][l]
+						v881 := v879 + l
+						if v881 < nhd {
+							*(*float32)(unsafe.Add(po, (v1089+v881)*4)) = v1097
 						}
 					}
 				}

@@ -26,11 +26,12 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
+	sseen := unsafe.Add(a.Scratch, 3072)
 	var rscore [3][16]float32
-	var rtop [1][16]float32
+	var rtop [2][16]float32
 	var rsum [2][16]float32
-	var rvalue [3][16]float32
-	var w268, w450 [16]float32
+	var rvalue1 [3][16]float32
+	var w426, w923 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -39,273 +40,411 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 	for ; lo < hi; lo++ {
 		v10 := t0 * 4
 		v12 := nrows - 1
-		v18 := min(v10, v12)
 		v22 := t2 * 256
-		v23 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+		v23 := int(*(*int32)(unsafe.Add(pposition, min(v10, v12)*4))) - v22
 		v30 := max(min(v23+1, 256), 0)
 		v37 := min(max((v23-nwindow)+1, 0), v30)
-		v43 := v10 + 1
-		v45 := min(v43, v12)
-		v50 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-		v57 := max(min(v50+1, 256), 0)
-		v64 := min(max((v50-nwindow)+1, 0), v57)
-		v70 := v10 + 2
-		v72 := min(v70, v12)
-		v77 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-		v84 := max(min(v77+1, 256), 0)
-		v91 := min(max((v77-nwindow)+1, 0), v84)
-		v92 := min(min(min(256, v37), v64), v91)
-		v93 := max(max(max(0, v30), v57), v84)
-		v94 := max(max(max(0, v37), v64), v91)
-		v96 := max(min(min(min(256, v30), v57), v84), v94)
-		if v92 < v93 {
-			v103 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
-			v107 := (((t2 * nkv) + t1) * nrows) + v10
-			v109 := v12 >> 2
-			v120 := ((t1 * (v109 + 1)) + min(t0, v109)) * nhd
-			v121 := v103 * nhd
-			v128 := (v93 + 15) >> 4
-			for v129 := v92 >> 4; v129 < v128; v129 += 1 {
+		*(*int32)(unsafe.Add(sseen, 0)) = int32(v37)
+		*(*int32)(unsafe.Add(sseen, 4)) = int32(v30)
+		v47 := v10 + 1
+		v54 := int(*(*int32)(unsafe.Add(pposition, min(v47, v12)*4))) - v22
+		v61 := max(min(v54+1, 256), 0)
+		v68 := min(max((v54-nwindow)+1, 0), v61)
+		*(*int32)(unsafe.Add(sseen, 8)) = int32(v68)
+		*(*int32)(unsafe.Add(sseen, 12)) = int32(v61)
+		v78 := v10 + 2
+		v85 := int(*(*int32)(unsafe.Add(pposition, min(v78, v12)*4))) - v22
+		v92 := max(min(v85+1, 256), 0)
+		v99 := min(max((v85-nwindow)+1, 0), v92)
+		*(*int32)(unsafe.Add(sseen, 16)) = int32(v99)
+		*(*int32)(unsafe.Add(sseen, 20)) = int32(v92)
+		v104 := min(min(min(256, v37), v68), v99)
+		v105 := max(max(max(0, v30), v61), v92)
+		v106 := max(max(max(0, v37), v68), v99)
+		v108 := max(min(min(min(256, v30), v61), v92), v106)
+		if v104 < v105 {
+			v115 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v119 := (((t2 * nkv) + t1) * nrows) + v10
+			v121 := v12 >> 2
+			v132 := ((t1 * (v121 + 1)) + min(t0, v121)) * nhd
+			v139 := (v105 + 15) >> 4
+			for v140 := v104 >> 4; v140 < v139; v140 += 1 {
+				v141 := v115 * nhd
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 					rscore[1][l] = math.Float32frombits(0x00000000)
 					rscore[2][l] = math.Float32frombits(0x00000000)
 				}
-				for v137 := 0; v137 < nhd; v137 += 1 {
-					v142 := v121 + (((v129 * nhd) + v137) * 16)
-					v148 := (v120 + v137) * 4
-					v150 := *(*float32)(unsafe.Add(pq, v148*4))
-					v161 := *(*float32)(unsafe.Add(pq, v148*4+4))
-					v172 := *(*float32)(unsafe.Add(pq, v148*4+8))
+				for v150 := 0; v150 < nhd; v150 += 1 {
+					v156 := v141 + (((v140 * nhd) + v150) * 16)
+					v162 := (v132 + v150) * 4
+					v164 := *(*float32)(unsafe.Add(pq, v162*4))
+					v183 := *(*float32)(unsafe.Add(pq, v162*4+4))
+					v202 := *(*float32)(unsafe.Add(pq, v162*4+8))
 					for l := range 16 {
-						v152 := rscore[0][l]
-						v145 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v142+l)*2)))
-						rscore[0][l] = float32(v150*v145) + v152
-						v163 := rscore[1][l]
-						rscore[1][l] = float32(v161*v145) + v163
-						v174 := rscore[2][l]
-						rscore[2][l] = float32(v172*v145) + v174
+						v170 := rscore[0][l]
+						v159 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v156+l)*2)))
+						rscore[0][l] = float32(v164*v159) + v170
+						v189 := rscore[1][l]
+						rscore[1][l] = float32(v183*v159) + v189
+						v208 := rscore[2][l]
+						rscore[2][l] = float32(v202*v159) + v208
 					}
 				}
-				v178 := v129 * 16
+				v217 := v140 * 16
 				for l := range 16 {
-					v183 := rscore[0][l]
-					v181 := v178 + l
-					*(*float32)(unsafe.Add(sscores, v181*4)) = v183
-					v194 := rscore[1][l]
-					*(*float32)(unsafe.Add(sscores, v181*4+1024)) = v194
-					v205 := rscore[2][l]
-					*(*float32)(unsafe.Add(sscores, v181*4+2048)) = v205
+					v226 := rscore[0][l]
+					v220 := v217 + l
+					*(*float32)(unsafe.Add(sscores, v220*4)) = v226
+					v242 := rscore[1][l]
+					*(*float32)(unsafe.Add(sscores, v220*4+1024)) = v242
+					v258 := rscore[2][l]
+					*(*float32)(unsafe.Add(sscores, v220*4+2048)) = v258
 				}
 			}
-			for v208 := 0; v208 < 3; v208 += 1 {
-				v209 := v10 + v208
-				v215 := int(*(*int32)(unsafe.Add(pposition, min(v209, v12)*4))) - v22
-				v222 := max(min(v215+1, 256), 0)
-				v229 := min(max((v215-nwindow)+1, 0), v222)
-				v231 := v208 * 256
-				v235 := int32(v229)
-				v239 := uint32(int32(v222 - v229))
-				v246 := (v229 >> 5) << 5
+			for v261 := 0; v261 < 3; v261 += 1 {
+				v263 := v261 * 2
+				v264 := *(*int32)(unsafe.Add(sseen, v263*4))
+				v265 := int(v264)
+				v269 := *(*int32)(unsafe.Add(sseen, v263*4+4))
+				v270 := int(v269)
+				v272 := v261 * 256
+				v276 := int32(v265)
+				v280 := uint32(int32(v270 - v265))
+				v288 := (v265 >> 5) << 5
+				v295 := ((v265 + 31) >> 5) << 5
+				v300 := max((v270>>5)<<5, v295)
+				v301 := min(v295, v270)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
+					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v247 := v246; v247 < v222; v247 += 16 {
-					v251 := int32(v247)
+				for v302 := v288; v302 < v301; v302 += 32 {
+					v303 := v272 + v302
+					v307 := int32(v302)
 					for l := range 16 {
-						v256 := uint32(((int32(l)-v235)+v251)+0) < v239
-						var v258 float32
-						if v256 {
-							v258 = *(*float32)(unsafe.Add(sscores, (v231+(v247+l))*4))
+						v308 := (int32(l) - v276) + v307
+						v312 := uint32(v308+0) < v280
+						var v313 float32
+						v306 := v303 + l
+						if v312 {
+							v313 = *(*float32)(unsafe.Add(sscores, v306*4))
 						}
-						v261 := rtop[0][l]
-						v259 := lane.Select(v256, v258, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v261 < v259, v259, v261)
+						v316 := rtop[0][l]
+						v314 := lane.Select(v312, v313, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v316 < v314, v314, v316)
+						v335 := uint32(v308+16) < v280
+						var v336 float32
+						if v335 {
+							v336 = *(*float32)(unsafe.Add(sscores, v306*4+64))
+						}
+						v339 := rtop[1][l]
+						v337 := lane.Select(v335, v336, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v339 < v337, v337, v339)
+					}
+				}
+				for v345 := v295; v345 < v300; v345 += 32 {
+					v346 := v272 + v345
+					for l := range 16 {
+						v349 := v346 + l
+						v350 := *(*float32)(unsafe.Add(sscores, v349*4))
+						v352 := rtop[0][l]
+						rtop[0][l] = lane.Select(v352 < v350, v350, v352)
+						v366 := *(*float32)(unsafe.Add(sscores, v349*4+64))
+						v368 := rtop[1][l]
+						rtop[1][l] = lane.Select(v368 < v366, v366, v368)
+					}
+				}
+				for v374 := v300; v374 < v270; v374 += 32 {
+					v375 := v272 + v374
+					v379 := int32(v374)
+					for l := range 16 {
+						v380 := (int32(l) - v276) + v379
+						v384 := uint32(v380+0) < v280
+						var v385 float32
+						v378 := v375 + l
+						if v384 {
+							v385 = *(*float32)(unsafe.Add(sscores, v378*4))
+						}
+						v388 := rtop[0][l]
+						v386 := lane.Select(v384, v385, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v388 < v386, v386, v388)
+						v407 := uint32(v380+16) < v280
+						var v408 float32
+						if v407 {
+							v408 = *(*float32)(unsafe.Add(sscores, v378*4+64))
+						}
+						v411 := rtop[1][l]
+						v409 := lane.Select(v407, v408, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v411 < v409, v409, v411)
 					}
 				}
 				for l := range 16 {
-					v268 := rtop[0][l]
-					w268[l] = v268
+					v418 := rtop[0][l]
+					v420 := rtop[1][l]
+					w426[l] = lane.Select(v418 < v420, v420, v418)
 				}
-				v269 := lane.FoldMaxF32(w268[:])
+				v427 := lane.FoldMaxF32(w426[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v279 := v246; v279 < v222; v279 += 32 {
-					v283 := int32(v279)
+				for v450 := v288; v450 < v301; v450 += 32 {
+					v451 := v272 + v450
+					v455 := int32(v450)
 					for l := range 16 {
-						v284 := (int32(l) - v235) + v283
-						v288 := uint32(v284+0) < v239
-						var v290 float32
-						v289 := v231 + (v279 + l)
-						if v288 {
-							v290 = *(*float32)(unsafe.Add(sscores, v289*4))
+						v456 := (int32(l) - v276) + v455
+						v460 := uint32(v456+0) < v280
+						var v461 float32
+						v454 := v451 + l
+						if v460 {
+							v461 = *(*float32)(unsafe.Add(sscores, v454*4))
 						}
-						v291 := v290 - v269
-						v298 := float32(v291*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v300 := v298 - math.Float32frombits(0x4B40007F)
-						v306 := (v291 - float32(v300*math.Float32frombits(0x3F317200))) - float32(v300*math.Float32frombits(0x35BFBE8E))
-						v320 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v306)+math.Float32frombits(0x3C092F9D))*v306)+math.Float32frombits(0x3D2AACD0))*v306)+math.Float32frombits(0x3E2AAA32))*v306) + math.Float32frombits(0x3EFFFFFD)) * v306)
-						v332 := math.Float32bits(lane.Select(v291 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v320+math.Float32frombits(0x3F800000))*v306)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v298)<<23))))
-						v350 := lane.Select(0x3F800000 < v332, uint32(0x7FC00000), lane.Select(v332 < 0x26800000, uint32(0x0), ((v332+0x3FF)+((v332>>11)&0x1))&0xFFFFF800))
-						v351 := math.Float32frombits(v350)
-						if v288 {
-							*(*float32)(unsafe.Add(sscores, v289*4)) = v351
+						v462 := v461 - v427
+						v466 := float32(v462*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v468 := v466 - math.Float32frombits(0x4B40007F)
+						v474 := (v462 - float32(v468*math.Float32frombits(0x3F317200))) - float32(v468*math.Float32frombits(0x35BFBE8E))
+						v488 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v474)+math.Float32frombits(0x3C092F9D))*v474)+math.Float32frombits(0x3D2AACD0))*v474)+math.Float32frombits(0x3E2AAA32))*v474) + math.Float32frombits(0x3EFFFFFD)) * v474)
+						v503 := math.Float32bits(lane.Select(v462 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v488+math.Float32frombits(0x3F800000))*v474)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v466)<<23))))
+						v521 := lane.Select(0x3F800000 < v503, uint32(0x7FC00000), lane.Select(v503 < 0x26800000, uint32(0x0), ((v503+0x3FF)+((v503>>11)&0x1))&0xFFFFF800))
+						v522 := math.Float32frombits(v521)
+						if v460 {
+							*(*float32)(unsafe.Add(sscores, v454*4)) = v522
 						}
-						v356 := rsum[0][l]
-						rsum[0][l] = v356 + lane.Select(v288, v351, math.Float32frombits(0x00000000))
-						v371 := uint32(v284+16) < v239
-						var v375 float32
-						if v371 {
-							v375 = *(*float32)(unsafe.Add(sscores, v289*4+64))
+						v526 := rsum[0][l]
+						rsum[0][l] = v526 + lane.Select(v460, v522, math.Float32frombits(0x00000000))
+						v542 := uint32(v456+16) < v280
+						var v543 float32
+						if v542 {
+							v543 = *(*float32)(unsafe.Add(sscores, v454*4+64))
 						}
-						v376 := v375 - v269
-						v383 := float32(v376*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v385 := v383 - math.Float32frombits(0x4B40007F)
-						v391 := (v376 - float32(v385*math.Float32frombits(0x3F317200))) - float32(v385*math.Float32frombits(0x35BFBE8E))
-						v405 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v391)+math.Float32frombits(0x3C092F9D))*v391)+math.Float32frombits(0x3D2AACD0))*v391)+math.Float32frombits(0x3E2AAA32))*v391) + math.Float32frombits(0x3EFFFFFD)) * v391)
-						v417 := math.Float32bits(lane.Select(v376 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v405+math.Float32frombits(0x3F800000))*v391)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v383)<<23))))
-						v435 := lane.Select(0x3F800000 < v417, uint32(0x7FC00000), lane.Select(v417 < 0x26800000, uint32(0x0), ((v417+0x3FF)+((v417>>11)&0x1))&0xFFFFF800))
-						v436 := math.Float32frombits(v435)
-						if v371 {
-							*(*float32)(unsafe.Add(sscores, v289*4+64)) = v436
+						v544 := v543 - v427
+						v548 := float32(v544*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v550 := v548 - math.Float32frombits(0x4B40007F)
+						v556 := (v544 - float32(v550*math.Float32frombits(0x3F317200))) - float32(v550*math.Float32frombits(0x35BFBE8E))
+						v570 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v556)+math.Float32frombits(0x3C092F9D))*v556)+math.Float32frombits(0x3D2AACD0))*v556)+math.Float32frombits(0x3E2AAA32))*v556) + math.Float32frombits(0x3EFFFFFD)) * v556)
+						v585 := math.Float32bits(lane.Select(v544 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v570+math.Float32frombits(0x3F800000))*v556)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v548)<<23))))
+						v603 := lane.Select(0x3F800000 < v585, uint32(0x7FC00000), lane.Select(v585 < 0x26800000, uint32(0x0), ((v585+0x3FF)+((v585>>11)&0x1))&0xFFFFF800))
+						v604 := math.Float32frombits(v603)
+						if v542 {
+							*(*float32)(unsafe.Add(sscores, v454*4+64)) = v604
 						}
-						v443 := rsum[1][l]
-						rsum[1][l] = v443 + lane.Select(v371, v436, math.Float32frombits(0x00000000))
+						v608 := rsum[1][l]
+						rsum[1][l] = v608 + lane.Select(v542, v604, math.Float32frombits(0x00000000))
+					}
+				}
+				for v611 := v295; v611 < v300; v611 += 32 {
+					v612 := v272 + v611
+					for l := range 16 {
+						v615 := v612 + l
+						v616 := *(*float32)(unsafe.Add(sscores, v615*4))
+						v617 := v616 - v427
+						v621 := float32(v617*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v623 := v621 - math.Float32frombits(0x4B40007F)
+						v629 := (v617 - float32(v623*math.Float32frombits(0x3F317200))) - float32(v623*math.Float32frombits(0x35BFBE8E))
+						v643 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v629)+math.Float32frombits(0x3C092F9D))*v629)+math.Float32frombits(0x3D2AACD0))*v629)+math.Float32frombits(0x3E2AAA32))*v629) + math.Float32frombits(0x3EFFFFFD)) * v629)
+						v658 := math.Float32bits(lane.Select(v617 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v643+math.Float32frombits(0x3F800000))*v629)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v621)<<23))))
+						v676 := lane.Select(0x3F800000 < v658, uint32(0x7FC00000), lane.Select(v658 < 0x26800000, uint32(0x0), ((v658+0x3FF)+((v658>>11)&0x1))&0xFFFFF800))
+						v677 := math.Float32frombits(v676)
+						*(*float32)(unsafe.Add(sscores, v615*4)) = v677
+						v680 := rsum[0][l]
+						rsum[0][l] = v680 + v677
+						v691 := *(*float32)(unsafe.Add(sscores, v615*4+64))
+						v692 := v691 - v427
+						v696 := float32(v692*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v698 := v696 - math.Float32frombits(0x4B40007F)
+						v704 := (v692 - float32(v698*math.Float32frombits(0x3F317200))) - float32(v698*math.Float32frombits(0x35BFBE8E))
+						v718 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v704)+math.Float32frombits(0x3C092F9D))*v704)+math.Float32frombits(0x3D2AACD0))*v704)+math.Float32frombits(0x3E2AAA32))*v704) + math.Float32frombits(0x3EFFFFFD)) * v704)
+						v733 := math.Float32bits(lane.Select(v692 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v718+math.Float32frombits(0x3F800000))*v704)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v696)<<23))))
+						v751 := lane.Select(0x3F800000 < v733, uint32(0x7FC00000), lane.Select(v733 < 0x26800000, uint32(0x0), ((v733+0x3FF)+((v733>>11)&0x1))&0xFFFFF800))
+						v752 := math.Float32frombits(v751)
+						*(*float32)(unsafe.Add(sscores, v615*4+64)) = v752
+						v755 := rsum[1][l]
+						rsum[1][l] = v755 + v752
+					}
+				}
+				for v758 := v300; v758 < v270; v758 += 32 {
+					v759 := v272 + v758
+					v763 := int32(v758)
+					for l := range 16 {
+						v764 := (int32(l) - v276) + v763
+						v768 := uint32(v764+0) < v280
+						var v769 float32
+						v762 := v759 + l
+						if v768 {
+							v769 = *(*float32)(unsafe.Add(sscores, v762*4))
+						}
+						v770 := v769 - v427
+						v774 := float32(v770*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v776 := v774 - math.Float32frombits(0x4B40007F)
+						v782 := (v770 - float32(v776*math.Float32frombits(0x3F317200))) - float32(v776*math.Float32frombits(0x35BFBE8E))
+						v796 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v782)+math.Float32frombits(0x3C092F9D))*v782)+math.Float32frombits(0x3D2AACD0))*v782)+math.Float32frombits(0x3E2AAA32))*v782) + math.Float32frombits(0x3EFFFFFD)) * v782)
+						v811 := math.Float32bits(lane.Select(v770 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v796+math.Float32frombits(0x3F800000))*v782)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v774)<<23))))
+						v829 := lane.Select(0x3F800000 < v811, uint32(0x7FC00000), lane.Select(v811 < 0x26800000, uint32(0x0), ((v811+0x3FF)+((v811>>11)&0x1))&0xFFFFF800))
+						v830 := math.Float32frombits(v829)
+						if v768 {
+							*(*float32)(unsafe.Add(sscores, v762*4)) = v830
+						}
+						v834 := rsum[0][l]
+						rsum[0][l] = v834 + lane.Select(v768, v830, math.Float32frombits(0x00000000))
+						v850 := uint32(v764+16) < v280
+						var v851 float32
+						if v850 {
+							v851 = *(*float32)(unsafe.Add(sscores, v762*4+64))
+						}
+						v852 := v851 - v427
+						v856 := float32(v852*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v858 := v856 - math.Float32frombits(0x4B40007F)
+						v864 := (v852 - float32(v858*math.Float32frombits(0x3F317200))) - float32(v858*math.Float32frombits(0x35BFBE8E))
+						v878 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v864)+math.Float32frombits(0x3C092F9D))*v864)+math.Float32frombits(0x3D2AACD0))*v864)+math.Float32frombits(0x3E2AAA32))*v864) + math.Float32frombits(0x3EFFFFFD)) * v864)
+						v893 := math.Float32bits(lane.Select(v852 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v878+math.Float32frombits(0x3F800000))*v864)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v856)<<23))))
+						v911 := lane.Select(0x3F800000 < v893, uint32(0x7FC00000), lane.Select(v893 < 0x26800000, uint32(0x0), ((v893+0x3FF)+((v893>>11)&0x1))&0xFFFFF800))
+						v912 := math.Float32frombits(v911)
+						if v850 {
+							*(*float32)(unsafe.Add(sscores, v762*4+64)) = v912
+						}
+						v916 := rsum[1][l]
+						rsum[1][l] = v916 + lane.Select(v850, v912, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v447 := rsum[0][l]
-					v449 := rsum[1][l]
-					w450[l] = v447 + v449
+					v920 := rsum[0][l]
+					v922 := rsum[1][l]
+					w923[l] = v920 + v922
 				}
-				v451 := lane.FoldAddF32(w450[:])
-				if (v209 <= v12) && (v229 < v222) {
-					v458 := (v107 + v208) * 2
-					*(*float32)(unsafe.Add(pml, v458*4)) = v269
-					*(*float32)(unsafe.Add(pml, v458*4+4)) = v451
+				v924 := lane.FoldAddF32(w923[:])
+				if ((v10 + v261) <= v12) && (v265 < v270) {
+					v931 := (v119 + v261) * 2
+					*(*float32)(unsafe.Add(pml, v931*4)) = v427
+					*(*float32)(unsafe.Add(pml, v931*4+4)) = v924
 				}
 			}
-			for v466 := 0; v466 < nhd; v466 += 16 {
-				v475 := ((nhd + 15) >> 4) << 4
-				v476 := v103 * v475
-				v497 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v504 := max(min(v497+1, 256), 0)
-				v512 := min(v94, v504)
+			v944 := ((nhd + 15) >> 4) << 4
+			for v946 := 0; v946 < nhd; v946 += 16 {
+				v949 := v115 * v944
 				for l := range 16 {
-					rvalue[0][l] = math.Float32frombits(0x00000000)
-					rvalue[1][l] = math.Float32frombits(0x00000000)
-					rvalue[2][l] = math.Float32frombits(0x00000000)
+					rvalue1[0][l] = math.Float32frombits(0x00000000)
+					rvalue1[1][l] = math.Float32frombits(0x00000000)
+					rvalue1[2][l] = math.Float32frombits(0x00000000)
 				}
-				for v513 := min(max((v497-nwindow)+1, 0), v504); v513 < v512; v513 += 1 {
-					v514 := v513 * v475
-					v518 := *(*float32)(unsafe.Add(sscores, v513*4))
-					for l := range 16 {
-						v520 := rvalue[0][l]
-						rvalue[0][l] = float32(v518*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v514)*2)))) + v520
+				if v104 < v106 {
+					v961 := *(*int32)(unsafe.Add(sseen, 0))
+					v965 := *(*int32)(unsafe.Add(sseen, 4))
+					v967 := min(v106, int(v965))
+					for v968 := int(v961); v968 < v967; v968 += 1 {
+						v969 := v968 * v944
+						v974 := *(*float32)(unsafe.Add(sscores, v968*4))
+						for l := range 16 {
+							v980 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v974*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v969)*2)))) + v980
+						}
 					}
-				}
-				v531 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v538 := max(min(v531+1, 256), 0)
-				v546 := min(v94, v538)
-				for v547 := min(max((v531-nwindow)+1, 0), v538); v547 < v546; v547 += 1 {
-					v548 := v547 * v475
-					v554 := *(*float32)(unsafe.Add(sscores, v547*4+1024))
-					for l := range 16 {
-						v556 := rvalue[1][l]
-						rvalue[1][l] = float32(v554*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v548)*2)))) + v556
+					v990 := *(*int32)(unsafe.Add(sseen, 8))
+					v994 := *(*int32)(unsafe.Add(sseen, 12))
+					v996 := min(v106, int(v994))
+					for v997 := int(v990); v997 < v996; v997 += 1 {
+						v998 := v997 * v944
+						v1005 := *(*float32)(unsafe.Add(sscores, v997*4+1024))
+						for l := range 16 {
+							v1011 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1005*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v998)*2)))) + v1011
+						}
 					}
-				}
-				v567 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v574 := max(min(v567+1, 256), 0)
-				v582 := min(v94, v574)
-				for v583 := min(max((v567-nwindow)+1, 0), v574); v583 < v582; v583 += 1 {
-					v584 := v583 * v475
-					v590 := *(*float32)(unsafe.Add(sscores, v583*4+2048))
-					for l := range 16 {
-						v592 := rvalue[2][l]
-						rvalue[2][l] = float32(v590*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v584)*2)))) + v592
-					}
-				}
-				for v595 := v94; v595 < v96; v595 += 1 {
-					v596 := v595 * v475
-					v600 := *(*float32)(unsafe.Add(sscores, v595*4))
-					v608 := *(*float32)(unsafe.Add(sscores, v595*4+1024))
-					v616 := *(*float32)(unsafe.Add(sscores, v595*4+2048))
-					for l := range 16 {
-						v602 := rvalue[0][l]
-						v598 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v596)*2)))
-						rvalue[0][l] = float32(v600*v598) + v602
-						v610 := rvalue[1][l]
-						rvalue[1][l] = float32(v608*v598) + v610
-						v618 := rvalue[2][l]
-						rvalue[2][l] = float32(v616*v598) + v618
-					}
-				}
-				v627 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v634 := max(min(v627+1, 256), 0)
-				for v643 := max(v96, min(max((v627-nwindow)+1, 0), v634)); v643 < v634; v643 += 1 {
-					v644 := v643 * v475
-					v648 := *(*float32)(unsafe.Add(sscores, v643*4))
-					for l := range 16 {
-						v650 := rvalue[0][l]
-						rvalue[0][l] = float32(v648*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v644)*2)))) + v650
-					}
-				}
-				v661 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v668 := max(min(v661+1, 256), 0)
-				for v677 := max(v96, min(max((v661-nwindow)+1, 0), v668)); v677 < v668; v677 += 1 {
-					v678 := v677 * v475
-					v684 := *(*float32)(unsafe.Add(sscores, v677*4+1024))
-					for l := range 16 {
-						v686 := rvalue[1][l]
-						rvalue[1][l] = float32(v684*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v678)*2)))) + v686
-					}
-				}
-				v697 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v704 := max(min(v697+1, 256), 0)
-				for v713 := max(v96, min(max((v697-nwindow)+1, 0), v704)); v713 < v704; v713 += 1 {
-					v714 := v713 * v475
-					v720 := *(*float32)(unsafe.Add(sscores, v713*4+2048))
-					for l := range 16 {
-						v722 := rvalue[2][l]
-						rvalue[2][l] = float32(v720*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v476+(v466+l))+v714)*2)))) + v722
-					}
-				}
-				v731 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v738 := max(min(v731+1, 256), 0)
-				if (v10 <= v12) && (min(max((v731-nwindow)+1, 0), v738) < v738) {
-					v751 := v107 * nhd
-					for l := range 16 {
-						v754 := rvalue[0][l]
-						v468 := v466 + l
-						if v468 < nhd {
-							*(*float32)(unsafe.Add(po, (v751+v468)*4)) = v754
+					v1021 := *(*int32)(unsafe.Add(sseen, 16))
+					v1025 := *(*int32)(unsafe.Add(sseen, 20))
+					v1027 := min(v106, int(v1025))
+					for v1028 := int(v1021); v1028 < v1027; v1028 += 1 {
+						v1029 := v1028 * v944
+						v1036 := *(*float32)(unsafe.Add(sscores, v1028*4+2048))
+						for l := range 16 {
+							v1042 := rvalue1[2][l]
+							rvalue1[2][l] = float32(v1036*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1029)*2)))) + v1042
 						}
 					}
 				}
-				v764 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v771 := max(min(v764+1, 256), 0)
-				if (v43 <= v12) && (min(max((v764-nwindow)+1, 0), v771) < v771) {
-					v788 := (v107 + 1) * nhd
+				for v1049 := v106; v1049 < v108; v1049 += 1 {
+					v1050 := v1049 * v944
+					v1055 := *(*float32)(unsafe.Add(sscores, v1049*4))
+					v1071 := *(*float32)(unsafe.Add(sscores, v1049*4+1024))
+					v1087 := *(*float32)(unsafe.Add(sscores, v1049*4+2048))
 					for l := range 16 {
-						v791 := rvalue[1][l]
-						v468 := v466 + l
-						if v468 < nhd {
-							*(*float32)(unsafe.Add(po, (v788+v468)*4)) = v791
+						v1061 := rvalue1[0][l]
+						v1053 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1050)*2)))
+						rvalue1[0][l] = float32(v1055*v1053) + v1061
+						v1077 := rvalue1[1][l]
+						rvalue1[1][l] = float32(v1071*v1053) + v1077
+						v1093 := rvalue1[2][l]
+						rvalue1[2][l] = float32(v1087*v1053) + v1093
+					}
+				}
+				if v108 < v105 {
+					v1104 := *(*int32)(unsafe.Add(sseen, 0))
+					v1108 := *(*int32)(unsafe.Add(sseen, 4))
+					v1109 := int(v1108)
+					for v1111 := max(v108, int(v1104)); v1111 < v1109; v1111 += 1 {
+						v1112 := v1111 * v944
+						v1117 := *(*float32)(unsafe.Add(sscores, v1111*4))
+						for l := range 16 {
+							v1123 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1117*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1112)*2)))) + v1123
+						}
+					}
+					v1133 := *(*int32)(unsafe.Add(sseen, 8))
+					v1137 := *(*int32)(unsafe.Add(sseen, 12))
+					v1138 := int(v1137)
+					for v1140 := max(v108, int(v1133)); v1140 < v1138; v1140 += 1 {
+						v1141 := v1140 * v944
+						v1148 := *(*float32)(unsafe.Add(sscores, v1140*4+1024))
+						for l := range 16 {
+							v1154 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1148*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1141)*2)))) + v1154
+						}
+					}
+					v1164 := *(*int32)(unsafe.Add(sseen, 16))
+					v1168 := *(*int32)(unsafe.Add(sseen, 20))
+					v1169 := int(v1168)
+					for v1171 := max(v108, int(v1164)); v1171 < v1169; v1171 += 1 {
+						v1172 := v1171 * v944
+						v1179 := *(*float32)(unsafe.Add(sscores, v1171*4+2048))
+						for l := range 16 {
+							v1185 := rvalue1[2][l]
+							rvalue1[2][l] = float32(v1179*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1172)*2)))) + v1185
 						}
 					}
 				}
-				v801 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v808 := max(min(v801+1, 256), 0)
-				if (v70 <= v12) && (min(max((v801-nwindow)+1, 0), v808) < v808) {
-					v825 := (v107 + 2) * nhd
+				v1195 := *(*int32)(unsafe.Add(sseen, 0))
+				v1199 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1195) < int(v1199)) {
+					v1206 := v119 * nhd
 					for l := range 16 {
-						v828 := rvalue[2][l]
-						v468 := v466 + l
-						if v468 < nhd {
-							*(*float32)(unsafe.Add(po, (v825+v468)*4)) = v828
+						v1214 := rvalue1[0][l]
+						v948 := v946 + l
+						if v948 < nhd {
+							*(*float32)(unsafe.Add(po, (v1206+v948)*4)) = v1214
+						}
+					}
+				}
+				v1220 := *(*int32)(unsafe.Add(sseen, 8))
+				v1224 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1220) < int(v1224)) {
+					v1235 := (v119 + 1) * nhd
+					for l := range 16 {
+						v1243 := rvalue1[1][l]
+						v948 := v946 + l
+						if v948 < nhd {
+							*(*float32)(unsafe.Add(po, (v1235+v948)*4)) = v1243
+						}
+					}
+				}
+				v1249 := *(*int32)(unsafe.Add(sseen, 16))
+				v1253 := *(*int32)(unsafe.Add(sseen, 20))
+				if (v78 <= v12) && (int(v1249) < int(v1253)) {
+					v1264 := (v119 + 2) * nhd
+					for l := range 16 {
+						v1272 := rvalue1[2][l]
+						v948 := v946 + l
+						if v948 < nhd {
+							*(*float32)(unsafe.Add(po, (v1264+v948)*4)) = v1272
 						}
 					}
 				}

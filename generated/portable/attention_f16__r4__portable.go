@@ -26,11 +26,12 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
+	sseen := unsafe.Add(a.Scratch, 4096)
 	var rscore [4][16]float32
-	var rtop [1][16]float32
+	var rtop [2][16]float32
 	var rsum [2][16]float32
-	var rvalue [4][16]float32
-	var w318, w500 [16]float32
+	var rvalue1 [4][16]float32
+	var w493, w990 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -39,321 +40,461 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 	for ; lo < hi; lo++ {
 		v10 := t0 * 4
 		v12 := nrows - 1
-		v18 := min(v10, v12)
 		v22 := t2 * 256
-		v23 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+		v23 := int(*(*int32)(unsafe.Add(pposition, min(v10, v12)*4))) - v22
 		v30 := max(min(v23+1, 256), 0)
 		v37 := min(max((v23-nwindow)+1, 0), v30)
-		v43 := v10 + 1
-		v45 := min(v43, v12)
-		v50 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-		v57 := max(min(v50+1, 256), 0)
-		v64 := min(max((v50-nwindow)+1, 0), v57)
-		v70 := v10 + 2
-		v72 := min(v70, v12)
-		v77 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-		v84 := max(min(v77+1, 256), 0)
-		v91 := min(max((v77-nwindow)+1, 0), v84)
-		v97 := v10 + 3
-		v99 := min(v97, v12)
-		v104 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-		v111 := max(min(v104+1, 256), 0)
-		v118 := min(max((v104-nwindow)+1, 0), v111)
-		v119 := min(min(min(min(256, v37), v64), v91), v118)
-		v120 := max(max(max(max(0, v30), v57), v84), v111)
-		v121 := max(max(max(max(0, v37), v64), v91), v118)
-		v123 := max(min(min(min(min(256, v30), v57), v84), v111), v121)
-		if v119 < v120 {
-			v130 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
-			v134 := (((t2 * nkv) + t1) * nrows) + v10
-			v136 := v12 >> 2
-			v147 := ((t1 * (v136 + 1)) + min(t0, v136)) * nhd
-			v148 := v130 * nhd
-			v155 := (v120 + 15) >> 4
-			for v156 := v119 >> 4; v156 < v155; v156 += 1 {
+		*(*int32)(unsafe.Add(sseen, 0)) = int32(v37)
+		*(*int32)(unsafe.Add(sseen, 4)) = int32(v30)
+		v47 := v10 + 1
+		v54 := int(*(*int32)(unsafe.Add(pposition, min(v47, v12)*4))) - v22
+		v61 := max(min(v54+1, 256), 0)
+		v68 := min(max((v54-nwindow)+1, 0), v61)
+		*(*int32)(unsafe.Add(sseen, 8)) = int32(v68)
+		*(*int32)(unsafe.Add(sseen, 12)) = int32(v61)
+		v78 := v10 + 2
+		v85 := int(*(*int32)(unsafe.Add(pposition, min(v78, v12)*4))) - v22
+		v92 := max(min(v85+1, 256), 0)
+		v99 := min(max((v85-nwindow)+1, 0), v92)
+		*(*int32)(unsafe.Add(sseen, 16)) = int32(v99)
+		*(*int32)(unsafe.Add(sseen, 20)) = int32(v92)
+		v109 := v10 + 3
+		v116 := int(*(*int32)(unsafe.Add(pposition, min(v109, v12)*4))) - v22
+		v123 := max(min(v116+1, 256), 0)
+		v130 := min(max((v116-nwindow)+1, 0), v123)
+		*(*int32)(unsafe.Add(sseen, 24)) = int32(v130)
+		*(*int32)(unsafe.Add(sseen, 28)) = int32(v123)
+		v135 := min(min(min(min(256, v37), v68), v99), v130)
+		v136 := max(max(max(max(0, v30), v61), v92), v123)
+		v137 := max(max(max(max(0, v37), v68), v99), v130)
+		v139 := max(min(min(min(min(256, v30), v61), v92), v123), v137)
+		if v135 < v136 {
+			v146 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v150 := (((t2 * nkv) + t1) * nrows) + v10
+			v152 := v12 >> 2
+			v163 := ((t1 * (v152 + 1)) + min(t0, v152)) * nhd
+			v170 := (v136 + 15) >> 4
+			for v171 := v135 >> 4; v171 < v170; v171 += 1 {
+				v172 := v146 * nhd
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 					rscore[1][l] = math.Float32frombits(0x00000000)
 					rscore[2][l] = math.Float32frombits(0x00000000)
 					rscore[3][l] = math.Float32frombits(0x00000000)
 				}
-				for v165 := 0; v165 < nhd; v165 += 1 {
-					v170 := v148 + (((v156 * nhd) + v165) * 16)
-					v176 := (v147 + v165) * 4
-					v178 := *(*float32)(unsafe.Add(pq, v176*4))
-					v189 := *(*float32)(unsafe.Add(pq, v176*4+4))
-					v200 := *(*float32)(unsafe.Add(pq, v176*4+8))
-					v211 := *(*float32)(unsafe.Add(pq, v176*4+12))
+				for v182 := 0; v182 < nhd; v182 += 1 {
+					v188 := v172 + (((v171 * nhd) + v182) * 16)
+					v194 := (v163 + v182) * 4
+					v196 := *(*float32)(unsafe.Add(pq, v194*4))
+					v215 := *(*float32)(unsafe.Add(pq, v194*4+4))
+					v234 := *(*float32)(unsafe.Add(pq, v194*4+8))
+					v253 := *(*float32)(unsafe.Add(pq, v194*4+12))
 					for l := range 16 {
-						v180 := rscore[0][l]
-						v173 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v170+l)*2)))
-						rscore[0][l] = float32(v178*v173) + v180
-						v191 := rscore[1][l]
-						rscore[1][l] = float32(v189*v173) + v191
-						v202 := rscore[2][l]
-						rscore[2][l] = float32(v200*v173) + v202
-						v213 := rscore[3][l]
-						rscore[3][l] = float32(v211*v173) + v213
+						v202 := rscore[0][l]
+						v191 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v188+l)*2)))
+						rscore[0][l] = float32(v196*v191) + v202
+						v221 := rscore[1][l]
+						rscore[1][l] = float32(v215*v191) + v221
+						v240 := rscore[2][l]
+						rscore[2][l] = float32(v234*v191) + v240
+						v259 := rscore[3][l]
+						rscore[3][l] = float32(v253*v191) + v259
 					}
 				}
-				v217 := v156 * 16
+				v268 := v171 * 16
 				for l := range 16 {
-					v222 := rscore[0][l]
-					v220 := v217 + l
-					*(*float32)(unsafe.Add(sscores, v220*4)) = v222
-					v233 := rscore[1][l]
-					*(*float32)(unsafe.Add(sscores, v220*4+1024)) = v233
-					v244 := rscore[2][l]
-					*(*float32)(unsafe.Add(sscores, v220*4+2048)) = v244
-					v255 := rscore[3][l]
-					*(*float32)(unsafe.Add(sscores, v220*4+3072)) = v255
+					v277 := rscore[0][l]
+					v271 := v268 + l
+					*(*float32)(unsafe.Add(sscores, v271*4)) = v277
+					v293 := rscore[1][l]
+					*(*float32)(unsafe.Add(sscores, v271*4+1024)) = v293
+					v309 := rscore[2][l]
+					*(*float32)(unsafe.Add(sscores, v271*4+2048)) = v309
+					v325 := rscore[3][l]
+					*(*float32)(unsafe.Add(sscores, v271*4+3072)) = v325
 				}
 			}
-			for v258 := 0; v258 < 4; v258 += 1 {
-				v259 := v10 + v258
-				v265 := int(*(*int32)(unsafe.Add(pposition, min(v259, v12)*4))) - v22
-				v272 := max(min(v265+1, 256), 0)
-				v279 := min(max((v265-nwindow)+1, 0), v272)
-				v281 := v258 * 256
-				v285 := int32(v279)
-				v289 := uint32(int32(v272 - v279))
-				v296 := (v279 >> 5) << 5
+			for v328 := 0; v328 < 4; v328 += 1 {
+				v330 := v328 * 2
+				v331 := *(*int32)(unsafe.Add(sseen, v330*4))
+				v332 := int(v331)
+				v336 := *(*int32)(unsafe.Add(sseen, v330*4+4))
+				v337 := int(v336)
+				v339 := v328 * 256
+				v343 := int32(v332)
+				v347 := uint32(int32(v337 - v332))
+				v355 := (v332 >> 5) << 5
+				v362 := ((v332 + 31) >> 5) << 5
+				v367 := max((v337>>5)<<5, v362)
+				v368 := min(v362, v337)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
+					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v297 := v296; v297 < v272; v297 += 16 {
-					v301 := int32(v297)
+				for v369 := v355; v369 < v368; v369 += 32 {
+					v370 := v339 + v369
+					v374 := int32(v369)
 					for l := range 16 {
-						v306 := uint32(((int32(l)-v285)+v301)+0) < v289
-						var v308 float32
-						if v306 {
-							v308 = *(*float32)(unsafe.Add(sscores, (v281+(v297+l))*4))
+						v375 := (int32(l) - v343) + v374
+						v379 := uint32(v375+0) < v347
+						var v380 float32
+						v373 := v370 + l
+						if v379 {
+							v380 = *(*float32)(unsafe.Add(sscores, v373*4))
 						}
-						v311 := rtop[0][l]
-						v309 := lane.Select(v306, v308, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v311 < v309, v309, v311)
+						v383 := rtop[0][l]
+						v381 := lane.Select(v379, v380, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v383 < v381, v381, v383)
+						v402 := uint32(v375+16) < v347
+						var v403 float32
+						if v402 {
+							v403 = *(*float32)(unsafe.Add(sscores, v373*4+64))
+						}
+						v406 := rtop[1][l]
+						v404 := lane.Select(v402, v403, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v406 < v404, v404, v406)
+					}
+				}
+				for v412 := v362; v412 < v367; v412 += 32 {
+					v413 := v339 + v412
+					for l := range 16 {
+						v416 := v413 + l
+						v417 := *(*float32)(unsafe.Add(sscores, v416*4))
+						v419 := rtop[0][l]
+						rtop[0][l] = lane.Select(v419 < v417, v417, v419)
+						v433 := *(*float32)(unsafe.Add(sscores, v416*4+64))
+						v435 := rtop[1][l]
+						rtop[1][l] = lane.Select(v435 < v433, v433, v435)
+					}
+				}
+				for v441 := v367; v441 < v337; v441 += 32 {
+					v442 := v339 + v441
+					v446 := int32(v441)
+					for l := range 16 {
+						v447 := (int32(l) - v343) + v446
+						v451 := uint32(v447+0) < v347
+						var v452 float32
+						v445 := v442 + l
+						if v451 {
+							v452 = *(*float32)(unsafe.Add(sscores, v445*4))
+						}
+						v455 := rtop[0][l]
+						v453 := lane.Select(v451, v452, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v455 < v453, v453, v455)
+						v474 := uint32(v447+16) < v347
+						var v475 float32
+						if v474 {
+							v475 = *(*float32)(unsafe.Add(sscores, v445*4+64))
+						}
+						v478 := rtop[1][l]
+						v476 := lane.Select(v474, v475, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v478 < v476, v476, v478)
 					}
 				}
 				for l := range 16 {
-					v318 := rtop[0][l]
-					w318[l] = v318
+					v485 := rtop[0][l]
+					v487 := rtop[1][l]
+					w493[l] = lane.Select(v485 < v487, v487, v485)
 				}
-				v319 := lane.FoldMaxF32(w318[:])
+				v494 := lane.FoldMaxF32(w493[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v329 := v296; v329 < v272; v329 += 32 {
-					v333 := int32(v329)
+				for v517 := v355; v517 < v368; v517 += 32 {
+					v518 := v339 + v517
+					v522 := int32(v517)
 					for l := range 16 {
-						v334 := (int32(l) - v285) + v333
-						v338 := uint32(v334+0) < v289
-						var v340 float32
-						v339 := v281 + (v329 + l)
-						if v338 {
-							v340 = *(*float32)(unsafe.Add(sscores, v339*4))
+						v523 := (int32(l) - v343) + v522
+						v527 := uint32(v523+0) < v347
+						var v528 float32
+						v521 := v518 + l
+						if v527 {
+							v528 = *(*float32)(unsafe.Add(sscores, v521*4))
 						}
-						v341 := v340 - v319
-						v348 := float32(v341*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v350 := v348 - math.Float32frombits(0x4B40007F)
-						v356 := (v341 - float32(v350*math.Float32frombits(0x3F317200))) - float32(v350*math.Float32frombits(0x35BFBE8E))
-						v370 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v356)+math.Float32frombits(0x3C092F9D))*v356)+math.Float32frombits(0x3D2AACD0))*v356)+math.Float32frombits(0x3E2AAA32))*v356) + math.Float32frombits(0x3EFFFFFD)) * v356)
-						v382 := math.Float32bits(lane.Select(v341 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v370+math.Float32frombits(0x3F800000))*v356)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v348)<<23))))
-						v400 := lane.Select(0x3F800000 < v382, uint32(0x7FC00000), lane.Select(v382 < 0x26800000, uint32(0x0), ((v382+0x3FF)+((v382>>11)&0x1))&0xFFFFF800))
-						v401 := math.Float32frombits(v400)
-						if v338 {
-							*(*float32)(unsafe.Add(sscores, v339*4)) = v401
+						v529 := v528 - v494
+						v533 := float32(v529*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v535 := v533 - math.Float32frombits(0x4B40007F)
+						v541 := (v529 - float32(v535*math.Float32frombits(0x3F317200))) - float32(v535*math.Float32frombits(0x35BFBE8E))
+						v555 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v541)+math.Float32frombits(0x3C092F9D))*v541)+math.Float32frombits(0x3D2AACD0))*v541)+math.Float32frombits(0x3E2AAA32))*v541) + math.Float32frombits(0x3EFFFFFD)) * v541)
+						v570 := math.Float32bits(lane.Select(v529 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v555+math.Float32frombits(0x3F800000))*v541)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v533)<<23))))
+						v588 := lane.Select(0x3F800000 < v570, uint32(0x7FC00000), lane.Select(v570 < 0x26800000, uint32(0x0), ((v570+0x3FF)+((v570>>11)&0x1))&0xFFFFF800))
+						v589 := math.Float32frombits(v588)
+						if v527 {
+							*(*float32)(unsafe.Add(sscores, v521*4)) = v589
 						}
-						v406 := rsum[0][l]
-						rsum[0][l] = v406 + lane.Select(v338, v401, math.Float32frombits(0x00000000))
-						v421 := uint32(v334+16) < v289
-						var v425 float32
-						if v421 {
-							v425 = *(*float32)(unsafe.Add(sscores, v339*4+64))
+						v593 := rsum[0][l]
+						rsum[0][l] = v593 + lane.Select(v527, v589, math.Float32frombits(0x00000000))
+						v609 := uint32(v523+16) < v347
+						var v610 float32
+						if v609 {
+							v610 = *(*float32)(unsafe.Add(sscores, v521*4+64))
 						}
-						v426 := v425 - v319
-						v433 := float32(v426*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v435 := v433 - math.Float32frombits(0x4B40007F)
-						v441 := (v426 - float32(v435*math.Float32frombits(0x3F317200))) - float32(v435*math.Float32frombits(0x35BFBE8E))
-						v455 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v441)+math.Float32frombits(0x3C092F9D))*v441)+math.Float32frombits(0x3D2AACD0))*v441)+math.Float32frombits(0x3E2AAA32))*v441) + math.Float32frombits(0x3EFFFFFD)) * v441)
-						v467 := math.Float32bits(lane.Select(v426 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v455+math.Float32frombits(0x3F800000))*v441)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v433)<<23))))
-						v485 := lane.Select(0x3F800000 < v467, uint32(0x7FC00000), lane.Select(v467 < 0x26800000, uint32(0x0), ((v467+0x3FF)+((v467>>11)&0x1))&0xFFFFF800))
-						v486 := math.Float32frombits(v485)
-						if v421 {
-							*(*float32)(unsafe.Add(sscores, v339*4+64)) = v486
+						v611 := v610 - v494
+						v615 := float32(v611*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v617 := v615 - math.Float32frombits(0x4B40007F)
+						v623 := (v611 - float32(v617*math.Float32frombits(0x3F317200))) - float32(v617*math.Float32frombits(0x35BFBE8E))
+						v637 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v623)+math.Float32frombits(0x3C092F9D))*v623)+math.Float32frombits(0x3D2AACD0))*v623)+math.Float32frombits(0x3E2AAA32))*v623) + math.Float32frombits(0x3EFFFFFD)) * v623)
+						v652 := math.Float32bits(lane.Select(v611 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v637+math.Float32frombits(0x3F800000))*v623)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v615)<<23))))
+						v670 := lane.Select(0x3F800000 < v652, uint32(0x7FC00000), lane.Select(v652 < 0x26800000, uint32(0x0), ((v652+0x3FF)+((v652>>11)&0x1))&0xFFFFF800))
+						v671 := math.Float32frombits(v670)
+						if v609 {
+							*(*float32)(unsafe.Add(sscores, v521*4+64)) = v671
 						}
-						v493 := rsum[1][l]
-						rsum[1][l] = v493 + lane.Select(v421, v486, math.Float32frombits(0x00000000))
+						v675 := rsum[1][l]
+						rsum[1][l] = v675 + lane.Select(v609, v671, math.Float32frombits(0x00000000))
+					}
+				}
+				for v678 := v362; v678 < v367; v678 += 32 {
+					v679 := v339 + v678
+					for l := range 16 {
+						v682 := v679 + l
+						v683 := *(*float32)(unsafe.Add(sscores, v682*4))
+						v684 := v683 - v494
+						v688 := float32(v684*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v690 := v688 - math.Float32frombits(0x4B40007F)
+						v696 := (v684 - float32(v690*math.Float32frombits(0x3F317200))) - float32(v690*math.Float32frombits(0x35BFBE8E))
+						v710 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v696)+math.Float32frombits(0x3C092F9D))*v696)+math.Float32frombits(0x3D2AACD0))*v696)+math.Float32frombits(0x3E2AAA32))*v696) + math.Float32frombits(0x3EFFFFFD)) * v696)
+						v725 := math.Float32bits(lane.Select(v684 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v710+math.Float32frombits(0x3F800000))*v696)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v688)<<23))))
+						v743 := lane.Select(0x3F800000 < v725, uint32(0x7FC00000), lane.Select(v725 < 0x26800000, uint32(0x0), ((v725+0x3FF)+((v725>>11)&0x1))&0xFFFFF800))
+						v744 := math.Float32frombits(v743)
+						*(*float32)(unsafe.Add(sscores, v682*4)) = v744
+						v747 := rsum[0][l]
+						rsum[0][l] = v747 + v744
+						v758 := *(*float32)(unsafe.Add(sscores, v682*4+64))
+						v759 := v758 - v494
+						v763 := float32(v759*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v765 := v763 - math.Float32frombits(0x4B40007F)
+						v771 := (v759 - float32(v765*math.Float32frombits(0x3F317200))) - float32(v765*math.Float32frombits(0x35BFBE8E))
+						v785 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v771)+math.Float32frombits(0x3C092F9D))*v771)+math.Float32frombits(0x3D2AACD0))*v771)+math.Float32frombits(0x3E2AAA32))*v771) + math.Float32frombits(0x3EFFFFFD)) * v771)
+						v800 := math.Float32bits(lane.Select(v759 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v785+math.Float32frombits(0x3F800000))*v771)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v763)<<23))))
+						v818 := lane.Select(0x3F800000 < v800, uint32(0x7FC00000), lane.Select(v800 < 0x26800000, uint32(0x0), ((v800+0x3FF)+((v800>>11)&0x1))&0xFFFFF800))
+						v819 := math.Float32frombits(v818)
+						*(*float32)(unsafe.Add(sscores, v682*4+64)) = v819
+						v822 := rsum[1][l]
+						rsum[1][l] = v822 + v819
+					}
+				}
+				for v825 := v367; v825 < v337; v825 += 32 {
+					v826 := v339 + v825
+					v830 := int32(v825)
+					for l := range 16 {
+						v831 := (int32(l) - v343) + v830
+						v835 := uint32(v831+0) < v347
+						var v836 float32
+						v829 := v826 + l
+						if v835 {
+							v836 = *(*float32)(unsafe.Add(sscores, v829*4))
+						}
+						v837 := v836 - v494
+						v841 := float32(v837*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v843 := v841 - math.Float32frombits(0x4B40007F)
+						v849 := (v837 - float32(v843*math.Float32frombits(0x3F317200))) - float32(v843*math.Float32frombits(0x35BFBE8E))
+						v863 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v849)+math.Float32frombits(0x3C092F9D))*v849)+math.Float32frombits(0x3D2AACD0))*v849)+math.Float32frombits(0x3E2AAA32))*v849) + math.Float32frombits(0x3EFFFFFD)) * v849)
+						v878 := math.Float32bits(lane.Select(v837 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v863+math.Float32frombits(0x3F800000))*v849)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v841)<<23))))
+						v896 := lane.Select(0x3F800000 < v878, uint32(0x7FC00000), lane.Select(v878 < 0x26800000, uint32(0x0), ((v878+0x3FF)+((v878>>11)&0x1))&0xFFFFF800))
+						v897 := math.Float32frombits(v896)
+						if v835 {
+							*(*float32)(unsafe.Add(sscores, v829*4)) = v897
+						}
+						v901 := rsum[0][l]
+						rsum[0][l] = v901 + lane.Select(v835, v897, math.Float32frombits(0x00000000))
+						v917 := uint32(v831+16) < v347
+						var v918 float32
+						if v917 {
+							v918 = *(*float32)(unsafe.Add(sscores, v829*4+64))
+						}
+						v919 := v918 - v494
+						v923 := float32(v919*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v925 := v923 - math.Float32frombits(0x4B40007F)
+						v931 := (v919 - float32(v925*math.Float32frombits(0x3F317200))) - float32(v925*math.Float32frombits(0x35BFBE8E))
+						v945 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v931)+math.Float32frombits(0x3C092F9D))*v931)+math.Float32frombits(0x3D2AACD0))*v931)+math.Float32frombits(0x3E2AAA32))*v931) + math.Float32frombits(0x3EFFFFFD)) * v931)
+						v960 := math.Float32bits(lane.Select(v919 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v945+math.Float32frombits(0x3F800000))*v931)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v923)<<23))))
+						v978 := lane.Select(0x3F800000 < v960, uint32(0x7FC00000), lane.Select(v960 < 0x26800000, uint32(0x0), ((v960+0x3FF)+((v960>>11)&0x1))&0xFFFFF800))
+						v979 := math.Float32frombits(v978)
+						if v917 {
+							*(*float32)(unsafe.Add(sscores, v829*4+64)) = v979
+						}
+						v983 := rsum[1][l]
+						rsum[1][l] = v983 + lane.Select(v917, v979, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v497 := rsum[0][l]
-					v499 := rsum[1][l]
-					w500[l] = v497 + v499
+					v987 := rsum[0][l]
+					v989 := rsum[1][l]
+					w990[l] = v987 + v989
 				}
-				v501 := lane.FoldAddF32(w500[:])
-				if (v259 <= v12) && (v279 < v272) {
-					v508 := (v134 + v258) * 2
-					*(*float32)(unsafe.Add(pml, v508*4)) = v319
-					*(*float32)(unsafe.Add(pml, v508*4+4)) = v501
+				v991 := lane.FoldAddF32(w990[:])
+				if ((v10 + v328) <= v12) && (v332 < v337) {
+					v998 := (v150 + v328) * 2
+					*(*float32)(unsafe.Add(pml, v998*4)) = v494
+					*(*float32)(unsafe.Add(pml, v998*4+4)) = v991
 				}
 			}
-			for v516 := 0; v516 < nhd; v516 += 16 {
-				v525 := ((nhd + 15) >> 4) << 4
-				v526 := v130 * v525
-				v548 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v555 := max(min(v548+1, 256), 0)
-				v563 := min(v121, v555)
+			v1011 := ((nhd + 15) >> 4) << 4
+			for v1013 := 0; v1013 < nhd; v1013 += 16 {
+				v1016 := v146 * v1011
 				for l := range 16 {
-					rvalue[0][l] = math.Float32frombits(0x00000000)
-					rvalue[1][l] = math.Float32frombits(0x00000000)
-					rvalue[2][l] = math.Float32frombits(0x00000000)
-					rvalue[3][l] = math.Float32frombits(0x00000000)
+					rvalue1[0][l] = math.Float32frombits(0x00000000)
+					rvalue1[1][l] = math.Float32frombits(0x00000000)
+					rvalue1[2][l] = math.Float32frombits(0x00000000)
+					rvalue1[3][l] = math.Float32frombits(0x00000000)
 				}
-				for v564 := min(max((v548-nwindow)+1, 0), v555); v564 < v563; v564 += 1 {
-					v565 := v564 * v525
-					v569 := *(*float32)(unsafe.Add(sscores, v564*4))
-					for l := range 16 {
-						v571 := rvalue[0][l]
-						rvalue[0][l] = float32(v569*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v565)*2)))) + v571
+				if v135 < v137 {
+					v1029 := *(*int32)(unsafe.Add(sseen, 0))
+					v1033 := *(*int32)(unsafe.Add(sseen, 4))
+					v1035 := min(v137, int(v1033))
+					for v1036 := int(v1029); v1036 < v1035; v1036 += 1 {
+						v1037 := v1036 * v1011
+						v1042 := *(*float32)(unsafe.Add(sscores, v1036*4))
+						for l := range 16 {
+							v1048 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1042*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1037)*2)))) + v1048
+						}
 					}
-				}
-				v582 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v589 := max(min(v582+1, 256), 0)
-				v597 := min(v121, v589)
-				for v598 := min(max((v582-nwindow)+1, 0), v589); v598 < v597; v598 += 1 {
-					v599 := v598 * v525
-					v605 := *(*float32)(unsafe.Add(sscores, v598*4+1024))
-					for l := range 16 {
-						v607 := rvalue[1][l]
-						rvalue[1][l] = float32(v605*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v599)*2)))) + v607
+					v1058 := *(*int32)(unsafe.Add(sseen, 8))
+					v1062 := *(*int32)(unsafe.Add(sseen, 12))
+					v1064 := min(v137, int(v1062))
+					for v1065 := int(v1058); v1065 < v1064; v1065 += 1 {
+						v1066 := v1065 * v1011
+						v1073 := *(*float32)(unsafe.Add(sscores, v1065*4+1024))
+						for l := range 16 {
+							v1079 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1073*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1066)*2)))) + v1079
+						}
 					}
-				}
-				v618 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v625 := max(min(v618+1, 256), 0)
-				v633 := min(v121, v625)
-				for v634 := min(max((v618-nwindow)+1, 0), v625); v634 < v633; v634 += 1 {
-					v635 := v634 * v525
-					v641 := *(*float32)(unsafe.Add(sscores, v634*4+2048))
-					for l := range 16 {
-						v643 := rvalue[2][l]
-						rvalue[2][l] = float32(v641*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v635)*2)))) + v643
+					v1089 := *(*int32)(unsafe.Add(sseen, 16))
+					v1093 := *(*int32)(unsafe.Add(sseen, 20))
+					v1095 := min(v137, int(v1093))
+					for v1096 := int(v1089); v1096 < v1095; v1096 += 1 {
+						v1097 := v1096 * v1011
+						v1104 := *(*float32)(unsafe.Add(sscores, v1096*4+2048))
+						for l := range 16 {
+							v1110 := rvalue1[2][l]
+							rvalue1[2][l] = float32(v1104*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1097)*2)))) + v1110
+						}
 					}
-				}
-				v654 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v661 := max(min(v654+1, 256), 0)
-				v669 := min(v121, v661)
-				for v670 := min(max((v654-nwindow)+1, 0), v661); v670 < v669; v670 += 1 {
-					v671 := v670 * v525
-					v677 := *(*float32)(unsafe.Add(sscores, v670*4+3072))
-					for l := range 16 {
-						v679 := rvalue[3][l]
-						rvalue[3][l] = float32(v677*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v671)*2)))) + v679
-					}
-				}
-				for v682 := v121; v682 < v123; v682 += 1 {
-					v683 := v682 * v525
-					v687 := *(*float32)(unsafe.Add(sscores, v682*4))
-					v695 := *(*float32)(unsafe.Add(sscores, v682*4+1024))
-					v703 := *(*float32)(unsafe.Add(sscores, v682*4+2048))
-					v711 := *(*float32)(unsafe.Add(sscores, v682*4+3072))
-					for l := range 16 {
-						v689 := rvalue[0][l]
-						v685 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v683)*2)))
-						rvalue[0][l] = float32(v687*v685) + v689
-						v697 := rvalue[1][l]
-						rvalue[1][l] = float32(v695*v685) + v697
-						v705 := rvalue[2][l]
-						rvalue[2][l] = float32(v703*v685) + v705
-						v713 := rvalue[3][l]
-						rvalue[3][l] = float32(v711*v685) + v713
-					}
-				}
-				v722 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v729 := max(min(v722+1, 256), 0)
-				for v738 := max(v123, min(max((v722-nwindow)+1, 0), v729)); v738 < v729; v738 += 1 {
-					v739 := v738 * v525
-					v743 := *(*float32)(unsafe.Add(sscores, v738*4))
-					for l := range 16 {
-						v745 := rvalue[0][l]
-						rvalue[0][l] = float32(v743*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v739)*2)))) + v745
-					}
-				}
-				v756 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v763 := max(min(v756+1, 256), 0)
-				for v772 := max(v123, min(max((v756-nwindow)+1, 0), v763)); v772 < v763; v772 += 1 {
-					v773 := v772 * v525
-					v779 := *(*float32)(unsafe.Add(sscores, v772*4+1024))
-					for l := range 16 {
-						v781 := rvalue[1][l]
-						rvalue[1][l] = float32(v779*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v773)*2)))) + v781
-					}
-				}
-				v792 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v799 := max(min(v792+1, 256), 0)
-				for v808 := max(v123, min(max((v792-nwindow)+1, 0), v799)); v808 < v799; v808 += 1 {
-					v809 := v808 * v525
-					v815 := *(*float32)(unsafe.Add(sscores, v808*4+2048))
-					for l := range 16 {
-						v817 := rvalue[2][l]
-						rvalue[2][l] = float32(v815*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v809)*2)))) + v817
-					}
-				}
-				v828 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v835 := max(min(v828+1, 256), 0)
-				for v844 := max(v123, min(max((v828-nwindow)+1, 0), v835)); v844 < v835; v844 += 1 {
-					v845 := v844 * v525
-					v851 := *(*float32)(unsafe.Add(sscores, v844*4+3072))
-					for l := range 16 {
-						v853 := rvalue[3][l]
-						rvalue[3][l] = float32(v851*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v526+(v516+l))+v845)*2)))) + v853
-					}
-				}
-				v862 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v869 := max(min(v862+1, 256), 0)
-				if (v10 <= v12) && (min(max((v862-nwindow)+1, 0), v869) < v869) {
-					v882 := v134 * nhd
-					for l := range 16 {
-						v885 := rvalue[0][l]
-						v518 := v516 + l
-						if v518 < nhd {
-							*(*float32)(unsafe.Add(po, (v882+v518)*4)) = v885
+					v1120 := *(*int32)(unsafe.Add(sseen, 24))
+					v1124 := *(*int32)(unsafe.Add(sseen, 28))
+					v1126 := min(v137, int(v1124))
+					for v1127 := int(v1120); v1127 < v1126; v1127 += 1 {
+						v1128 := v1127 * v1011
+						v1135 := *(*float32)(unsafe.Add(sscores, v1127*4+3072))
+						for l := range 16 {
+							v1141 := rvalue1[3][l]
+							rvalue1[3][l] = float32(v1135*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1128)*2)))) + v1141
 						}
 					}
 				}
-				v895 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v902 := max(min(v895+1, 256), 0)
-				if (v43 <= v12) && (min(max((v895-nwindow)+1, 0), v902) < v902) {
-					v919 := (v134 + 1) * nhd
+				for v1148 := v137; v1148 < v139; v1148 += 1 {
+					v1149 := v1148 * v1011
+					v1154 := *(*float32)(unsafe.Add(sscores, v1148*4))
+					v1170 := *(*float32)(unsafe.Add(sscores, v1148*4+1024))
+					v1186 := *(*float32)(unsafe.Add(sscores, v1148*4+2048))
+					v1202 := *(*float32)(unsafe.Add(sscores, v1148*4+3072))
 					for l := range 16 {
-						v922 := rvalue[1][l]
-						v518 := v516 + l
-						if v518 < nhd {
-							*(*float32)(unsafe.Add(po, (v919+v518)*4)) = v922
+						v1160 := rvalue1[0][l]
+						v1152 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1149)*2)))
+						rvalue1[0][l] = float32(v1154*v1152) + v1160
+						v1176 := rvalue1[1][l]
+						rvalue1[1][l] = float32(v1170*v1152) + v1176
+						v1192 := rvalue1[2][l]
+						rvalue1[2][l] = float32(v1186*v1152) + v1192
+						v1208 := rvalue1[3][l]
+						rvalue1[3][l] = float32(v1202*v1152) + v1208
+					}
+				}
+				if v139 < v136 {
+					v1219 := *(*int32)(unsafe.Add(sseen, 0))
+					v1223 := *(*int32)(unsafe.Add(sseen, 4))
+					v1224 := int(v1223)
+					for v1226 := max(v139, int(v1219)); v1226 < v1224; v1226 += 1 {
+						v1227 := v1226 * v1011
+						v1232 := *(*float32)(unsafe.Add(sscores, v1226*4))
+						for l := range 16 {
+							v1238 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1232*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1227)*2)))) + v1238
+						}
+					}
+					v1248 := *(*int32)(unsafe.Add(sseen, 8))
+					v1252 := *(*int32)(unsafe.Add(sseen, 12))
+					v1253 := int(v1252)
+					for v1255 := max(v139, int(v1248)); v1255 < v1253; v1255 += 1 {
+						v1256 := v1255 * v1011
+						v1263 := *(*float32)(unsafe.Add(sscores, v1255*4+1024))
+						for l := range 16 {
+							v1269 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1263*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1256)*2)))) + v1269
+						}
+					}
+					v1279 := *(*int32)(unsafe.Add(sseen, 16))
+					v1283 := *(*int32)(unsafe.Add(sseen, 20))
+					v1284 := int(v1283)
+					for v1286 := max(v139, int(v1279)); v1286 < v1284; v1286 += 1 {
+						v1287 := v1286 * v1011
+						v1294 := *(*float32)(unsafe.Add(sscores, v1286*4+2048))
+						for l := range 16 {
+							v1300 := rvalue1[2][l]
+							rvalue1[2][l] = float32(v1294*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1287)*2)))) + v1300
+						}
+					}
+					v1310 := *(*int32)(unsafe.Add(sseen, 24))
+					v1314 := *(*int32)(unsafe.Add(sseen, 28))
+					v1315 := int(v1314)
+					for v1317 := max(v139, int(v1310)); v1317 < v1315; v1317 += 1 {
+						v1318 := v1317 * v1011
+						v1325 := *(*float32)(unsafe.Add(sscores, v1317*4+3072))
+						for l := range 16 {
+							v1331 := rvalue1[3][l]
+							rvalue1[3][l] = float32(v1325*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1318)*2)))) + v1331
 						}
 					}
 				}
-				v932 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v939 := max(min(v932+1, 256), 0)
-				if (v70 <= v12) && (min(max((v932-nwindow)+1, 0), v939) < v939) {
-					v956 := (v134 + 2) * nhd
+				v1341 := *(*int32)(unsafe.Add(sseen, 0))
+				v1345 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1341) < int(v1345)) {
+					v1352 := v150 * nhd
 					for l := range 16 {
-						v959 := rvalue[2][l]
-						v518 := v516 + l
-						if v518 < nhd {
-							*(*float32)(unsafe.Add(po, (v956+v518)*4)) = v959
+						v1360 := rvalue1[0][l]
+						v1015 := v1013 + l
+						if v1015 < nhd {
+							*(*float32)(unsafe.Add(po, (v1352+v1015)*4)) = v1360
 						}
 					}
 				}
-				v969 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v976 := max(min(v969+1, 256), 0)
-				if (v97 <= v12) && (min(max((v969-nwindow)+1, 0), v976) < v976) {
-					v993 := (v134 + 3) * nhd
+				v1366 := *(*int32)(unsafe.Add(sseen, 8))
+				v1370 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1366) < int(v1370)) {
+					v1381 := (v150 + 1) * nhd
 					for l := range 16 {
-						v996 := rvalue[3][l]
-						v518 := v516 + l
-						if v518 < nhd {
-							*(*float32)(unsafe.Add(po, (v993+v518)*4)) = v996
+						v1389 := rvalue1[1][l]
+						v1015 := v1013 + l
+						if v1015 < nhd {
+							*(*float32)(unsafe.Add(po, (v1381+v1015)*4)) = v1389
+						}
+					}
+				}
+				v1395 := *(*int32)(unsafe.Add(sseen, 16))
+				v1399 := *(*int32)(unsafe.Add(sseen, 20))
+				if (v78 <= v12) && (int(v1395) < int(v1399)) {
+					v1410 := (v150 + 2) * nhd
+					for l := range 16 {
+						v1418 := rvalue1[2][l]
+						v1015 := v1013 + l
+						if v1015 < nhd {
+							*(*float32)(unsafe.Add(po, (v1410+v1015)*4)) = v1418
+						}
+					}
+				}
+				v1424 := *(*int32)(unsafe.Add(sseen, 24))
+				v1428 := *(*int32)(unsafe.Add(sseen, 28))
+				if (v109 <= v12) && (int(v1424) < int(v1428)) {
+					v1439 := (v150 + 3) * nhd
+					for l := range 16 {
+						v1447 := rvalue1[3][l]
+						v1015 := v1013 + l
+						if v1015 < nhd {
+							*(*float32)(unsafe.Add(po, (v1439+v1015)*4)) = v1447
 						}
 					}
 				}

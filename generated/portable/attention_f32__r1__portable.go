@@ -26,11 +26,12 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
+	sseen := unsafe.Add(a.Scratch, 1024)
 	var rscore [1][16]float32
-	var rtop [1][16]float32
+	var rtop [2][16]float32
 	var rsum [2][16]float32
-	var rvalue [1][16]float32
-	var w169, w311 [16]float32
+	var rvalue1 [1][16]float32
+	var w293, w670 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -39,169 +40,294 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 	for ; lo < hi; lo++ {
 		v10 := t0 * 4
 		v12 := nrows - 1
-		v18 := min(v10, v12)
-		v22 := t2 * 256
-		v23 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+		v23 := int(*(*int32)(unsafe.Add(pposition, min(v10, v12)*4))) - (t2 * 256)
 		v30 := max(min(v23+1, 256), 0)
 		v37 := min(max((v23-nwindow)+1, 0), v30)
-		v38 := min(256, v37)
-		v39 := max(0, v30)
-		v40 := max(0, v37)
-		v42 := max(min(256, v30), v40)
-		if v38 < v39 {
-			v49 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
-			v53 := (((t2 * nkv) + t1) * nrows) + v10
-			v55 := v12 >> 2
-			v66 := ((t1 * (v55 + 1)) + min(t0, v55)) * nhd
-			v67 := v49 * nhd
-			v74 := (v39 + 15) >> 4
-			for v75 := v38 >> 4; v75 < v74; v75 += 1 {
+		*(*int32)(unsafe.Add(sseen, 0)) = int32(v37)
+		*(*int32)(unsafe.Add(sseen, 4)) = int32(v30)
+		v42 := min(256, v37)
+		v43 := max(0, v30)
+		v44 := max(0, v37)
+		v46 := max(min(256, v30), v44)
+		if v42 < v43 {
+			v53 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v57 := (((t2 * nkv) + t1) * nrows) + v10
+			v59 := v12 >> 2
+			v70 := ((t1 * (v59 + 1)) + min(t0, v59)) * nhd
+			v77 := (v43 + 15) >> 4
+			for v78 := v42 >> 4; v78 < v77; v78 += 1 {
+				v79 := v53 * nhd
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 				}
-				for v81 := 0; v81 < nhd; v81 += 1 {
-					v86 := v67 + (((v75 * nhd) + v81) * 16)
-					v94 := *(*float32)(unsafe.Add(pq, ((v66+v81)*4)*4))
+				for v86 := 0; v86 < nhd; v86 += 1 {
+					v92 := v79 + (((v78 * nhd) + v86) * 16)
+					v100 := *(*float32)(unsafe.Add(pq, ((v70+v86)*4)*4))
 					for l := range 16 {
-						v97 := rscore[0][l]
-						rscore[0][l] = v97 + float32(v94**(*float32)(unsafe.Add(pkcache, (v86+l)*4)))
+						v107 := rscore[0][l]
+						rscore[0][l] = v107 + float32(v100**(*float32)(unsafe.Add(pkcache, (v92+l)*4)))
 					}
 				}
-				v101 := v75 * 16
+				v116 := v78 * 16
 				for l := range 16 {
-					v106 := rscore[0][l]
-					*(*float32)(unsafe.Add(sscores, (v101+l)*4)) = v106
+					v125 := rscore[0][l]
+					*(*float32)(unsafe.Add(sscores, (v116+l)*4)) = v125
 				}
 			}
-			for v109 := 0; v109 < 1; v109 += 1 {
-				v110 := v10 + v109
-				v116 := int(*(*int32)(unsafe.Add(pposition, min(v110, v12)*4))) - v22
-				v123 := max(min(v116+1, 256), 0)
-				v130 := min(max((v116-nwindow)+1, 0), v123)
-				v132 := v109 * 256
-				v136 := int32(v130)
-				v140 := uint32(int32(v123 - v130))
-				v147 := (v130 >> 5) << 5
+			for v128 := 0; v128 < 1; v128 += 1 {
+				v130 := v128 * 2
+				v131 := *(*int32)(unsafe.Add(sseen, v130*4))
+				v132 := int(v131)
+				v136 := *(*int32)(unsafe.Add(sseen, v130*4+4))
+				v137 := int(v136)
+				v139 := v128 * 256
+				v143 := int32(v132)
+				v147 := uint32(int32(v137 - v132))
+				v155 := (v132 >> 5) << 5
+				v162 := ((v132 + 31) >> 5) << 5
+				v167 := max((v137>>5)<<5, v162)
+				v168 := min(v162, v137)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
+					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v148 := v147; v148 < v123; v148 += 16 {
-					v152 := int32(v148)
+				for v169 := v155; v169 < v168; v169 += 32 {
+					v170 := v139 + v169
+					v174 := int32(v169)
 					for l := range 16 {
-						v157 := uint32(((int32(l)-v136)+v152)+0) < v140
-						var v159 float32
-						if v157 {
-							v159 = *(*float32)(unsafe.Add(sscores, (v132+(v148+l))*4))
+						v175 := (int32(l) - v143) + v174
+						v179 := uint32(v175+0) < v147
+						var v180 float32
+						v173 := v170 + l
+						if v179 {
+							v180 = *(*float32)(unsafe.Add(sscores, v173*4))
 						}
-						v162 := rtop[0][l]
-						v160 := lane.Select(v157, v159, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v162 < v160, v160, v162)
+						v183 := rtop[0][l]
+						v181 := lane.Select(v179, v180, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v183 < v181, v181, v183)
+						v202 := uint32(v175+16) < v147
+						var v203 float32
+						if v202 {
+							v203 = *(*float32)(unsafe.Add(sscores, v173*4+64))
+						}
+						v206 := rtop[1][l]
+						v204 := lane.Select(v202, v203, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v206 < v204, v204, v206)
+					}
+				}
+				for v212 := v162; v212 < v167; v212 += 32 {
+					v213 := v139 + v212
+					for l := range 16 {
+						v216 := v213 + l
+						v217 := *(*float32)(unsafe.Add(sscores, v216*4))
+						v219 := rtop[0][l]
+						rtop[0][l] = lane.Select(v219 < v217, v217, v219)
+						v233 := *(*float32)(unsafe.Add(sscores, v216*4+64))
+						v235 := rtop[1][l]
+						rtop[1][l] = lane.Select(v235 < v233, v233, v235)
+					}
+				}
+				for v241 := v167; v241 < v137; v241 += 32 {
+					v242 := v139 + v241
+					v246 := int32(v241)
+					for l := range 16 {
+						v247 := (int32(l) - v143) + v246
+						v251 := uint32(v247+0) < v147
+						var v252 float32
+						v245 := v242 + l
+						if v251 {
+							v252 = *(*float32)(unsafe.Add(sscores, v245*4))
+						}
+						v255 := rtop[0][l]
+						v253 := lane.Select(v251, v252, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v255 < v253, v253, v255)
+						v274 := uint32(v247+16) < v147
+						var v275 float32
+						if v274 {
+							v275 = *(*float32)(unsafe.Add(sscores, v245*4+64))
+						}
+						v278 := rtop[1][l]
+						v276 := lane.Select(v274, v275, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v278 < v276, v276, v278)
 					}
 				}
 				for l := range 16 {
-					v169 := rtop[0][l]
-					w169[l] = v169
+					v285 := rtop[0][l]
+					v287 := rtop[1][l]
+					w293[l] = lane.Select(v285 < v287, v287, v285)
 				}
-				v170 := lane.FoldMaxF32(w169[:])
+				v294 := lane.FoldMaxF32(w293[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v180 := v147; v180 < v123; v180 += 32 {
-					v184 := int32(v180)
+				for v317 := v155; v317 < v168; v317 += 32 {
+					v318 := v139 + v317
+					v322 := int32(v317)
 					for l := range 16 {
-						v185 := (int32(l) - v136) + v184
-						v189 := uint32(v185+0) < v140
-						var v191 float32
-						v190 := v132 + (v180 + l)
-						if v189 {
-							v191 = *(*float32)(unsafe.Add(sscores, v190*4))
+						v323 := (int32(l) - v143) + v322
+						v327 := uint32(v323+0) < v147
+						var v328 float32
+						v321 := v318 + l
+						if v327 {
+							v328 = *(*float32)(unsafe.Add(sscores, v321*4))
 						}
-						v192 := v191 - v170
-						v199 := float32(v192*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v201 := v199 - math.Float32frombits(0x4B40007F)
-						v207 := (v192 - float32(v201*math.Float32frombits(0x3F317200))) - float32(v201*math.Float32frombits(0x35BFBE8E))
-						v221 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v207)+math.Float32frombits(0x3C092F9D))*v207)+math.Float32frombits(0x3D2AACD0))*v207)+math.Float32frombits(0x3E2AAA32))*v207) + math.Float32frombits(0x3EFFFFFD)) * v207)
-						v232 := lane.Select(v192 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v221+math.Float32frombits(0x3F800000))*v207)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v199)<<23)))
-						if v189 {
-							*(*float32)(unsafe.Add(sscores, v190*4)) = v232
+						v329 := v328 - v294
+						v333 := float32(v329*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v335 := v333 - math.Float32frombits(0x4B40007F)
+						v341 := (v329 - float32(v335*math.Float32frombits(0x3F317200))) - float32(v335*math.Float32frombits(0x35BFBE8E))
+						v355 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v341)+math.Float32frombits(0x3C092F9D))*v341)+math.Float32frombits(0x3D2AACD0))*v341)+math.Float32frombits(0x3E2AAA32))*v341) + math.Float32frombits(0x3EFFFFFD)) * v341)
+						v369 := lane.Select(v329 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v355+math.Float32frombits(0x3F800000))*v341)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v333)<<23)))
+						if v327 {
+							*(*float32)(unsafe.Add(sscores, v321*4)) = v369
 						}
-						v237 := rsum[0][l]
-						rsum[0][l] = v237 + lane.Select(v189, v232, math.Float32frombits(0x00000000))
-						v252 := uint32(v185+16) < v140
-						var v256 float32
-						if v252 {
-							v256 = *(*float32)(unsafe.Add(sscores, v190*4+64))
+						v373 := rsum[0][l]
+						rsum[0][l] = v373 + lane.Select(v327, v369, math.Float32frombits(0x00000000))
+						v389 := uint32(v323+16) < v147
+						var v390 float32
+						if v389 {
+							v390 = *(*float32)(unsafe.Add(sscores, v321*4+64))
 						}
-						v257 := v256 - v170
-						v264 := float32(v257*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v266 := v264 - math.Float32frombits(0x4B40007F)
-						v272 := (v257 - float32(v266*math.Float32frombits(0x3F317200))) - float32(v266*math.Float32frombits(0x35BFBE8E))
-						v286 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v272)+math.Float32frombits(0x3C092F9D))*v272)+math.Float32frombits(0x3D2AACD0))*v272)+math.Float32frombits(0x3E2AAA32))*v272) + math.Float32frombits(0x3EFFFFFD)) * v272)
-						v297 := lane.Select(v257 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v286+math.Float32frombits(0x3F800000))*v272)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v264)<<23)))
-						if v252 {
-							*(*float32)(unsafe.Add(sscores, v190*4+64)) = v297
+						v391 := v390 - v294
+						v395 := float32(v391*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v397 := v395 - math.Float32frombits(0x4B40007F)
+						v403 := (v391 - float32(v397*math.Float32frombits(0x3F317200))) - float32(v397*math.Float32frombits(0x35BFBE8E))
+						v417 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v403)+math.Float32frombits(0x3C092F9D))*v403)+math.Float32frombits(0x3D2AACD0))*v403)+math.Float32frombits(0x3E2AAA32))*v403) + math.Float32frombits(0x3EFFFFFD)) * v403)
+						v431 := lane.Select(v391 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v417+math.Float32frombits(0x3F800000))*v403)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v395)<<23)))
+						if v389 {
+							*(*float32)(unsafe.Add(sscores, v321*4+64)) = v431
 						}
-						v304 := rsum[1][l]
-						rsum[1][l] = v304 + lane.Select(v252, v297, math.Float32frombits(0x00000000))
+						v435 := rsum[1][l]
+						rsum[1][l] = v435 + lane.Select(v389, v431, math.Float32frombits(0x00000000))
+					}
+				}
+				for v438 := v162; v438 < v167; v438 += 32 {
+					v439 := v139 + v438
+					for l := range 16 {
+						v442 := v439 + l
+						v443 := *(*float32)(unsafe.Add(sscores, v442*4))
+						v444 := v443 - v294
+						v448 := float32(v444*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v450 := v448 - math.Float32frombits(0x4B40007F)
+						v456 := (v444 - float32(v450*math.Float32frombits(0x3F317200))) - float32(v450*math.Float32frombits(0x35BFBE8E))
+						v470 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v456)+math.Float32frombits(0x3C092F9D))*v456)+math.Float32frombits(0x3D2AACD0))*v456)+math.Float32frombits(0x3E2AAA32))*v456) + math.Float32frombits(0x3EFFFFFD)) * v456)
+						v484 := lane.Select(v444 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v470+math.Float32frombits(0x3F800000))*v456)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v448)<<23)))
+						*(*float32)(unsafe.Add(sscores, v442*4)) = v484
+						v487 := rsum[0][l]
+						rsum[0][l] = v487 + v484
+						v498 := *(*float32)(unsafe.Add(sscores, v442*4+64))
+						v499 := v498 - v294
+						v503 := float32(v499*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v505 := v503 - math.Float32frombits(0x4B40007F)
+						v511 := (v499 - float32(v505*math.Float32frombits(0x3F317200))) - float32(v505*math.Float32frombits(0x35BFBE8E))
+						v525 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v511)+math.Float32frombits(0x3C092F9D))*v511)+math.Float32frombits(0x3D2AACD0))*v511)+math.Float32frombits(0x3E2AAA32))*v511) + math.Float32frombits(0x3EFFFFFD)) * v511)
+						v539 := lane.Select(v499 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v525+math.Float32frombits(0x3F800000))*v511)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v503)<<23)))
+						*(*float32)(unsafe.Add(sscores, v442*4+64)) = v539
+						v542 := rsum[1][l]
+						rsum[1][l] = v542 + v539
+					}
+				}
+				for v545 := v167; v545 < v137; v545 += 32 {
+					v546 := v139 + v545
+					v550 := int32(v545)
+					for l := range 16 {
+						v551 := (int32(l) - v143) + v550
+						v555 := uint32(v551+0) < v147
+						var v556 float32
+						v549 := v546 + l
+						if v555 {
+							v556 = *(*float32)(unsafe.Add(sscores, v549*4))
+						}
+						v557 := v556 - v294
+						v561 := float32(v557*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v563 := v561 - math.Float32frombits(0x4B40007F)
+						v569 := (v557 - float32(v563*math.Float32frombits(0x3F317200))) - float32(v563*math.Float32frombits(0x35BFBE8E))
+						v583 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v569)+math.Float32frombits(0x3C092F9D))*v569)+math.Float32frombits(0x3D2AACD0))*v569)+math.Float32frombits(0x3E2AAA32))*v569) + math.Float32frombits(0x3EFFFFFD)) * v569)
+						v597 := lane.Select(v557 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v583+math.Float32frombits(0x3F800000))*v569)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v561)<<23)))
+						if v555 {
+							*(*float32)(unsafe.Add(sscores, v549*4)) = v597
+						}
+						v601 := rsum[0][l]
+						rsum[0][l] = v601 + lane.Select(v555, v597, math.Float32frombits(0x00000000))
+						v617 := uint32(v551+16) < v147
+						var v618 float32
+						if v617 {
+							v618 = *(*float32)(unsafe.Add(sscores, v549*4+64))
+						}
+						v619 := v618 - v294
+						v623 := float32(v619*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v625 := v623 - math.Float32frombits(0x4B40007F)
+						v631 := (v619 - float32(v625*math.Float32frombits(0x3F317200))) - float32(v625*math.Float32frombits(0x35BFBE8E))
+						v645 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v631)+math.Float32frombits(0x3C092F9D))*v631)+math.Float32frombits(0x3D2AACD0))*v631)+math.Float32frombits(0x3E2AAA32))*v631) + math.Float32frombits(0x3EFFFFFD)) * v631)
+						v659 := lane.Select(v619 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v645+math.Float32frombits(0x3F800000))*v631)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v623)<<23)))
+						if v617 {
+							*(*float32)(unsafe.Add(sscores, v549*4+64)) = v659
+						}
+						v663 := rsum[1][l]
+						rsum[1][l] = v663 + lane.Select(v617, v659, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v308 := rsum[0][l]
-					v310 := rsum[1][l]
-					w311[l] = v308 + v310
+					v667 := rsum[0][l]
+					v669 := rsum[1][l]
+					w670[l] = v667 + v669
 				}
-				v312 := lane.FoldAddF32(w311[:])
-				if (v110 <= v12) && (v130 < v123) {
-					v319 := (v53 + v109) * 2
-					*(*float32)(unsafe.Add(pml, v319*4)) = v170
-					*(*float32)(unsafe.Add(pml, v319*4+4)) = v312
+				v671 := lane.FoldAddF32(w670[:])
+				if ((v10 + v128) <= v12) && (v132 < v137) {
+					v678 := (v57 + v128) * 2
+					*(*float32)(unsafe.Add(pml, v678*4)) = v294
+					*(*float32)(unsafe.Add(pml, v678*4+4)) = v671
 				}
 			}
-			for v327 := 0; v327 < nhd; v327 += 16 {
-				v336 := ((nhd + 15) >> 4) << 4
-				v337 := v49 * v336
-				v356 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v363 := max(min(v356+1, 256), 0)
-				v371 := min(v40, v363)
+			v691 := ((nhd + 15) >> 4) << 4
+			for v693 := 0; v693 < nhd; v693 += 16 {
+				v696 := v53 * v691
 				for l := range 16 {
-					rvalue[0][l] = math.Float32frombits(0x00000000)
+					rvalue1[0][l] = math.Float32frombits(0x00000000)
 				}
-				for v372 := min(max((v356-nwindow)+1, 0), v363); v372 < v371; v372 += 1 {
-					v373 := v372 * v336
-					v377 := *(*float32)(unsafe.Add(sscores, v372*4))
-					for l := range 16 {
-						v380 := rvalue[0][l]
-						rvalue[0][l] = v380 + float32(v377**(*float32)(unsafe.Add(pvcache, ((v337+(v327+l))+v373)*4)))
+				if v42 < v44 {
+					v706 := *(*int32)(unsafe.Add(sseen, 0))
+					v710 := *(*int32)(unsafe.Add(sseen, 4))
+					v712 := min(v44, int(v710))
+					for v713 := int(v706); v713 < v712; v713 += 1 {
+						v714 := v713 * v691
+						v719 := *(*float32)(unsafe.Add(sscores, v713*4))
+						for l := range 16 {
+							v726 := rvalue1[0][l]
+							rvalue1[0][l] = v726 + float32(v719**(*float32)(unsafe.Add(pvcache, ((v696+(v693+l))+v714)*4)))
+						}
 					}
 				}
-				for v383 := v40; v383 < v42; v383 += 1 {
-					v384 := v383 * v336
-					v388 := *(*float32)(unsafe.Add(sscores, v383*4))
+				for v733 := v44; v733 < v46; v733 += 1 {
+					v734 := v733 * v691
+					v739 := *(*float32)(unsafe.Add(sscores, v733*4))
 					for l := range 16 {
-						v391 := rvalue[0][l]
-						rvalue[0][l] = v391 + float32(v388**(*float32)(unsafe.Add(pvcache, ((v337+(v327+l))+v384)*4)))
+						v746 := rvalue1[0][l]
+						rvalue1[0][l] = v746 + float32(v739**(*float32)(unsafe.Add(pvcache, ((v696+(v693+l))+v734)*4)))
 					}
 				}
-				v400 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v407 := max(min(v400+1, 256), 0)
-				for v416 := max(v42, min(max((v400-nwindow)+1, 0), v407)); v416 < v407; v416 += 1 {
-					v417 := v416 * v336
-					v421 := *(*float32)(unsafe.Add(sscores, v416*4))
-					for l := range 16 {
-						v424 := rvalue[0][l]
-						rvalue[0][l] = v424 + float32(v421**(*float32)(unsafe.Add(pvcache, ((v337+(v327+l))+v417)*4)))
+				if v46 < v43 {
+					v757 := *(*int32)(unsafe.Add(sseen, 0))
+					v761 := *(*int32)(unsafe.Add(sseen, 4))
+					v762 := int(v761)
+					for v764 := max(v46, int(v757)); v764 < v762; v764 += 1 {
+						v765 := v764 * v691
+						v770 := *(*float32)(unsafe.Add(sscores, v764*4))
+						for l := range 16 {
+							v777 := rvalue1[0][l]
+							rvalue1[0][l] = v777 + float32(v770**(*float32)(unsafe.Add(pvcache, ((v696+(v693+l))+v765)*4)))
+						}
 					}
 				}
-				v433 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v440 := max(min(v433+1, 256), 0)
-				if (v10 <= v12) && (min(max((v433-nwindow)+1, 0), v440) < v440) {
-					v453 := v53 * nhd
+				v787 := *(*int32)(unsafe.Add(sseen, 0))
+				v791 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v787) < int(v791)) {
+					v798 := v57 * nhd
 					for l := range 16 {
-						v456 := rvalue[0][l]
-						v329 := v327 + l
-						if v329 < nhd {
-							*(*float32)(unsafe.Add(po, (v453+v329)*4)) = v456
+						v806 := rvalue1[0][l]
+						v695 := v693 + l
+						if v695 < nhd {
+							*(*float32)(unsafe.Add(po, (v798+v695)*4)) = v806
 						}
 					}
 				}

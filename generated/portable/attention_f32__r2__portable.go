@@ -26,11 +26,12 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
+	sseen := unsafe.Add(a.Scratch, 2048)
 	var rscore [2][16]float32
-	var rtop [1][16]float32
+	var rtop [2][16]float32
 	var rsum [2][16]float32
-	var rvalue [2][16]float32
-	var w220, w362 [16]float32
+	var rvalue1 [2][16]float32
+	var w361, w738 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -39,221 +40,349 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 	for ; lo < hi; lo++ {
 		v10 := t0 * 4
 		v12 := nrows - 1
-		v18 := min(v10, v12)
 		v22 := t2 * 256
-		v23 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+		v23 := int(*(*int32)(unsafe.Add(pposition, min(v10, v12)*4))) - v22
 		v30 := max(min(v23+1, 256), 0)
 		v37 := min(max((v23-nwindow)+1, 0), v30)
-		v43 := v10 + 1
-		v45 := min(v43, v12)
-		v50 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-		v57 := max(min(v50+1, 256), 0)
-		v64 := min(max((v50-nwindow)+1, 0), v57)
-		v65 := min(min(256, v37), v64)
-		v66 := max(max(0, v30), v57)
-		v67 := max(max(0, v37), v64)
-		v69 := max(min(min(256, v30), v57), v67)
-		if v65 < v66 {
-			v76 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
-			v80 := (((t2 * nkv) + t1) * nrows) + v10
-			v82 := v12 >> 2
-			v93 := ((t1 * (v82 + 1)) + min(t0, v82)) * nhd
-			v94 := v76 * nhd
-			v101 := (v66 + 15) >> 4
-			for v102 := v65 >> 4; v102 < v101; v102 += 1 {
+		*(*int32)(unsafe.Add(sseen, 0)) = int32(v37)
+		*(*int32)(unsafe.Add(sseen, 4)) = int32(v30)
+		v47 := v10 + 1
+		v54 := int(*(*int32)(unsafe.Add(pposition, min(v47, v12)*4))) - v22
+		v61 := max(min(v54+1, 256), 0)
+		v68 := min(max((v54-nwindow)+1, 0), v61)
+		*(*int32)(unsafe.Add(sseen, 8)) = int32(v68)
+		*(*int32)(unsafe.Add(sseen, 12)) = int32(v61)
+		v73 := min(min(256, v37), v68)
+		v74 := max(max(0, v30), v61)
+		v75 := max(max(0, v37), v68)
+		v77 := max(min(min(256, v30), v61), v75)
+		if v73 < v74 {
+			v84 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v88 := (((t2 * nkv) + t1) * nrows) + v10
+			v90 := v12 >> 2
+			v101 := ((t1 * (v90 + 1)) + min(t0, v90)) * nhd
+			v108 := (v74 + 15) >> 4
+			for v109 := v73 >> 4; v109 < v108; v109 += 1 {
+				v110 := v84 * nhd
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 					rscore[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v109 := 0; v109 < nhd; v109 += 1 {
-					v114 := v94 + (((v102 * nhd) + v109) * 16)
-					v120 := (v93 + v109) * 4
-					v122 := *(*float32)(unsafe.Add(pq, v120*4))
-					v134 := *(*float32)(unsafe.Add(pq, v120*4+4))
+				for v118 := 0; v118 < nhd; v118 += 1 {
+					v124 := v110 + (((v109 * nhd) + v118) * 16)
+					v130 := (v101 + v118) * 4
+					v132 := *(*float32)(unsafe.Add(pq, v130*4))
+					v152 := *(*float32)(unsafe.Add(pq, v130*4+4))
 					for l := range 16 {
-						v125 := rscore[0][l]
-						v117 := *(*float32)(unsafe.Add(pkcache, (v114+l)*4))
-						rscore[0][l] = v125 + float32(v122*v117)
-						v137 := rscore[1][l]
-						rscore[1][l] = v137 + float32(v134*v117)
+						v139 := rscore[0][l]
+						v127 := *(*float32)(unsafe.Add(pkcache, (v124+l)*4))
+						rscore[0][l] = v139 + float32(v132*v127)
+						v159 := rscore[1][l]
+						rscore[1][l] = v159 + float32(v152*v127)
 					}
 				}
-				v141 := v102 * 16
+				v168 := v109 * 16
 				for l := range 16 {
-					v146 := rscore[0][l]
-					v144 := v141 + l
-					*(*float32)(unsafe.Add(sscores, v144*4)) = v146
-					v157 := rscore[1][l]
-					*(*float32)(unsafe.Add(sscores, v144*4+1024)) = v157
+					v177 := rscore[0][l]
+					v171 := v168 + l
+					*(*float32)(unsafe.Add(sscores, v171*4)) = v177
+					v193 := rscore[1][l]
+					*(*float32)(unsafe.Add(sscores, v171*4+1024)) = v193
 				}
 			}
-			for v160 := 0; v160 < 2; v160 += 1 {
-				v161 := v10 + v160
-				v167 := int(*(*int32)(unsafe.Add(pposition, min(v161, v12)*4))) - v22
-				v174 := max(min(v167+1, 256), 0)
-				v181 := min(max((v167-nwindow)+1, 0), v174)
-				v183 := v160 * 256
-				v187 := int32(v181)
-				v191 := uint32(int32(v174 - v181))
-				v198 := (v181 >> 5) << 5
+			for v196 := 0; v196 < 2; v196 += 1 {
+				v198 := v196 * 2
+				v199 := *(*int32)(unsafe.Add(sseen, v198*4))
+				v200 := int(v199)
+				v204 := *(*int32)(unsafe.Add(sseen, v198*4+4))
+				v205 := int(v204)
+				v207 := v196 * 256
+				v211 := int32(v200)
+				v215 := uint32(int32(v205 - v200))
+				v223 := (v200 >> 5) << 5
+				v230 := ((v200 + 31) >> 5) << 5
+				v235 := max((v205>>5)<<5, v230)
+				v236 := min(v230, v205)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
+					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v199 := v198; v199 < v174; v199 += 16 {
-					v203 := int32(v199)
+				for v237 := v223; v237 < v236; v237 += 32 {
+					v238 := v207 + v237
+					v242 := int32(v237)
 					for l := range 16 {
-						v208 := uint32(((int32(l)-v187)+v203)+0) < v191
-						var v210 float32
-						if v208 {
-							v210 = *(*float32)(unsafe.Add(sscores, (v183+(v199+l))*4))
+						v243 := (int32(l) - v211) + v242
+						v247 := uint32(v243+0) < v215
+						var v248 float32
+						v241 := v238 + l
+						if v247 {
+							v248 = *(*float32)(unsafe.Add(sscores, v241*4))
 						}
-						v213 := rtop[0][l]
-						v211 := lane.Select(v208, v210, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v213 < v211, v211, v213)
+						v251 := rtop[0][l]
+						v249 := lane.Select(v247, v248, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v251 < v249, v249, v251)
+						v270 := uint32(v243+16) < v215
+						var v271 float32
+						if v270 {
+							v271 = *(*float32)(unsafe.Add(sscores, v241*4+64))
+						}
+						v274 := rtop[1][l]
+						v272 := lane.Select(v270, v271, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v274 < v272, v272, v274)
+					}
+				}
+				for v280 := v230; v280 < v235; v280 += 32 {
+					v281 := v207 + v280
+					for l := range 16 {
+						v284 := v281 + l
+						v285 := *(*float32)(unsafe.Add(sscores, v284*4))
+						v287 := rtop[0][l]
+						rtop[0][l] = lane.Select(v287 < v285, v285, v287)
+						v301 := *(*float32)(unsafe.Add(sscores, v284*4+64))
+						v303 := rtop[1][l]
+						rtop[1][l] = lane.Select(v303 < v301, v301, v303)
+					}
+				}
+				for v309 := v235; v309 < v205; v309 += 32 {
+					v310 := v207 + v309
+					v314 := int32(v309)
+					for l := range 16 {
+						v315 := (int32(l) - v211) + v314
+						v319 := uint32(v315+0) < v215
+						var v320 float32
+						v313 := v310 + l
+						if v319 {
+							v320 = *(*float32)(unsafe.Add(sscores, v313*4))
+						}
+						v323 := rtop[0][l]
+						v321 := lane.Select(v319, v320, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v323 < v321, v321, v323)
+						v342 := uint32(v315+16) < v215
+						var v343 float32
+						if v342 {
+							v343 = *(*float32)(unsafe.Add(sscores, v313*4+64))
+						}
+						v346 := rtop[1][l]
+						v344 := lane.Select(v342, v343, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v346 < v344, v344, v346)
 					}
 				}
 				for l := range 16 {
-					v220 := rtop[0][l]
-					w220[l] = v220
+					v353 := rtop[0][l]
+					v355 := rtop[1][l]
+					w361[l] = lane.Select(v353 < v355, v355, v353)
 				}
-				v221 := lane.FoldMaxF32(w220[:])
+				v362 := lane.FoldMaxF32(w361[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v231 := v198; v231 < v174; v231 += 32 {
-					v235 := int32(v231)
+				for v385 := v223; v385 < v236; v385 += 32 {
+					v386 := v207 + v385
+					v390 := int32(v385)
 					for l := range 16 {
-						v236 := (int32(l) - v187) + v235
-						v240 := uint32(v236+0) < v191
-						var v242 float32
-						v241 := v183 + (v231 + l)
-						if v240 {
-							v242 = *(*float32)(unsafe.Add(sscores, v241*4))
+						v391 := (int32(l) - v211) + v390
+						v395 := uint32(v391+0) < v215
+						var v396 float32
+						v389 := v386 + l
+						if v395 {
+							v396 = *(*float32)(unsafe.Add(sscores, v389*4))
 						}
-						v243 := v242 - v221
-						v250 := float32(v243*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v252 := v250 - math.Float32frombits(0x4B40007F)
-						v258 := (v243 - float32(v252*math.Float32frombits(0x3F317200))) - float32(v252*math.Float32frombits(0x35BFBE8E))
-						v272 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v258)+math.Float32frombits(0x3C092F9D))*v258)+math.Float32frombits(0x3D2AACD0))*v258)+math.Float32frombits(0x3E2AAA32))*v258) + math.Float32frombits(0x3EFFFFFD)) * v258)
-						v283 := lane.Select(v243 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v272+math.Float32frombits(0x3F800000))*v258)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v250)<<23)))
-						if v240 {
-							*(*float32)(unsafe.Add(sscores, v241*4)) = v283
+						v397 := v396 - v362
+						v401 := float32(v397*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v403 := v401 - math.Float32frombits(0x4B40007F)
+						v409 := (v397 - float32(v403*math.Float32frombits(0x3F317200))) - float32(v403*math.Float32frombits(0x35BFBE8E))
+						v423 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v409)+math.Float32frombits(0x3C092F9D))*v409)+math.Float32frombits(0x3D2AACD0))*v409)+math.Float32frombits(0x3E2AAA32))*v409) + math.Float32frombits(0x3EFFFFFD)) * v409)
+						v437 := lane.Select(v397 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v423+math.Float32frombits(0x3F800000))*v409)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v401)<<23)))
+						if v395 {
+							*(*float32)(unsafe.Add(sscores, v389*4)) = v437
 						}
-						v288 := rsum[0][l]
-						rsum[0][l] = v288 + lane.Select(v240, v283, math.Float32frombits(0x00000000))
-						v303 := uint32(v236+16) < v191
-						var v307 float32
-						if v303 {
-							v307 = *(*float32)(unsafe.Add(sscores, v241*4+64))
+						v441 := rsum[0][l]
+						rsum[0][l] = v441 + lane.Select(v395, v437, math.Float32frombits(0x00000000))
+						v457 := uint32(v391+16) < v215
+						var v458 float32
+						if v457 {
+							v458 = *(*float32)(unsafe.Add(sscores, v389*4+64))
 						}
-						v308 := v307 - v221
-						v315 := float32(v308*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v317 := v315 - math.Float32frombits(0x4B40007F)
-						v323 := (v308 - float32(v317*math.Float32frombits(0x3F317200))) - float32(v317*math.Float32frombits(0x35BFBE8E))
-						v337 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v323)+math.Float32frombits(0x3C092F9D))*v323)+math.Float32frombits(0x3D2AACD0))*v323)+math.Float32frombits(0x3E2AAA32))*v323) + math.Float32frombits(0x3EFFFFFD)) * v323)
-						v348 := lane.Select(v308 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v337+math.Float32frombits(0x3F800000))*v323)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v315)<<23)))
-						if v303 {
-							*(*float32)(unsafe.Add(sscores, v241*4+64)) = v348
+						v459 := v458 - v362
+						v463 := float32(v459*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v465 := v463 - math.Float32frombits(0x4B40007F)
+						v471 := (v459 - float32(v465*math.Float32frombits(0x3F317200))) - float32(v465*math.Float32frombits(0x35BFBE8E))
+						v485 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v471)+math.Float32frombits(0x3C092F9D))*v471)+math.Float32frombits(0x3D2AACD0))*v471)+math.Float32frombits(0x3E2AAA32))*v471) + math.Float32frombits(0x3EFFFFFD)) * v471)
+						v499 := lane.Select(v459 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v485+math.Float32frombits(0x3F800000))*v471)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v463)<<23)))
+						if v457 {
+							*(*float32)(unsafe.Add(sscores, v389*4+64)) = v499
 						}
-						v355 := rsum[1][l]
-						rsum[1][l] = v355 + lane.Select(v303, v348, math.Float32frombits(0x00000000))
+						v503 := rsum[1][l]
+						rsum[1][l] = v503 + lane.Select(v457, v499, math.Float32frombits(0x00000000))
+					}
+				}
+				for v506 := v230; v506 < v235; v506 += 32 {
+					v507 := v207 + v506
+					for l := range 16 {
+						v510 := v507 + l
+						v511 := *(*float32)(unsafe.Add(sscores, v510*4))
+						v512 := v511 - v362
+						v516 := float32(v512*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v518 := v516 - math.Float32frombits(0x4B40007F)
+						v524 := (v512 - float32(v518*math.Float32frombits(0x3F317200))) - float32(v518*math.Float32frombits(0x35BFBE8E))
+						v538 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v524)+math.Float32frombits(0x3C092F9D))*v524)+math.Float32frombits(0x3D2AACD0))*v524)+math.Float32frombits(0x3E2AAA32))*v524) + math.Float32frombits(0x3EFFFFFD)) * v524)
+						v552 := lane.Select(v512 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v538+math.Float32frombits(0x3F800000))*v524)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v516)<<23)))
+						*(*float32)(unsafe.Add(sscores, v510*4)) = v552
+						v555 := rsum[0][l]
+						rsum[0][l] = v555 + v552
+						v566 := *(*float32)(unsafe.Add(sscores, v510*4+64))
+						v567 := v566 - v362
+						v571 := float32(v567*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v573 := v571 - math.Float32frombits(0x4B40007F)
+						v579 := (v567 - float32(v573*math.Float32frombits(0x3F317200))) - float32(v573*math.Float32frombits(0x35BFBE8E))
+						v593 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v579)+math.Float32frombits(0x3C092F9D))*v579)+math.Float32frombits(0x3D2AACD0))*v579)+math.Float32frombits(0x3E2AAA32))*v579) + math.Float32frombits(0x3EFFFFFD)) * v579)
+						v607 := lane.Select(v567 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v593+math.Float32frombits(0x3F800000))*v579)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v571)<<23)))
+						*(*float32)(unsafe.Add(sscores, v510*4+64)) = v607
+						v610 := rsum[1][l]
+						rsum[1][l] = v610 + v607
+					}
+				}
+				for v613 := v235; v613 < v205; v613 += 32 {
+					v614 := v207 + v613
+					v618 := int32(v613)
+					for l := range 16 {
+						v619 := (int32(l) - v211) + v618
+						v623 := uint32(v619+0) < v215
+						var v624 float32
+						v617 := v614 + l
+						if v623 {
+							v624 = *(*float32)(unsafe.Add(sscores, v617*4))
+						}
+						v625 := v624 - v362
+						v629 := float32(v625*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v631 := v629 - math.Float32frombits(0x4B40007F)
+						v637 := (v625 - float32(v631*math.Float32frombits(0x3F317200))) - float32(v631*math.Float32frombits(0x35BFBE8E))
+						v651 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v637)+math.Float32frombits(0x3C092F9D))*v637)+math.Float32frombits(0x3D2AACD0))*v637)+math.Float32frombits(0x3E2AAA32))*v637) + math.Float32frombits(0x3EFFFFFD)) * v637)
+						v665 := lane.Select(v625 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v651+math.Float32frombits(0x3F800000))*v637)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v629)<<23)))
+						if v623 {
+							*(*float32)(unsafe.Add(sscores, v617*4)) = v665
+						}
+						v669 := rsum[0][l]
+						rsum[0][l] = v669 + lane.Select(v623, v665, math.Float32frombits(0x00000000))
+						v685 := uint32(v619+16) < v215
+						var v686 float32
+						if v685 {
+							v686 = *(*float32)(unsafe.Add(sscores, v617*4+64))
+						}
+						v687 := v686 - v362
+						v691 := float32(v687*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v693 := v691 - math.Float32frombits(0x4B40007F)
+						v699 := (v687 - float32(v693*math.Float32frombits(0x3F317200))) - float32(v693*math.Float32frombits(0x35BFBE8E))
+						v713 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v699)+math.Float32frombits(0x3C092F9D))*v699)+math.Float32frombits(0x3D2AACD0))*v699)+math.Float32frombits(0x3E2AAA32))*v699) + math.Float32frombits(0x3EFFFFFD)) * v699)
+						v727 := lane.Select(v687 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v713+math.Float32frombits(0x3F800000))*v699)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v691)<<23)))
+						if v685 {
+							*(*float32)(unsafe.Add(sscores, v617*4+64)) = v727
+						}
+						v731 := rsum[1][l]
+						rsum[1][l] = v731 + lane.Select(v685, v727, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v359 := rsum[0][l]
-					v361 := rsum[1][l]
-					w362[l] = v359 + v361
+					v735 := rsum[0][l]
+					v737 := rsum[1][l]
+					w738[l] = v735 + v737
 				}
-				v363 := lane.FoldAddF32(w362[:])
-				if (v161 <= v12) && (v181 < v174) {
-					v370 := (v80 + v160) * 2
-					*(*float32)(unsafe.Add(pml, v370*4)) = v221
-					*(*float32)(unsafe.Add(pml, v370*4+4)) = v363
+				v739 := lane.FoldAddF32(w738[:])
+				if ((v10 + v196) <= v12) && (v200 < v205) {
+					v746 := (v88 + v196) * 2
+					*(*float32)(unsafe.Add(pml, v746*4)) = v362
+					*(*float32)(unsafe.Add(pml, v746*4+4)) = v739
 				}
 			}
-			for v378 := 0; v378 < nhd; v378 += 16 {
-				v387 := ((nhd + 15) >> 4) << 4
-				v388 := v76 * v387
-				v408 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v415 := max(min(v408+1, 256), 0)
-				v423 := min(v67, v415)
+			v759 := ((nhd + 15) >> 4) << 4
+			for v761 := 0; v761 < nhd; v761 += 16 {
+				v764 := v84 * v759
 				for l := range 16 {
-					rvalue[0][l] = math.Float32frombits(0x00000000)
-					rvalue[1][l] = math.Float32frombits(0x00000000)
+					rvalue1[0][l] = math.Float32frombits(0x00000000)
+					rvalue1[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v424 := min(max((v408-nwindow)+1, 0), v415); v424 < v423; v424 += 1 {
-					v425 := v424 * v387
-					v429 := *(*float32)(unsafe.Add(sscores, v424*4))
-					for l := range 16 {
-						v432 := rvalue[0][l]
-						rvalue[0][l] = v432 + float32(v429**(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v425)*4)))
+				if v73 < v75 {
+					v775 := *(*int32)(unsafe.Add(sseen, 0))
+					v779 := *(*int32)(unsafe.Add(sseen, 4))
+					v781 := min(v75, int(v779))
+					for v782 := int(v775); v782 < v781; v782 += 1 {
+						v783 := v782 * v759
+						v788 := *(*float32)(unsafe.Add(sscores, v782*4))
+						for l := range 16 {
+							v795 := rvalue1[0][l]
+							rvalue1[0][l] = v795 + float32(v788**(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v783)*4)))
+						}
 					}
-				}
-				v443 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v450 := max(min(v443+1, 256), 0)
-				v458 := min(v67, v450)
-				for v459 := min(max((v443-nwindow)+1, 0), v450); v459 < v458; v459 += 1 {
-					v460 := v459 * v387
-					v466 := *(*float32)(unsafe.Add(sscores, v459*4+1024))
-					for l := range 16 {
-						v469 := rvalue[1][l]
-						rvalue[1][l] = v469 + float32(v466**(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v460)*4)))
-					}
-				}
-				for v472 := v67; v472 < v69; v472 += 1 {
-					v473 := v472 * v387
-					v477 := *(*float32)(unsafe.Add(sscores, v472*4))
-					v486 := *(*float32)(unsafe.Add(sscores, v472*4+1024))
-					for l := range 16 {
-						v480 := rvalue[0][l]
-						v475 := *(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v473)*4))
-						rvalue[0][l] = v480 + float32(v477*v475)
-						v489 := rvalue[1][l]
-						rvalue[1][l] = v489 + float32(v486*v475)
-					}
-				}
-				v498 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v505 := max(min(v498+1, 256), 0)
-				for v514 := max(v69, min(max((v498-nwindow)+1, 0), v505)); v514 < v505; v514 += 1 {
-					v515 := v514 * v387
-					v519 := *(*float32)(unsafe.Add(sscores, v514*4))
-					for l := range 16 {
-						v522 := rvalue[0][l]
-						rvalue[0][l] = v522 + float32(v519**(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v515)*4)))
-					}
-				}
-				v533 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v540 := max(min(v533+1, 256), 0)
-				for v549 := max(v69, min(max((v533-nwindow)+1, 0), v540)); v549 < v540; v549 += 1 {
-					v550 := v549 * v387
-					v556 := *(*float32)(unsafe.Add(sscores, v549*4+1024))
-					for l := range 16 {
-						v559 := rvalue[1][l]
-						rvalue[1][l] = v559 + float32(v556**(*float32)(unsafe.Add(pvcache, ((v388+(v378+l))+v550)*4)))
-					}
-				}
-				v568 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v575 := max(min(v568+1, 256), 0)
-				if (v10 <= v12) && (min(max((v568-nwindow)+1, 0), v575) < v575) {
-					v588 := v80 * nhd
-					for l := range 16 {
-						v591 := rvalue[0][l]
-						v380 := v378 + l
-						if v380 < nhd {
-							*(*float32)(unsafe.Add(po, (v588+v380)*4)) = v591
+					v805 := *(*int32)(unsafe.Add(sseen, 8))
+					v809 := *(*int32)(unsafe.Add(sseen, 12))
+					v811 := min(v75, int(v809))
+					for v812 := int(v805); v812 < v811; v812 += 1 {
+						v813 := v812 * v759
+						v820 := *(*float32)(unsafe.Add(sscores, v812*4+1024))
+						for l := range 16 {
+							v827 := rvalue1[1][l]
+							rvalue1[1][l] = v827 + float32(v820**(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v813)*4)))
 						}
 					}
 				}
-				v601 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v608 := max(min(v601+1, 256), 0)
-				if (v43 <= v12) && (min(max((v601-nwindow)+1, 0), v608) < v608) {
-					v625 := (v80 + 1) * nhd
+				for v834 := v75; v834 < v77; v834 += 1 {
+					v835 := v834 * v759
+					v840 := *(*float32)(unsafe.Add(sscores, v834*4))
+					v857 := *(*float32)(unsafe.Add(sscores, v834*4+1024))
 					for l := range 16 {
-						v628 := rvalue[1][l]
-						v380 := v378 + l
-						if v380 < nhd {
-							*(*float32)(unsafe.Add(po, (v625+v380)*4)) = v628
+						v847 := rvalue1[0][l]
+						v838 := *(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v835)*4))
+						rvalue1[0][l] = v847 + float32(v840*v838)
+						v864 := rvalue1[1][l]
+						rvalue1[1][l] = v864 + float32(v857*v838)
+					}
+				}
+				if v77 < v74 {
+					v875 := *(*int32)(unsafe.Add(sseen, 0))
+					v879 := *(*int32)(unsafe.Add(sseen, 4))
+					v880 := int(v879)
+					for v882 := max(v77, int(v875)); v882 < v880; v882 += 1 {
+						v883 := v882 * v759
+						v888 := *(*float32)(unsafe.Add(sscores, v882*4))
+						for l := range 16 {
+							v895 := rvalue1[0][l]
+							rvalue1[0][l] = v895 + float32(v888**(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v883)*4)))
+						}
+					}
+					v905 := *(*int32)(unsafe.Add(sseen, 8))
+					v909 := *(*int32)(unsafe.Add(sseen, 12))
+					v910 := int(v909)
+					for v912 := max(v77, int(v905)); v912 < v910; v912 += 1 {
+						v913 := v912 * v759
+						v920 := *(*float32)(unsafe.Add(sscores, v912*4+1024))
+						for l := range 16 {
+							v927 := rvalue1[1][l]
+							rvalue1[1][l] = v927 + float32(v920**(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v913)*4)))
+						}
+					}
+				}
+				v937 := *(*int32)(unsafe.Add(sseen, 0))
+				v941 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v937) < int(v941)) {
+					v948 := v88 * nhd
+					for l := range 16 {
+						v956 := rvalue1[0][l]
+						v763 := v761 + l
+						if v763 < nhd {
+							*(*float32)(unsafe.Add(po, (v948+v763)*4)) = v956
+						}
+					}
+				}
+				v962 := *(*int32)(unsafe.Add(sseen, 8))
+				v966 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v962) < int(v966)) {
+					v977 := (v88 + 1) * nhd
+					for l := range 16 {
+						v985 := rvalue1[1][l]
+						v763 := v761 + l
+						if v763 < nhd {
+							*(*float32)(unsafe.Add(po, (v977+v763)*4)) = v985
 						}
 					}
 				}

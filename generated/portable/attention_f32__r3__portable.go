@@ -26,11 +26,12 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
+	sseen := unsafe.Add(a.Scratch, 3072)
 	var rscore [3][16]float32
-	var rtop [1][16]float32
+	var rtop [2][16]float32
 	var rsum [2][16]float32
-	var rvalue [3][16]float32
-	var w271, w413 [16]float32
+	var rvalue1 [3][16]float32
+	var w429, w806 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -39,269 +40,399 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 	for ; lo < hi; lo++ {
 		v10 := t0 * 4
 		v12 := nrows - 1
-		v18 := min(v10, v12)
 		v22 := t2 * 256
-		v23 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+		v23 := int(*(*int32)(unsafe.Add(pposition, min(v10, v12)*4))) - v22
 		v30 := max(min(v23+1, 256), 0)
 		v37 := min(max((v23-nwindow)+1, 0), v30)
-		v43 := v10 + 1
-		v45 := min(v43, v12)
-		v50 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-		v57 := max(min(v50+1, 256), 0)
-		v64 := min(max((v50-nwindow)+1, 0), v57)
-		v70 := v10 + 2
-		v72 := min(v70, v12)
-		v77 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-		v84 := max(min(v77+1, 256), 0)
-		v91 := min(max((v77-nwindow)+1, 0), v84)
-		v92 := min(min(min(256, v37), v64), v91)
-		v93 := max(max(max(0, v30), v57), v84)
-		v94 := max(max(max(0, v37), v64), v91)
-		v96 := max(min(min(min(256, v30), v57), v84), v94)
-		if v92 < v93 {
-			v103 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
-			v107 := (((t2 * nkv) + t1) * nrows) + v10
-			v109 := v12 >> 2
-			v120 := ((t1 * (v109 + 1)) + min(t0, v109)) * nhd
-			v121 := v103 * nhd
-			v128 := (v93 + 15) >> 4
-			for v129 := v92 >> 4; v129 < v128; v129 += 1 {
+		*(*int32)(unsafe.Add(sseen, 0)) = int32(v37)
+		*(*int32)(unsafe.Add(sseen, 4)) = int32(v30)
+		v47 := v10 + 1
+		v54 := int(*(*int32)(unsafe.Add(pposition, min(v47, v12)*4))) - v22
+		v61 := max(min(v54+1, 256), 0)
+		v68 := min(max((v54-nwindow)+1, 0), v61)
+		*(*int32)(unsafe.Add(sseen, 8)) = int32(v68)
+		*(*int32)(unsafe.Add(sseen, 12)) = int32(v61)
+		v78 := v10 + 2
+		v85 := int(*(*int32)(unsafe.Add(pposition, min(v78, v12)*4))) - v22
+		v92 := max(min(v85+1, 256), 0)
+		v99 := min(max((v85-nwindow)+1, 0), v92)
+		*(*int32)(unsafe.Add(sseen, 16)) = int32(v99)
+		*(*int32)(unsafe.Add(sseen, 20)) = int32(v92)
+		v104 := min(min(min(256, v37), v68), v99)
+		v105 := max(max(max(0, v30), v61), v92)
+		v106 := max(max(max(0, v37), v68), v99)
+		v108 := max(min(min(min(256, v30), v61), v92), v106)
+		if v104 < v105 {
+			v115 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v119 := (((t2 * nkv) + t1) * nrows) + v10
+			v121 := v12 >> 2
+			v132 := ((t1 * (v121 + 1)) + min(t0, v121)) * nhd
+			v139 := (v105 + 15) >> 4
+			for v140 := v104 >> 4; v140 < v139; v140 += 1 {
+				v141 := v115 * nhd
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 					rscore[1][l] = math.Float32frombits(0x00000000)
 					rscore[2][l] = math.Float32frombits(0x00000000)
 				}
-				for v137 := 0; v137 < nhd; v137 += 1 {
-					v142 := v121 + (((v129 * nhd) + v137) * 16)
-					v148 := (v120 + v137) * 4
-					v150 := *(*float32)(unsafe.Add(pq, v148*4))
-					v162 := *(*float32)(unsafe.Add(pq, v148*4+4))
-					v174 := *(*float32)(unsafe.Add(pq, v148*4+8))
+				for v150 := 0; v150 < nhd; v150 += 1 {
+					v156 := v141 + (((v140 * nhd) + v150) * 16)
+					v162 := (v132 + v150) * 4
+					v164 := *(*float32)(unsafe.Add(pq, v162*4))
+					v184 := *(*float32)(unsafe.Add(pq, v162*4+4))
+					v204 := *(*float32)(unsafe.Add(pq, v162*4+8))
 					for l := range 16 {
-						v153 := rscore[0][l]
-						v145 := *(*float32)(unsafe.Add(pkcache, (v142+l)*4))
-						rscore[0][l] = v153 + float32(v150*v145)
-						v165 := rscore[1][l]
-						rscore[1][l] = v165 + float32(v162*v145)
-						v177 := rscore[2][l]
-						rscore[2][l] = v177 + float32(v174*v145)
+						v171 := rscore[0][l]
+						v159 := *(*float32)(unsafe.Add(pkcache, (v156+l)*4))
+						rscore[0][l] = v171 + float32(v164*v159)
+						v191 := rscore[1][l]
+						rscore[1][l] = v191 + float32(v184*v159)
+						v211 := rscore[2][l]
+						rscore[2][l] = v211 + float32(v204*v159)
 					}
 				}
-				v181 := v129 * 16
+				v220 := v140 * 16
 				for l := range 16 {
-					v186 := rscore[0][l]
-					v184 := v181 + l
-					*(*float32)(unsafe.Add(sscores, v184*4)) = v186
-					v197 := rscore[1][l]
-					*(*float32)(unsafe.Add(sscores, v184*4+1024)) = v197
-					v208 := rscore[2][l]
-					*(*float32)(unsafe.Add(sscores, v184*4+2048)) = v208
+					v229 := rscore[0][l]
+					v223 := v220 + l
+					*(*float32)(unsafe.Add(sscores, v223*4)) = v229
+					v245 := rscore[1][l]
+					*(*float32)(unsafe.Add(sscores, v223*4+1024)) = v245
+					v261 := rscore[2][l]
+					*(*float32)(unsafe.Add(sscores, v223*4+2048)) = v261
 				}
 			}
-			for v211 := 0; v211 < 3; v211 += 1 {
-				v212 := v10 + v211
-				v218 := int(*(*int32)(unsafe.Add(pposition, min(v212, v12)*4))) - v22
-				v225 := max(min(v218+1, 256), 0)
-				v232 := min(max((v218-nwindow)+1, 0), v225)
-				v234 := v211 * 256
-				v238 := int32(v232)
-				v242 := uint32(int32(v225 - v232))
-				v249 := (v232 >> 5) << 5
+			for v264 := 0; v264 < 3; v264 += 1 {
+				v266 := v264 * 2
+				v267 := *(*int32)(unsafe.Add(sseen, v266*4))
+				v268 := int(v267)
+				v272 := *(*int32)(unsafe.Add(sseen, v266*4+4))
+				v273 := int(v272)
+				v275 := v264 * 256
+				v279 := int32(v268)
+				v283 := uint32(int32(v273 - v268))
+				v291 := (v268 >> 5) << 5
+				v298 := ((v268 + 31) >> 5) << 5
+				v303 := max((v273>>5)<<5, v298)
+				v304 := min(v298, v273)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
+					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v250 := v249; v250 < v225; v250 += 16 {
-					v254 := int32(v250)
+				for v305 := v291; v305 < v304; v305 += 32 {
+					v306 := v275 + v305
+					v310 := int32(v305)
 					for l := range 16 {
-						v259 := uint32(((int32(l)-v238)+v254)+0) < v242
-						var v261 float32
-						if v259 {
-							v261 = *(*float32)(unsafe.Add(sscores, (v234+(v250+l))*4))
+						v311 := (int32(l) - v279) + v310
+						v315 := uint32(v311+0) < v283
+						var v316 float32
+						v309 := v306 + l
+						if v315 {
+							v316 = *(*float32)(unsafe.Add(sscores, v309*4))
 						}
-						v264 := rtop[0][l]
-						v262 := lane.Select(v259, v261, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v264 < v262, v262, v264)
+						v319 := rtop[0][l]
+						v317 := lane.Select(v315, v316, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v319 < v317, v317, v319)
+						v338 := uint32(v311+16) < v283
+						var v339 float32
+						if v338 {
+							v339 = *(*float32)(unsafe.Add(sscores, v309*4+64))
+						}
+						v342 := rtop[1][l]
+						v340 := lane.Select(v338, v339, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v342 < v340, v340, v342)
+					}
+				}
+				for v348 := v298; v348 < v303; v348 += 32 {
+					v349 := v275 + v348
+					for l := range 16 {
+						v352 := v349 + l
+						v353 := *(*float32)(unsafe.Add(sscores, v352*4))
+						v355 := rtop[0][l]
+						rtop[0][l] = lane.Select(v355 < v353, v353, v355)
+						v369 := *(*float32)(unsafe.Add(sscores, v352*4+64))
+						v371 := rtop[1][l]
+						rtop[1][l] = lane.Select(v371 < v369, v369, v371)
+					}
+				}
+				for v377 := v303; v377 < v273; v377 += 32 {
+					v378 := v275 + v377
+					v382 := int32(v377)
+					for l := range 16 {
+						v383 := (int32(l) - v279) + v382
+						v387 := uint32(v383+0) < v283
+						var v388 float32
+						v381 := v378 + l
+						if v387 {
+							v388 = *(*float32)(unsafe.Add(sscores, v381*4))
+						}
+						v391 := rtop[0][l]
+						v389 := lane.Select(v387, v388, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v391 < v389, v389, v391)
+						v410 := uint32(v383+16) < v283
+						var v411 float32
+						if v410 {
+							v411 = *(*float32)(unsafe.Add(sscores, v381*4+64))
+						}
+						v414 := rtop[1][l]
+						v412 := lane.Select(v410, v411, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v414 < v412, v412, v414)
 					}
 				}
 				for l := range 16 {
-					v271 := rtop[0][l]
-					w271[l] = v271
+					v421 := rtop[0][l]
+					v423 := rtop[1][l]
+					w429[l] = lane.Select(v421 < v423, v423, v421)
 				}
-				v272 := lane.FoldMaxF32(w271[:])
+				v430 := lane.FoldMaxF32(w429[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v282 := v249; v282 < v225; v282 += 32 {
-					v286 := int32(v282)
+				for v453 := v291; v453 < v304; v453 += 32 {
+					v454 := v275 + v453
+					v458 := int32(v453)
 					for l := range 16 {
-						v287 := (int32(l) - v238) + v286
-						v291 := uint32(v287+0) < v242
-						var v293 float32
-						v292 := v234 + (v282 + l)
-						if v291 {
-							v293 = *(*float32)(unsafe.Add(sscores, v292*4))
+						v459 := (int32(l) - v279) + v458
+						v463 := uint32(v459+0) < v283
+						var v464 float32
+						v457 := v454 + l
+						if v463 {
+							v464 = *(*float32)(unsafe.Add(sscores, v457*4))
 						}
-						v294 := v293 - v272
-						v301 := float32(v294*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v303 := v301 - math.Float32frombits(0x4B40007F)
-						v309 := (v294 - float32(v303*math.Float32frombits(0x3F317200))) - float32(v303*math.Float32frombits(0x35BFBE8E))
-						v323 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v309)+math.Float32frombits(0x3C092F9D))*v309)+math.Float32frombits(0x3D2AACD0))*v309)+math.Float32frombits(0x3E2AAA32))*v309) + math.Float32frombits(0x3EFFFFFD)) * v309)
-						v334 := lane.Select(v294 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v323+math.Float32frombits(0x3F800000))*v309)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v301)<<23)))
-						if v291 {
-							*(*float32)(unsafe.Add(sscores, v292*4)) = v334
+						v465 := v464 - v430
+						v469 := float32(v465*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v471 := v469 - math.Float32frombits(0x4B40007F)
+						v477 := (v465 - float32(v471*math.Float32frombits(0x3F317200))) - float32(v471*math.Float32frombits(0x35BFBE8E))
+						v491 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v477)+math.Float32frombits(0x3C092F9D))*v477)+math.Float32frombits(0x3D2AACD0))*v477)+math.Float32frombits(0x3E2AAA32))*v477) + math.Float32frombits(0x3EFFFFFD)) * v477)
+						v505 := lane.Select(v465 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v491+math.Float32frombits(0x3F800000))*v477)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v469)<<23)))
+						if v463 {
+							*(*float32)(unsafe.Add(sscores, v457*4)) = v505
 						}
-						v339 := rsum[0][l]
-						rsum[0][l] = v339 + lane.Select(v291, v334, math.Float32frombits(0x00000000))
-						v354 := uint32(v287+16) < v242
-						var v358 float32
-						if v354 {
-							v358 = *(*float32)(unsafe.Add(sscores, v292*4+64))
+						v509 := rsum[0][l]
+						rsum[0][l] = v509 + lane.Select(v463, v505, math.Float32frombits(0x00000000))
+						v525 := uint32(v459+16) < v283
+						var v526 float32
+						if v525 {
+							v526 = *(*float32)(unsafe.Add(sscores, v457*4+64))
 						}
-						v359 := v358 - v272
-						v366 := float32(v359*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v368 := v366 - math.Float32frombits(0x4B40007F)
-						v374 := (v359 - float32(v368*math.Float32frombits(0x3F317200))) - float32(v368*math.Float32frombits(0x35BFBE8E))
-						v388 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v374)+math.Float32frombits(0x3C092F9D))*v374)+math.Float32frombits(0x3D2AACD0))*v374)+math.Float32frombits(0x3E2AAA32))*v374) + math.Float32frombits(0x3EFFFFFD)) * v374)
-						v399 := lane.Select(v359 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v388+math.Float32frombits(0x3F800000))*v374)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v366)<<23)))
-						if v354 {
-							*(*float32)(unsafe.Add(sscores, v292*4+64)) = v399
+						v527 := v526 - v430
+						v531 := float32(v527*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v533 := v531 - math.Float32frombits(0x4B40007F)
+						v539 := (v527 - float32(v533*math.Float32frombits(0x3F317200))) - float32(v533*math.Float32frombits(0x35BFBE8E))
+						v553 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v539)+math.Float32frombits(0x3C092F9D))*v539)+math.Float32frombits(0x3D2AACD0))*v539)+math.Float32frombits(0x3E2AAA32))*v539) + math.Float32frombits(0x3EFFFFFD)) * v539)
+						v567 := lane.Select(v527 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v553+math.Float32frombits(0x3F800000))*v539)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v531)<<23)))
+						if v525 {
+							*(*float32)(unsafe.Add(sscores, v457*4+64)) = v567
 						}
-						v406 := rsum[1][l]
-						rsum[1][l] = v406 + lane.Select(v354, v399, math.Float32frombits(0x00000000))
+						v571 := rsum[1][l]
+						rsum[1][l] = v571 + lane.Select(v525, v567, math.Float32frombits(0x00000000))
+					}
+				}
+				for v574 := v298; v574 < v303; v574 += 32 {
+					v575 := v275 + v574
+					for l := range 16 {
+						v578 := v575 + l
+						v579 := *(*float32)(unsafe.Add(sscores, v578*4))
+						v580 := v579 - v430
+						v584 := float32(v580*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v586 := v584 - math.Float32frombits(0x4B40007F)
+						v592 := (v580 - float32(v586*math.Float32frombits(0x3F317200))) - float32(v586*math.Float32frombits(0x35BFBE8E))
+						v606 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v592)+math.Float32frombits(0x3C092F9D))*v592)+math.Float32frombits(0x3D2AACD0))*v592)+math.Float32frombits(0x3E2AAA32))*v592) + math.Float32frombits(0x3EFFFFFD)) * v592)
+						v620 := lane.Select(v580 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v606+math.Float32frombits(0x3F800000))*v592)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v584)<<23)))
+						*(*float32)(unsafe.Add(sscores, v578*4)) = v620
+						v623 := rsum[0][l]
+						rsum[0][l] = v623 + v620
+						v634 := *(*float32)(unsafe.Add(sscores, v578*4+64))
+						v635 := v634 - v430
+						v639 := float32(v635*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v641 := v639 - math.Float32frombits(0x4B40007F)
+						v647 := (v635 - float32(v641*math.Float32frombits(0x3F317200))) - float32(v641*math.Float32frombits(0x35BFBE8E))
+						v661 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v647)+math.Float32frombits(0x3C092F9D))*v647)+math.Float32frombits(0x3D2AACD0))*v647)+math.Float32frombits(0x3E2AAA32))*v647) + math.Float32frombits(0x3EFFFFFD)) * v647)
+						v675 := lane.Select(v635 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v661+math.Float32frombits(0x3F800000))*v647)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v639)<<23)))
+						*(*float32)(unsafe.Add(sscores, v578*4+64)) = v675
+						v678 := rsum[1][l]
+						rsum[1][l] = v678 + v675
+					}
+				}
+				for v681 := v303; v681 < v273; v681 += 32 {
+					v682 := v275 + v681
+					v686 := int32(v681)
+					for l := range 16 {
+						v687 := (int32(l) - v279) + v686
+						v691 := uint32(v687+0) < v283
+						var v692 float32
+						v685 := v682 + l
+						if v691 {
+							v692 = *(*float32)(unsafe.Add(sscores, v685*4))
+						}
+						v693 := v692 - v430
+						v697 := float32(v693*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v699 := v697 - math.Float32frombits(0x4B40007F)
+						v705 := (v693 - float32(v699*math.Float32frombits(0x3F317200))) - float32(v699*math.Float32frombits(0x35BFBE8E))
+						v719 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v705)+math.Float32frombits(0x3C092F9D))*v705)+math.Float32frombits(0x3D2AACD0))*v705)+math.Float32frombits(0x3E2AAA32))*v705) + math.Float32frombits(0x3EFFFFFD)) * v705)
+						v733 := lane.Select(v693 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v719+math.Float32frombits(0x3F800000))*v705)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v697)<<23)))
+						if v691 {
+							*(*float32)(unsafe.Add(sscores, v685*4)) = v733
+						}
+						v737 := rsum[0][l]
+						rsum[0][l] = v737 + lane.Select(v691, v733, math.Float32frombits(0x00000000))
+						v753 := uint32(v687+16) < v283
+						var v754 float32
+						if v753 {
+							v754 = *(*float32)(unsafe.Add(sscores, v685*4+64))
+						}
+						v755 := v754 - v430
+						v759 := float32(v755*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v761 := v759 - math.Float32frombits(0x4B40007F)
+						v767 := (v755 - float32(v761*math.Float32frombits(0x3F317200))) - float32(v761*math.Float32frombits(0x35BFBE8E))
+						v781 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v767)+math.Float32frombits(0x3C092F9D))*v767)+math.Float32frombits(0x3D2AACD0))*v767)+math.Float32frombits(0x3E2AAA32))*v767) + math.Float32frombits(0x3EFFFFFD)) * v767)
+						v795 := lane.Select(v755 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v781+math.Float32frombits(0x3F800000))*v767)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v759)<<23)))
+						if v753 {
+							*(*float32)(unsafe.Add(sscores, v685*4+64)) = v795
+						}
+						v799 := rsum[1][l]
+						rsum[1][l] = v799 + lane.Select(v753, v795, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v410 := rsum[0][l]
-					v412 := rsum[1][l]
-					w413[l] = v410 + v412
+					v803 := rsum[0][l]
+					v805 := rsum[1][l]
+					w806[l] = v803 + v805
 				}
-				v414 := lane.FoldAddF32(w413[:])
-				if (v212 <= v12) && (v232 < v225) {
-					v421 := (v107 + v211) * 2
-					*(*float32)(unsafe.Add(pml, v421*4)) = v272
-					*(*float32)(unsafe.Add(pml, v421*4+4)) = v414
+				v807 := lane.FoldAddF32(w806[:])
+				if ((v10 + v264) <= v12) && (v268 < v273) {
+					v814 := (v119 + v264) * 2
+					*(*float32)(unsafe.Add(pml, v814*4)) = v430
+					*(*float32)(unsafe.Add(pml, v814*4+4)) = v807
 				}
 			}
-			for v429 := 0; v429 < nhd; v429 += 16 {
-				v438 := ((nhd + 15) >> 4) << 4
-				v439 := v103 * v438
-				v460 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v467 := max(min(v460+1, 256), 0)
-				v475 := min(v94, v467)
+			v827 := ((nhd + 15) >> 4) << 4
+			for v829 := 0; v829 < nhd; v829 += 16 {
+				v832 := v115 * v827
 				for l := range 16 {
-					rvalue[0][l] = math.Float32frombits(0x00000000)
-					rvalue[1][l] = math.Float32frombits(0x00000000)
-					rvalue[2][l] = math.Float32frombits(0x00000000)
+					rvalue1[0][l] = math.Float32frombits(0x00000000)
+					rvalue1[1][l] = math.Float32frombits(0x00000000)
+					rvalue1[2][l] = math.Float32frombits(0x00000000)
 				}
-				for v476 := min(max((v460-nwindow)+1, 0), v467); v476 < v475; v476 += 1 {
-					v477 := v476 * v438
-					v481 := *(*float32)(unsafe.Add(sscores, v476*4))
-					for l := range 16 {
-						v484 := rvalue[0][l]
-						rvalue[0][l] = v484 + float32(v481**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v477)*4)))
+				if v104 < v106 {
+					v844 := *(*int32)(unsafe.Add(sseen, 0))
+					v848 := *(*int32)(unsafe.Add(sseen, 4))
+					v850 := min(v106, int(v848))
+					for v851 := int(v844); v851 < v850; v851 += 1 {
+						v852 := v851 * v827
+						v857 := *(*float32)(unsafe.Add(sscores, v851*4))
+						for l := range 16 {
+							v864 := rvalue1[0][l]
+							rvalue1[0][l] = v864 + float32(v857**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v852)*4)))
+						}
 					}
-				}
-				v495 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v502 := max(min(v495+1, 256), 0)
-				v510 := min(v94, v502)
-				for v511 := min(max((v495-nwindow)+1, 0), v502); v511 < v510; v511 += 1 {
-					v512 := v511 * v438
-					v518 := *(*float32)(unsafe.Add(sscores, v511*4+1024))
-					for l := range 16 {
-						v521 := rvalue[1][l]
-						rvalue[1][l] = v521 + float32(v518**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v512)*4)))
+					v874 := *(*int32)(unsafe.Add(sseen, 8))
+					v878 := *(*int32)(unsafe.Add(sseen, 12))
+					v880 := min(v106, int(v878))
+					for v881 := int(v874); v881 < v880; v881 += 1 {
+						v882 := v881 * v827
+						v889 := *(*float32)(unsafe.Add(sscores, v881*4+1024))
+						for l := range 16 {
+							v896 := rvalue1[1][l]
+							rvalue1[1][l] = v896 + float32(v889**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v882)*4)))
+						}
 					}
-				}
-				v532 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v539 := max(min(v532+1, 256), 0)
-				v547 := min(v94, v539)
-				for v548 := min(max((v532-nwindow)+1, 0), v539); v548 < v547; v548 += 1 {
-					v549 := v548 * v438
-					v555 := *(*float32)(unsafe.Add(sscores, v548*4+2048))
-					for l := range 16 {
-						v558 := rvalue[2][l]
-						rvalue[2][l] = v558 + float32(v555**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v549)*4)))
-					}
-				}
-				for v561 := v94; v561 < v96; v561 += 1 {
-					v562 := v561 * v438
-					v566 := *(*float32)(unsafe.Add(sscores, v561*4))
-					v575 := *(*float32)(unsafe.Add(sscores, v561*4+1024))
-					v584 := *(*float32)(unsafe.Add(sscores, v561*4+2048))
-					for l := range 16 {
-						v569 := rvalue[0][l]
-						v564 := *(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v562)*4))
-						rvalue[0][l] = v569 + float32(v566*v564)
-						v578 := rvalue[1][l]
-						rvalue[1][l] = v578 + float32(v575*v564)
-						v587 := rvalue[2][l]
-						rvalue[2][l] = v587 + float32(v584*v564)
-					}
-				}
-				v596 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v603 := max(min(v596+1, 256), 0)
-				for v612 := max(v96, min(max((v596-nwindow)+1, 0), v603)); v612 < v603; v612 += 1 {
-					v613 := v612 * v438
-					v617 := *(*float32)(unsafe.Add(sscores, v612*4))
-					for l := range 16 {
-						v620 := rvalue[0][l]
-						rvalue[0][l] = v620 + float32(v617**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v613)*4)))
-					}
-				}
-				v631 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v638 := max(min(v631+1, 256), 0)
-				for v647 := max(v96, min(max((v631-nwindow)+1, 0), v638)); v647 < v638; v647 += 1 {
-					v648 := v647 * v438
-					v654 := *(*float32)(unsafe.Add(sscores, v647*4+1024))
-					for l := range 16 {
-						v657 := rvalue[1][l]
-						rvalue[1][l] = v657 + float32(v654**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v648)*4)))
-					}
-				}
-				v668 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v675 := max(min(v668+1, 256), 0)
-				for v684 := max(v96, min(max((v668-nwindow)+1, 0), v675)); v684 < v675; v684 += 1 {
-					v685 := v684 * v438
-					v691 := *(*float32)(unsafe.Add(sscores, v684*4+2048))
-					for l := range 16 {
-						v694 := rvalue[2][l]
-						rvalue[2][l] = v694 + float32(v691**(*float32)(unsafe.Add(pvcache, ((v439+(v429+l))+v685)*4)))
-					}
-				}
-				v703 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v710 := max(min(v703+1, 256), 0)
-				if (v10 <= v12) && (min(max((v703-nwindow)+1, 0), v710) < v710) {
-					v723 := v107 * nhd
-					for l := range 16 {
-						v726 := rvalue[0][l]
-						v431 := v429 + l
-						if v431 < nhd {
-							*(*float32)(unsafe.Add(po, (v723+v431)*4)) = v726
+					v906 := *(*int32)(unsafe.Add(sseen, 16))
+					v910 := *(*int32)(unsafe.Add(sseen, 20))
+					v912 := min(v106, int(v910))
+					for v913 := int(v906); v913 < v912; v913 += 1 {
+						v914 := v913 * v827
+						v921 := *(*float32)(unsafe.Add(sscores, v913*4+2048))
+						for l := range 16 {
+							v928 := rvalue1[2][l]
+							rvalue1[2][l] = v928 + float32(v921**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v914)*4)))
 						}
 					}
 				}
-				v736 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v743 := max(min(v736+1, 256), 0)
-				if (v43 <= v12) && (min(max((v736-nwindow)+1, 0), v743) < v743) {
-					v760 := (v107 + 1) * nhd
+				for v935 := v106; v935 < v108; v935 += 1 {
+					v936 := v935 * v827
+					v941 := *(*float32)(unsafe.Add(sscores, v935*4))
+					v958 := *(*float32)(unsafe.Add(sscores, v935*4+1024))
+					v975 := *(*float32)(unsafe.Add(sscores, v935*4+2048))
 					for l := range 16 {
-						v763 := rvalue[1][l]
-						v431 := v429 + l
-						if v431 < nhd {
-							*(*float32)(unsafe.Add(po, (v760+v431)*4)) = v763
+						v948 := rvalue1[0][l]
+						v939 := *(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v936)*4))
+						rvalue1[0][l] = v948 + float32(v941*v939)
+						v965 := rvalue1[1][l]
+						rvalue1[1][l] = v965 + float32(v958*v939)
+						v982 := rvalue1[2][l]
+						rvalue1[2][l] = v982 + float32(v975*v939)
+					}
+				}
+				if v108 < v105 {
+					v993 := *(*int32)(unsafe.Add(sseen, 0))
+					v997 := *(*int32)(unsafe.Add(sseen, 4))
+					v998 := int(v997)
+					for v1000 := max(v108, int(v993)); v1000 < v998; v1000 += 1 {
+						v1001 := v1000 * v827
+						v1006 := *(*float32)(unsafe.Add(sscores, v1000*4))
+						for l := range 16 {
+							v1013 := rvalue1[0][l]
+							rvalue1[0][l] = v1013 + float32(v1006**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v1001)*4)))
+						}
+					}
+					v1023 := *(*int32)(unsafe.Add(sseen, 8))
+					v1027 := *(*int32)(unsafe.Add(sseen, 12))
+					v1028 := int(v1027)
+					for v1030 := max(v108, int(v1023)); v1030 < v1028; v1030 += 1 {
+						v1031 := v1030 * v827
+						v1038 := *(*float32)(unsafe.Add(sscores, v1030*4+1024))
+						for l := range 16 {
+							v1045 := rvalue1[1][l]
+							rvalue1[1][l] = v1045 + float32(v1038**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v1031)*4)))
+						}
+					}
+					v1055 := *(*int32)(unsafe.Add(sseen, 16))
+					v1059 := *(*int32)(unsafe.Add(sseen, 20))
+					v1060 := int(v1059)
+					for v1062 := max(v108, int(v1055)); v1062 < v1060; v1062 += 1 {
+						v1063 := v1062 * v827
+						v1070 := *(*float32)(unsafe.Add(sscores, v1062*4+2048))
+						for l := range 16 {
+							v1077 := rvalue1[2][l]
+							rvalue1[2][l] = v1077 + float32(v1070**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v1063)*4)))
 						}
 					}
 				}
-				v773 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v780 := max(min(v773+1, 256), 0)
-				if (v70 <= v12) && (min(max((v773-nwindow)+1, 0), v780) < v780) {
-					v797 := (v107 + 2) * nhd
+				v1087 := *(*int32)(unsafe.Add(sseen, 0))
+				v1091 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1087) < int(v1091)) {
+					v1098 := v119 * nhd
 					for l := range 16 {
-						v800 := rvalue[2][l]
-						v431 := v429 + l
-						if v431 < nhd {
-							*(*float32)(unsafe.Add(po, (v797+v431)*4)) = v800
+						v1106 := rvalue1[0][l]
+						v831 := v829 + l
+						if v831 < nhd {
+							*(*float32)(unsafe.Add(po, (v1098+v831)*4)) = v1106
+						}
+					}
+				}
+				v1112 := *(*int32)(unsafe.Add(sseen, 8))
+				v1116 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1112) < int(v1116)) {
+					v1127 := (v119 + 1) * nhd
+					for l := range 16 {
+						v1135 := rvalue1[1][l]
+						v831 := v829 + l
+						if v831 < nhd {
+							*(*float32)(unsafe.Add(po, (v1127+v831)*4)) = v1135
+						}
+					}
+				}
+				v1141 := *(*int32)(unsafe.Add(sseen, 16))
+				v1145 := *(*int32)(unsafe.Add(sseen, 20))
+				if (v78 <= v12) && (int(v1141) < int(v1145)) {
+					v1156 := (v119 + 2) * nhd
+					for l := range 16 {
+						v1164 := rvalue1[2][l]
+						v831 := v829 + l
+						if v831 < nhd {
+							*(*float32)(unsafe.Add(po, (v1156+v831)*4)) = v1164
 						}
 					}
 				}

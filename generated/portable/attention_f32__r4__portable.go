@@ -26,11 +26,12 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
+	sseen := unsafe.Add(a.Scratch, 4096)
 	var rscore [4][16]float32
-	var rtop [1][16]float32
+	var rtop [2][16]float32
 	var rsum [2][16]float32
-	var rvalue [4][16]float32
-	var w322, w464 [16]float32
+	var rvalue1 [4][16]float32
+	var w497, w874 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -39,317 +40,449 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 	for ; lo < hi; lo++ {
 		v10 := t0 * 4
 		v12 := nrows - 1
-		v18 := min(v10, v12)
 		v22 := t2 * 256
-		v23 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
+		v23 := int(*(*int32)(unsafe.Add(pposition, min(v10, v12)*4))) - v22
 		v30 := max(min(v23+1, 256), 0)
 		v37 := min(max((v23-nwindow)+1, 0), v30)
-		v43 := v10 + 1
-		v45 := min(v43, v12)
-		v50 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-		v57 := max(min(v50+1, 256), 0)
-		v64 := min(max((v50-nwindow)+1, 0), v57)
-		v70 := v10 + 2
-		v72 := min(v70, v12)
-		v77 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-		v84 := max(min(v77+1, 256), 0)
-		v91 := min(max((v77-nwindow)+1, 0), v84)
-		v97 := v10 + 3
-		v99 := min(v97, v12)
-		v104 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-		v111 := max(min(v104+1, 256), 0)
-		v118 := min(max((v104-nwindow)+1, 0), v111)
-		v119 := min(min(min(min(256, v37), v64), v91), v118)
-		v120 := max(max(max(max(0, v30), v57), v84), v111)
-		v121 := max(max(max(max(0, v37), v64), v91), v118)
-		v123 := max(min(min(min(min(256, v30), v57), v84), v111), v121)
-		if v119 < v120 {
-			v130 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
-			v134 := (((t2 * nkv) + t1) * nrows) + v10
-			v136 := v12 >> 2
-			v147 := ((t1 * (v136 + 1)) + min(t0, v136)) * nhd
-			v148 := v130 * nhd
-			v155 := (v120 + 15) >> 4
-			for v156 := v119 >> 4; v156 < v155; v156 += 1 {
+		*(*int32)(unsafe.Add(sseen, 0)) = int32(v37)
+		*(*int32)(unsafe.Add(sseen, 4)) = int32(v30)
+		v47 := v10 + 1
+		v54 := int(*(*int32)(unsafe.Add(pposition, min(v47, v12)*4))) - v22
+		v61 := max(min(v54+1, 256), 0)
+		v68 := min(max((v54-nwindow)+1, 0), v61)
+		*(*int32)(unsafe.Add(sseen, 8)) = int32(v68)
+		*(*int32)(unsafe.Add(sseen, 12)) = int32(v61)
+		v78 := v10 + 2
+		v85 := int(*(*int32)(unsafe.Add(pposition, min(v78, v12)*4))) - v22
+		v92 := max(min(v85+1, 256), 0)
+		v99 := min(max((v85-nwindow)+1, 0), v92)
+		*(*int32)(unsafe.Add(sseen, 16)) = int32(v99)
+		*(*int32)(unsafe.Add(sseen, 20)) = int32(v92)
+		v109 := v10 + 3
+		v116 := int(*(*int32)(unsafe.Add(pposition, min(v109, v12)*4))) - v22
+		v123 := max(min(v116+1, 256), 0)
+		v130 := min(max((v116-nwindow)+1, 0), v123)
+		*(*int32)(unsafe.Add(sseen, 24)) = int32(v130)
+		*(*int32)(unsafe.Add(sseen, 28)) = int32(v123)
+		v135 := min(min(min(min(256, v37), v68), v99), v130)
+		v136 := max(max(max(max(0, v30), v61), v92), v123)
+		v137 := max(max(max(max(0, v37), v68), v99), v130)
+		v139 := max(min(min(min(min(256, v30), v61), v92), v123), v137)
+		if v135 < v136 {
+			v146 := ((int(*(*int32)(unsafe.Add(ppages, t2*4))) * nkv) + t1) * 256
+			v150 := (((t2 * nkv) + t1) * nrows) + v10
+			v152 := v12 >> 2
+			v163 := ((t1 * (v152 + 1)) + min(t0, v152)) * nhd
+			v170 := (v136 + 15) >> 4
+			for v171 := v135 >> 4; v171 < v170; v171 += 1 {
+				v172 := v146 * nhd
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 					rscore[1][l] = math.Float32frombits(0x00000000)
 					rscore[2][l] = math.Float32frombits(0x00000000)
 					rscore[3][l] = math.Float32frombits(0x00000000)
 				}
-				for v165 := 0; v165 < nhd; v165 += 1 {
-					v170 := v148 + (((v156 * nhd) + v165) * 16)
-					v176 := (v147 + v165) * 4
-					v178 := *(*float32)(unsafe.Add(pq, v176*4))
-					v190 := *(*float32)(unsafe.Add(pq, v176*4+4))
-					v202 := *(*float32)(unsafe.Add(pq, v176*4+8))
-					v214 := *(*float32)(unsafe.Add(pq, v176*4+12))
+				for v182 := 0; v182 < nhd; v182 += 1 {
+					v188 := v172 + (((v171 * nhd) + v182) * 16)
+					v194 := (v163 + v182) * 4
+					v196 := *(*float32)(unsafe.Add(pq, v194*4))
+					v216 := *(*float32)(unsafe.Add(pq, v194*4+4))
+					v236 := *(*float32)(unsafe.Add(pq, v194*4+8))
+					v256 := *(*float32)(unsafe.Add(pq, v194*4+12))
 					for l := range 16 {
-						v181 := rscore[0][l]
-						v173 := *(*float32)(unsafe.Add(pkcache, (v170+l)*4))
-						rscore[0][l] = v181 + float32(v178*v173)
-						v193 := rscore[1][l]
-						rscore[1][l] = v193 + float32(v190*v173)
-						v205 := rscore[2][l]
-						rscore[2][l] = v205 + float32(v202*v173)
-						v217 := rscore[3][l]
-						rscore[3][l] = v217 + float32(v214*v173)
+						v203 := rscore[0][l]
+						v191 := *(*float32)(unsafe.Add(pkcache, (v188+l)*4))
+						rscore[0][l] = v203 + float32(v196*v191)
+						v223 := rscore[1][l]
+						rscore[1][l] = v223 + float32(v216*v191)
+						v243 := rscore[2][l]
+						rscore[2][l] = v243 + float32(v236*v191)
+						v263 := rscore[3][l]
+						rscore[3][l] = v263 + float32(v256*v191)
 					}
 				}
-				v221 := v156 * 16
+				v272 := v171 * 16
 				for l := range 16 {
-					v226 := rscore[0][l]
-					v224 := v221 + l
-					*(*float32)(unsafe.Add(sscores, v224*4)) = v226
-					v237 := rscore[1][l]
-					*(*float32)(unsafe.Add(sscores, v224*4+1024)) = v237
-					v248 := rscore[2][l]
-					*(*float32)(unsafe.Add(sscores, v224*4+2048)) = v248
-					v259 := rscore[3][l]
-					*(*float32)(unsafe.Add(sscores, v224*4+3072)) = v259
+					v281 := rscore[0][l]
+					v275 := v272 + l
+					*(*float32)(unsafe.Add(sscores, v275*4)) = v281
+					v297 := rscore[1][l]
+					*(*float32)(unsafe.Add(sscores, v275*4+1024)) = v297
+					v313 := rscore[2][l]
+					*(*float32)(unsafe.Add(sscores, v275*4+2048)) = v313
+					v329 := rscore[3][l]
+					*(*float32)(unsafe.Add(sscores, v275*4+3072)) = v329
 				}
 			}
-			for v262 := 0; v262 < 4; v262 += 1 {
-				v263 := v10 + v262
-				v269 := int(*(*int32)(unsafe.Add(pposition, min(v263, v12)*4))) - v22
-				v276 := max(min(v269+1, 256), 0)
-				v283 := min(max((v269-nwindow)+1, 0), v276)
-				v285 := v262 * 256
-				v289 := int32(v283)
-				v293 := uint32(int32(v276 - v283))
-				v300 := (v283 >> 5) << 5
+			for v332 := 0; v332 < 4; v332 += 1 {
+				v334 := v332 * 2
+				v335 := *(*int32)(unsafe.Add(sseen, v334*4))
+				v336 := int(v335)
+				v340 := *(*int32)(unsafe.Add(sseen, v334*4+4))
+				v341 := int(v340)
+				v343 := v332 * 256
+				v347 := int32(v336)
+				v351 := uint32(int32(v341 - v336))
+				v359 := (v336 >> 5) << 5
+				v366 := ((v336 + 31) >> 5) << 5
+				v371 := max((v341>>5)<<5, v366)
+				v372 := min(v366, v341)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
+					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v301 := v300; v301 < v276; v301 += 16 {
-					v305 := int32(v301)
+				for v373 := v359; v373 < v372; v373 += 32 {
+					v374 := v343 + v373
+					v378 := int32(v373)
 					for l := range 16 {
-						v310 := uint32(((int32(l)-v289)+v305)+0) < v293
-						var v312 float32
-						if v310 {
-							v312 = *(*float32)(unsafe.Add(sscores, (v285+(v301+l))*4))
+						v379 := (int32(l) - v347) + v378
+						v383 := uint32(v379+0) < v351
+						var v384 float32
+						v377 := v374 + l
+						if v383 {
+							v384 = *(*float32)(unsafe.Add(sscores, v377*4))
 						}
-						v315 := rtop[0][l]
-						v313 := lane.Select(v310, v312, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v315 < v313, v313, v315)
+						v387 := rtop[0][l]
+						v385 := lane.Select(v383, v384, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v387 < v385, v385, v387)
+						v406 := uint32(v379+16) < v351
+						var v407 float32
+						if v406 {
+							v407 = *(*float32)(unsafe.Add(sscores, v377*4+64))
+						}
+						v410 := rtop[1][l]
+						v408 := lane.Select(v406, v407, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v410 < v408, v408, v410)
+					}
+				}
+				for v416 := v366; v416 < v371; v416 += 32 {
+					v417 := v343 + v416
+					for l := range 16 {
+						v420 := v417 + l
+						v421 := *(*float32)(unsafe.Add(sscores, v420*4))
+						v423 := rtop[0][l]
+						rtop[0][l] = lane.Select(v423 < v421, v421, v423)
+						v437 := *(*float32)(unsafe.Add(sscores, v420*4+64))
+						v439 := rtop[1][l]
+						rtop[1][l] = lane.Select(v439 < v437, v437, v439)
+					}
+				}
+				for v445 := v371; v445 < v341; v445 += 32 {
+					v446 := v343 + v445
+					v450 := int32(v445)
+					for l := range 16 {
+						v451 := (int32(l) - v347) + v450
+						v455 := uint32(v451+0) < v351
+						var v456 float32
+						v449 := v446 + l
+						if v455 {
+							v456 = *(*float32)(unsafe.Add(sscores, v449*4))
+						}
+						v459 := rtop[0][l]
+						v457 := lane.Select(v455, v456, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v459 < v457, v457, v459)
+						v478 := uint32(v451+16) < v351
+						var v479 float32
+						if v478 {
+							v479 = *(*float32)(unsafe.Add(sscores, v449*4+64))
+						}
+						v482 := rtop[1][l]
+						v480 := lane.Select(v478, v479, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v482 < v480, v480, v482)
 					}
 				}
 				for l := range 16 {
-					v322 := rtop[0][l]
-					w322[l] = v322
+					v489 := rtop[0][l]
+					v491 := rtop[1][l]
+					w497[l] = lane.Select(v489 < v491, v491, v489)
 				}
-				v323 := lane.FoldMaxF32(w322[:])
+				v498 := lane.FoldMaxF32(w497[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v333 := v300; v333 < v276; v333 += 32 {
-					v337 := int32(v333)
+				for v521 := v359; v521 < v372; v521 += 32 {
+					v522 := v343 + v521
+					v526 := int32(v521)
 					for l := range 16 {
-						v338 := (int32(l) - v289) + v337
-						v342 := uint32(v338+0) < v293
-						var v344 float32
-						v343 := v285 + (v333 + l)
-						if v342 {
-							v344 = *(*float32)(unsafe.Add(sscores, v343*4))
+						v527 := (int32(l) - v347) + v526
+						v531 := uint32(v527+0) < v351
+						var v532 float32
+						v525 := v522 + l
+						if v531 {
+							v532 = *(*float32)(unsafe.Add(sscores, v525*4))
 						}
-						v345 := v344 - v323
-						v352 := float32(v345*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v354 := v352 - math.Float32frombits(0x4B40007F)
-						v360 := (v345 - float32(v354*math.Float32frombits(0x3F317200))) - float32(v354*math.Float32frombits(0x35BFBE8E))
-						v374 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v360)+math.Float32frombits(0x3C092F9D))*v360)+math.Float32frombits(0x3D2AACD0))*v360)+math.Float32frombits(0x3E2AAA32))*v360) + math.Float32frombits(0x3EFFFFFD)) * v360)
-						v385 := lane.Select(v345 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v374+math.Float32frombits(0x3F800000))*v360)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v352)<<23)))
-						if v342 {
-							*(*float32)(unsafe.Add(sscores, v343*4)) = v385
+						v533 := v532 - v498
+						v537 := float32(v533*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v539 := v537 - math.Float32frombits(0x4B40007F)
+						v545 := (v533 - float32(v539*math.Float32frombits(0x3F317200))) - float32(v539*math.Float32frombits(0x35BFBE8E))
+						v559 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v545)+math.Float32frombits(0x3C092F9D))*v545)+math.Float32frombits(0x3D2AACD0))*v545)+math.Float32frombits(0x3E2AAA32))*v545) + math.Float32frombits(0x3EFFFFFD)) * v545)
+						v573 := lane.Select(v533 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v559+math.Float32frombits(0x3F800000))*v545)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v537)<<23)))
+						if v531 {
+							*(*float32)(unsafe.Add(sscores, v525*4)) = v573
 						}
-						v390 := rsum[0][l]
-						rsum[0][l] = v390 + lane.Select(v342, v385, math.Float32frombits(0x00000000))
-						v405 := uint32(v338+16) < v293
-						var v409 float32
-						if v405 {
-							v409 = *(*float32)(unsafe.Add(sscores, v343*4+64))
+						v577 := rsum[0][l]
+						rsum[0][l] = v577 + lane.Select(v531, v573, math.Float32frombits(0x00000000))
+						v593 := uint32(v527+16) < v351
+						var v594 float32
+						if v593 {
+							v594 = *(*float32)(unsafe.Add(sscores, v525*4+64))
 						}
-						v410 := v409 - v323
-						v417 := float32(v410*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v419 := v417 - math.Float32frombits(0x4B40007F)
-						v425 := (v410 - float32(v419*math.Float32frombits(0x3F317200))) - float32(v419*math.Float32frombits(0x35BFBE8E))
-						v439 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v425)+math.Float32frombits(0x3C092F9D))*v425)+math.Float32frombits(0x3D2AACD0))*v425)+math.Float32frombits(0x3E2AAA32))*v425) + math.Float32frombits(0x3EFFFFFD)) * v425)
-						v450 := lane.Select(v410 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v439+math.Float32frombits(0x3F800000))*v425)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v417)<<23)))
-						if v405 {
-							*(*float32)(unsafe.Add(sscores, v343*4+64)) = v450
+						v595 := v594 - v498
+						v599 := float32(v595*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v601 := v599 - math.Float32frombits(0x4B40007F)
+						v607 := (v595 - float32(v601*math.Float32frombits(0x3F317200))) - float32(v601*math.Float32frombits(0x35BFBE8E))
+						v621 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v607)+math.Float32frombits(0x3C092F9D))*v607)+math.Float32frombits(0x3D2AACD0))*v607)+math.Float32frombits(0x3E2AAA32))*v607) + math.Float32frombits(0x3EFFFFFD)) * v607)
+						v635 := lane.Select(v595 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v621+math.Float32frombits(0x3F800000))*v607)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v599)<<23)))
+						if v593 {
+							*(*float32)(unsafe.Add(sscores, v525*4+64)) = v635
 						}
-						v457 := rsum[1][l]
-						rsum[1][l] = v457 + lane.Select(v405, v450, math.Float32frombits(0x00000000))
+						v639 := rsum[1][l]
+						rsum[1][l] = v639 + lane.Select(v593, v635, math.Float32frombits(0x00000000))
+					}
+				}
+				for v642 := v366; v642 < v371; v642 += 32 {
+					v643 := v343 + v642
+					for l := range 16 {
+						v646 := v643 + l
+						v647 := *(*float32)(unsafe.Add(sscores, v646*4))
+						v648 := v647 - v498
+						v652 := float32(v648*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v654 := v652 - math.Float32frombits(0x4B40007F)
+						v660 := (v648 - float32(v654*math.Float32frombits(0x3F317200))) - float32(v654*math.Float32frombits(0x35BFBE8E))
+						v674 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v660)+math.Float32frombits(0x3C092F9D))*v660)+math.Float32frombits(0x3D2AACD0))*v660)+math.Float32frombits(0x3E2AAA32))*v660) + math.Float32frombits(0x3EFFFFFD)) * v660)
+						v688 := lane.Select(v648 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v674+math.Float32frombits(0x3F800000))*v660)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v652)<<23)))
+						*(*float32)(unsafe.Add(sscores, v646*4)) = v688
+						v691 := rsum[0][l]
+						rsum[0][l] = v691 + v688
+						v702 := *(*float32)(unsafe.Add(sscores, v646*4+64))
+						v703 := v702 - v498
+						v707 := float32(v703*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v709 := v707 - math.Float32frombits(0x4B40007F)
+						v715 := (v703 - float32(v709*math.Float32frombits(0x3F317200))) - float32(v709*math.Float32frombits(0x35BFBE8E))
+						v729 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v715)+math.Float32frombits(0x3C092F9D))*v715)+math.Float32frombits(0x3D2AACD0))*v715)+math.Float32frombits(0x3E2AAA32))*v715) + math.Float32frombits(0x3EFFFFFD)) * v715)
+						v743 := lane.Select(v703 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v729+math.Float32frombits(0x3F800000))*v715)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v707)<<23)))
+						*(*float32)(unsafe.Add(sscores, v646*4+64)) = v743
+						v746 := rsum[1][l]
+						rsum[1][l] = v746 + v743
+					}
+				}
+				for v749 := v371; v749 < v341; v749 += 32 {
+					v750 := v343 + v749
+					v754 := int32(v749)
+					for l := range 16 {
+						v755 := (int32(l) - v347) + v754
+						v759 := uint32(v755+0) < v351
+						var v760 float32
+						v753 := v750 + l
+						if v759 {
+							v760 = *(*float32)(unsafe.Add(sscores, v753*4))
+						}
+						v761 := v760 - v498
+						v765 := float32(v761*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v767 := v765 - math.Float32frombits(0x4B40007F)
+						v773 := (v761 - float32(v767*math.Float32frombits(0x3F317200))) - float32(v767*math.Float32frombits(0x35BFBE8E))
+						v787 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v773)+math.Float32frombits(0x3C092F9D))*v773)+math.Float32frombits(0x3D2AACD0))*v773)+math.Float32frombits(0x3E2AAA32))*v773) + math.Float32frombits(0x3EFFFFFD)) * v773)
+						v801 := lane.Select(v761 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v787+math.Float32frombits(0x3F800000))*v773)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v765)<<23)))
+						if v759 {
+							*(*float32)(unsafe.Add(sscores, v753*4)) = v801
+						}
+						v805 := rsum[0][l]
+						rsum[0][l] = v805 + lane.Select(v759, v801, math.Float32frombits(0x00000000))
+						v821 := uint32(v755+16) < v351
+						var v822 float32
+						if v821 {
+							v822 = *(*float32)(unsafe.Add(sscores, v753*4+64))
+						}
+						v823 := v822 - v498
+						v827 := float32(v823*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v829 := v827 - math.Float32frombits(0x4B40007F)
+						v835 := (v823 - float32(v829*math.Float32frombits(0x3F317200))) - float32(v829*math.Float32frombits(0x35BFBE8E))
+						v849 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v835)+math.Float32frombits(0x3C092F9D))*v835)+math.Float32frombits(0x3D2AACD0))*v835)+math.Float32frombits(0x3E2AAA32))*v835) + math.Float32frombits(0x3EFFFFFD)) * v835)
+						v863 := lane.Select(v823 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v849+math.Float32frombits(0x3F800000))*v835)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v827)<<23)))
+						if v821 {
+							*(*float32)(unsafe.Add(sscores, v753*4+64)) = v863
+						}
+						v867 := rsum[1][l]
+						rsum[1][l] = v867 + lane.Select(v821, v863, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v461 := rsum[0][l]
-					v463 := rsum[1][l]
-					w464[l] = v461 + v463
+					v871 := rsum[0][l]
+					v873 := rsum[1][l]
+					w874[l] = v871 + v873
 				}
-				v465 := lane.FoldAddF32(w464[:])
-				if (v263 <= v12) && (v283 < v276) {
-					v472 := (v134 + v262) * 2
-					*(*float32)(unsafe.Add(pml, v472*4)) = v323
-					*(*float32)(unsafe.Add(pml, v472*4+4)) = v465
+				v875 := lane.FoldAddF32(w874[:])
+				if ((v10 + v332) <= v12) && (v336 < v341) {
+					v882 := (v150 + v332) * 2
+					*(*float32)(unsafe.Add(pml, v882*4)) = v498
+					*(*float32)(unsafe.Add(pml, v882*4+4)) = v875
 				}
 			}
-			for v480 := 0; v480 < nhd; v480 += 16 {
-				v489 := ((nhd + 15) >> 4) << 4
-				v490 := v130 * v489
-				v512 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v519 := max(min(v512+1, 256), 0)
-				v527 := min(v121, v519)
+			v895 := ((nhd + 15) >> 4) << 4
+			for v897 := 0; v897 < nhd; v897 += 16 {
+				v900 := v146 * v895
 				for l := range 16 {
-					rvalue[0][l] = math.Float32frombits(0x00000000)
-					rvalue[1][l] = math.Float32frombits(0x00000000)
-					rvalue[2][l] = math.Float32frombits(0x00000000)
-					rvalue[3][l] = math.Float32frombits(0x00000000)
+					rvalue1[0][l] = math.Float32frombits(0x00000000)
+					rvalue1[1][l] = math.Float32frombits(0x00000000)
+					rvalue1[2][l] = math.Float32frombits(0x00000000)
+					rvalue1[3][l] = math.Float32frombits(0x00000000)
 				}
-				for v528 := min(max((v512-nwindow)+1, 0), v519); v528 < v527; v528 += 1 {
-					v529 := v528 * v489
-					v533 := *(*float32)(unsafe.Add(sscores, v528*4))
-					for l := range 16 {
-						v536 := rvalue[0][l]
-						rvalue[0][l] = v536 + float32(v533**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v529)*4)))
+				if v135 < v137 {
+					v913 := *(*int32)(unsafe.Add(sseen, 0))
+					v917 := *(*int32)(unsafe.Add(sseen, 4))
+					v919 := min(v137, int(v917))
+					for v920 := int(v913); v920 < v919; v920 += 1 {
+						v921 := v920 * v895
+						v926 := *(*float32)(unsafe.Add(sscores, v920*4))
+						for l := range 16 {
+							v933 := rvalue1[0][l]
+							rvalue1[0][l] = v933 + float32(v926**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v921)*4)))
+						}
 					}
-				}
-				v547 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v554 := max(min(v547+1, 256), 0)
-				v562 := min(v121, v554)
-				for v563 := min(max((v547-nwindow)+1, 0), v554); v563 < v562; v563 += 1 {
-					v564 := v563 * v489
-					v570 := *(*float32)(unsafe.Add(sscores, v563*4+1024))
-					for l := range 16 {
-						v573 := rvalue[1][l]
-						rvalue[1][l] = v573 + float32(v570**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v564)*4)))
+					v943 := *(*int32)(unsafe.Add(sseen, 8))
+					v947 := *(*int32)(unsafe.Add(sseen, 12))
+					v949 := min(v137, int(v947))
+					for v950 := int(v943); v950 < v949; v950 += 1 {
+						v951 := v950 * v895
+						v958 := *(*float32)(unsafe.Add(sscores, v950*4+1024))
+						for l := range 16 {
+							v965 := rvalue1[1][l]
+							rvalue1[1][l] = v965 + float32(v958**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v951)*4)))
+						}
 					}
-				}
-				v584 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v591 := max(min(v584+1, 256), 0)
-				v599 := min(v121, v591)
-				for v600 := min(max((v584-nwindow)+1, 0), v591); v600 < v599; v600 += 1 {
-					v601 := v600 * v489
-					v607 := *(*float32)(unsafe.Add(sscores, v600*4+2048))
-					for l := range 16 {
-						v610 := rvalue[2][l]
-						rvalue[2][l] = v610 + float32(v607**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v601)*4)))
+					v975 := *(*int32)(unsafe.Add(sseen, 16))
+					v979 := *(*int32)(unsafe.Add(sseen, 20))
+					v981 := min(v137, int(v979))
+					for v982 := int(v975); v982 < v981; v982 += 1 {
+						v983 := v982 * v895
+						v990 := *(*float32)(unsafe.Add(sscores, v982*4+2048))
+						for l := range 16 {
+							v997 := rvalue1[2][l]
+							rvalue1[2][l] = v997 + float32(v990**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v983)*4)))
+						}
 					}
-				}
-				v621 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v628 := max(min(v621+1, 256), 0)
-				v636 := min(v121, v628)
-				for v637 := min(max((v621-nwindow)+1, 0), v628); v637 < v636; v637 += 1 {
-					v638 := v637 * v489
-					v644 := *(*float32)(unsafe.Add(sscores, v637*4+3072))
-					for l := range 16 {
-						v647 := rvalue[3][l]
-						rvalue[3][l] = v647 + float32(v644**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v638)*4)))
-					}
-				}
-				for v650 := v121; v650 < v123; v650 += 1 {
-					v651 := v650 * v489
-					v655 := *(*float32)(unsafe.Add(sscores, v650*4))
-					v664 := *(*float32)(unsafe.Add(sscores, v650*4+1024))
-					v673 := *(*float32)(unsafe.Add(sscores, v650*4+2048))
-					v682 := *(*float32)(unsafe.Add(sscores, v650*4+3072))
-					for l := range 16 {
-						v658 := rvalue[0][l]
-						v653 := *(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v651)*4))
-						rvalue[0][l] = v658 + float32(v655*v653)
-						v667 := rvalue[1][l]
-						rvalue[1][l] = v667 + float32(v664*v653)
-						v676 := rvalue[2][l]
-						rvalue[2][l] = v676 + float32(v673*v653)
-						v685 := rvalue[3][l]
-						rvalue[3][l] = v685 + float32(v682*v653)
-					}
-				}
-				v694 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v701 := max(min(v694+1, 256), 0)
-				for v710 := max(v123, min(max((v694-nwindow)+1, 0), v701)); v710 < v701; v710 += 1 {
-					v711 := v710 * v489
-					v715 := *(*float32)(unsafe.Add(sscores, v710*4))
-					for l := range 16 {
-						v718 := rvalue[0][l]
-						rvalue[0][l] = v718 + float32(v715**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v711)*4)))
-					}
-				}
-				v729 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v736 := max(min(v729+1, 256), 0)
-				for v745 := max(v123, min(max((v729-nwindow)+1, 0), v736)); v745 < v736; v745 += 1 {
-					v746 := v745 * v489
-					v752 := *(*float32)(unsafe.Add(sscores, v745*4+1024))
-					for l := range 16 {
-						v755 := rvalue[1][l]
-						rvalue[1][l] = v755 + float32(v752**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v746)*4)))
-					}
-				}
-				v766 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v773 := max(min(v766+1, 256), 0)
-				for v782 := max(v123, min(max((v766-nwindow)+1, 0), v773)); v782 < v773; v782 += 1 {
-					v783 := v782 * v489
-					v789 := *(*float32)(unsafe.Add(sscores, v782*4+2048))
-					for l := range 16 {
-						v792 := rvalue[2][l]
-						rvalue[2][l] = v792 + float32(v789**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v783)*4)))
-					}
-				}
-				v803 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v810 := max(min(v803+1, 256), 0)
-				for v819 := max(v123, min(max((v803-nwindow)+1, 0), v810)); v819 < v810; v819 += 1 {
-					v820 := v819 * v489
-					v826 := *(*float32)(unsafe.Add(sscores, v819*4+3072))
-					for l := range 16 {
-						v829 := rvalue[3][l]
-						rvalue[3][l] = v829 + float32(v826**(*float32)(unsafe.Add(pvcache, ((v490+(v480+l))+v820)*4)))
-					}
-				}
-				v838 := int(*(*int32)(unsafe.Add(pposition, v18*4))) - v22
-				v845 := max(min(v838+1, 256), 0)
-				if (v10 <= v12) && (min(max((v838-nwindow)+1, 0), v845) < v845) {
-					v858 := v134 * nhd
-					for l := range 16 {
-						v861 := rvalue[0][l]
-						v482 := v480 + l
-						if v482 < nhd {
-							*(*float32)(unsafe.Add(po, (v858+v482)*4)) = v861
+					v1007 := *(*int32)(unsafe.Add(sseen, 24))
+					v1011 := *(*int32)(unsafe.Add(sseen, 28))
+					v1013 := min(v137, int(v1011))
+					for v1014 := int(v1007); v1014 < v1013; v1014 += 1 {
+						v1015 := v1014 * v895
+						v1022 := *(*float32)(unsafe.Add(sscores, v1014*4+3072))
+						for l := range 16 {
+							v1029 := rvalue1[3][l]
+							rvalue1[3][l] = v1029 + float32(v1022**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1015)*4)))
 						}
 					}
 				}
-				v871 := int(*(*int32)(unsafe.Add(pposition, v45*4))) - v22
-				v878 := max(min(v871+1, 256), 0)
-				if (v43 <= v12) && (min(max((v871-nwindow)+1, 0), v878) < v878) {
-					v895 := (v134 + 1) * nhd
+				for v1036 := v137; v1036 < v139; v1036 += 1 {
+					v1037 := v1036 * v895
+					v1042 := *(*float32)(unsafe.Add(sscores, v1036*4))
+					v1059 := *(*float32)(unsafe.Add(sscores, v1036*4+1024))
+					v1076 := *(*float32)(unsafe.Add(sscores, v1036*4+2048))
+					v1093 := *(*float32)(unsafe.Add(sscores, v1036*4+3072))
 					for l := range 16 {
-						v898 := rvalue[1][l]
-						v482 := v480 + l
-						if v482 < nhd {
-							*(*float32)(unsafe.Add(po, (v895+v482)*4)) = v898
+						v1049 := rvalue1[0][l]
+						v1040 := *(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1037)*4))
+						rvalue1[0][l] = v1049 + float32(v1042*v1040)
+						v1066 := rvalue1[1][l]
+						rvalue1[1][l] = v1066 + float32(v1059*v1040)
+						v1083 := rvalue1[2][l]
+						rvalue1[2][l] = v1083 + float32(v1076*v1040)
+						v1100 := rvalue1[3][l]
+						rvalue1[3][l] = v1100 + float32(v1093*v1040)
+					}
+				}
+				if v139 < v136 {
+					v1111 := *(*int32)(unsafe.Add(sseen, 0))
+					v1115 := *(*int32)(unsafe.Add(sseen, 4))
+					v1116 := int(v1115)
+					for v1118 := max(v139, int(v1111)); v1118 < v1116; v1118 += 1 {
+						v1119 := v1118 * v895
+						v1124 := *(*float32)(unsafe.Add(sscores, v1118*4))
+						for l := range 16 {
+							v1131 := rvalue1[0][l]
+							rvalue1[0][l] = v1131 + float32(v1124**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1119)*4)))
+						}
+					}
+					v1141 := *(*int32)(unsafe.Add(sseen, 8))
+					v1145 := *(*int32)(unsafe.Add(sseen, 12))
+					v1146 := int(v1145)
+					for v1148 := max(v139, int(v1141)); v1148 < v1146; v1148 += 1 {
+						v1149 := v1148 * v895
+						v1156 := *(*float32)(unsafe.Add(sscores, v1148*4+1024))
+						for l := range 16 {
+							v1163 := rvalue1[1][l]
+							rvalue1[1][l] = v1163 + float32(v1156**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1149)*4)))
+						}
+					}
+					v1173 := *(*int32)(unsafe.Add(sseen, 16))
+					v1177 := *(*int32)(unsafe.Add(sseen, 20))
+					v1178 := int(v1177)
+					for v1180 := max(v139, int(v1173)); v1180 < v1178; v1180 += 1 {
+						v1181 := v1180 * v895
+						v1188 := *(*float32)(unsafe.Add(sscores, v1180*4+2048))
+						for l := range 16 {
+							v1195 := rvalue1[2][l]
+							rvalue1[2][l] = v1195 + float32(v1188**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1181)*4)))
+						}
+					}
+					v1205 := *(*int32)(unsafe.Add(sseen, 24))
+					v1209 := *(*int32)(unsafe.Add(sseen, 28))
+					v1210 := int(v1209)
+					for v1212 := max(v139, int(v1205)); v1212 < v1210; v1212 += 1 {
+						v1213 := v1212 * v895
+						v1220 := *(*float32)(unsafe.Add(sscores, v1212*4+3072))
+						for l := range 16 {
+							v1227 := rvalue1[3][l]
+							rvalue1[3][l] = v1227 + float32(v1220**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1213)*4)))
 						}
 					}
 				}
-				v908 := int(*(*int32)(unsafe.Add(pposition, v72*4))) - v22
-				v915 := max(min(v908+1, 256), 0)
-				if (v70 <= v12) && (min(max((v908-nwindow)+1, 0), v915) < v915) {
-					v932 := (v134 + 2) * nhd
+				v1237 := *(*int32)(unsafe.Add(sseen, 0))
+				v1241 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1237) < int(v1241)) {
+					v1248 := v150 * nhd
 					for l := range 16 {
-						v935 := rvalue[2][l]
-						v482 := v480 + l
-						if v482 < nhd {
-							*(*float32)(unsafe.Add(po, (v932+v482)*4)) = v935
+						v1256 := rvalue1[0][l]
+						v899 := v897 + l
+						if v899 < nhd {
+							*(*float32)(unsafe.Add(po, (v1248+v899)*4)) = v1256
 						}
 					}
 				}
-				v945 := int(*(*int32)(unsafe.Add(pposition, v99*4))) - v22
-				v952 := max(min(v945+1, 256), 0)
-				if (v97 <= v12) && (min(max((v945-nwindow)+1, 0), v952) < v952) {
-					v969 := (v134 + 3) * nhd
+				v1262 := *(*int32)(unsafe.Add(sseen, 8))
+				v1266 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1262) < int(v1266)) {
+					v1277 := (v150 + 1) * nhd
 					for l := range 16 {
-						v972 := rvalue[3][l]
-						v482 := v480 + l
-						if v482 < nhd {
-							*(*float32)(unsafe.Add(po, (v969+v482)*4)) = v972
+						v1285 := rvalue1[1][l]
+						v899 := v897 + l
+						if v899 < nhd {
+							*(*float32)(unsafe.Add(po, (v1277+v899)*4)) = v1285
+						}
+					}
+				}
+				v1291 := *(*int32)(unsafe.Add(sseen, 16))
+				v1295 := *(*int32)(unsafe.Add(sseen, 20))
+				if (v78 <= v12) && (int(v1291) < int(v1295)) {
+					v1306 := (v150 + 2) * nhd
+					for l := range 16 {
+						v1314 := rvalue1[2][l]
+						v899 := v897 + l
+						if v899 < nhd {
+							*(*float32)(unsafe.Add(po, (v1306+v899)*4)) = v1314
+						}
+					}
+				}
+				v1320 := *(*int32)(unsafe.Add(sseen, 24))
+				v1324 := *(*int32)(unsafe.Add(sseen, 28))
+				if (v109 <= v12) && (int(v1320) < int(v1324)) {
+					v1335 := (v150 + 3) * nhd
+					for l := range 16 {
+						v1343 := rvalue1[3][l]
+						v899 := v897 + l
+						if v899 < nhd {
+							*(*float32)(unsafe.Add(po, (v1335+v899)*4)) = v1343
 						}
 					}
 				}

@@ -18,73 +18,117 @@ func gelu_mul_quantize__any__portable(a *kernel.Args, lo, hi int) {
 	py := a.Buf[1]
 	pact := a.Buf[2]
 	nk := int(a.Int[1])
-	var w107 [32]float32
-	var w161, w173 [32]int32
-	var w111 [32]uint32
+	var w99, w278 [32]float32
+	var w136, w149, w315, w328 [32]int32
+	var w103, w282 [32]uint32
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v12 := ((nk + 63) >> 6) << 1
 		v13 := (t0 >> 2) * v12
 		v15 := t0 & 3
-		for v24 := 0; v24 < v12; v24 += 1 {
-			v26 := v24 * 32
-			v31 := (t0 * nk) + v26
+		v19 := (nk >> 6) * 2
+		for v21 := 0; v21 < v19; v21 += 1 {
+			v25 := (t0 * nk) + (v21 * 32)
 			for l := range 32 {
-				v29 := (v26 + l) < nk
-				var v34 float32
-				v33 := v31 + l
-				if v29 {
-					v34 = *(*float32)(unsafe.Add(px, v33*4))
+				v27 := v25 + l
+				v28 := *(*float32)(unsafe.Add(px, v27*4))
+				v34 := float32(v28 * (math.Float32frombits(0xBFCC422A) + float32(math.Float32frombits(0xBD922279)*float32(v28*v28))))
+				v38 := lane.Select(math.Float32frombits(0x42AE0000) < v34, math.Float32frombits(0x42AE0000), v34)
+				v42 := float32(v38*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+				v44 := v42 - math.Float32frombits(0x4B40007F)
+				v50 := (v38 - float32(v44*math.Float32frombits(0x3F317200))) - float32(v44*math.Float32frombits(0x35BFBE8E))
+				v64 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v50)+math.Float32frombits(0x3C092F9D))*v50)+math.Float32frombits(0x3D2AACD0))*v50)+math.Float32frombits(0x3E2AAA32))*v50) + math.Float32frombits(0x3EFFFFFD)) * v50)
+				v79 := math.Float32frombits(0x3F800000) + lane.Select(v34 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v64+math.Float32frombits(0x3F800000))*v50)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v42)<<23)))
+				v83 := math.Float32frombits(0x7F000000 - math.Float32bits(v79))
+				v84 := float32(v79 * v83)
+				v92 := float32(v83 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v84)+math.Float32frombits(0xC02A8710))*v84) + math.Float32frombits(0x40350755)))
+				v99 := float32(float32(v28*float32(v92*(math.Float32frombits(0x40000000)-float32(v79*v92)))) * *(*float32)(unsafe.Add(py, v27*4)))
+				w99[l] = v99
+				w103[l] = math.Float32bits(v99) & 0x7FFFFFFF
+			}
+			v104 := lane.FoldMaxU32(w103[:])
+			v106 := v104 < 0x26800000
+			v108 := 0x5F7FFFFF < v104
+			v111 := float32(math.Float32frombits(v104) * math.Float32frombits(0x3C010204))
+			v115 := math.Float32frombits(0x7F000000 - math.Float32bits(v111))
+			v116 := float32(v111 * v115)
+			v124 := float32(v115 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v116)+math.Float32frombits(0xC02A8710))*v116) + math.Float32frombits(0x40350755)))
+			v128 := float32(v124 * (math.Float32frombits(0x40000000) - float32(v111*v124)))
+			v135 := v106 || v108
+			v140 := lane.Select(v108, math.Float32frombits(0x7FC00000), lane.Select(v106, math.Float32frombits(0x00000000), v111))
+			for l := range 32 {
+				v136 := lane.Select(v135, int32(0), int32(math.Float32bits(float32(w99[l]*v128)+math.Float32frombits(0x4B400000)))-1262485504)
+				w136[l] = v136
+				w149[l] = v136 + (v136 << uint32(int32((l&16)+16)))
+			}
+			v150 := lane.FoldAddI32(w149[:])
+			v154 := (v150 << 16) >> 16
+			v161 := v13 + v21
+			v166 := (v161 * 192) + (v15 * 32)
+			v171 := (v161 * 48) + v15
+			for l := range 32 {
+				*(*uint8)(unsafe.Add(pact, v166+l)) = uint8(w136[l])
+			}
+			*(*float32)(unsafe.Add(pact, v171*4+128)) = v140
+			*(*float32)(unsafe.Add(pact, v171*4+144)) = lane.Select(v108, math.Float32frombits(0x7FC00000), float32(float32(v154)*v140))
+			*(*int32)(unsafe.Add(pact, v171*4+160)) = 0 - v154
+			*(*int32)(unsafe.Add(pact, v171*4+176)) = 0 - ((v150 - v154) >> 16)
+		}
+		for v195 := v19; v195 < v12; v195 += 1 {
+			v197 := v195 * 32
+			v202 := (t0 * nk) + v197
+			for l := range 32 {
+				v200 := (v197 + l) < nk
+				var v205 float32
+				v204 := v202 + l
+				if v200 {
+					v205 = *(*float32)(unsafe.Add(px, v204*4))
 				}
-				var v104 float32
-				if v29 {
-					v104 = *(*float32)(unsafe.Add(py, v33*4))
+				var v275 float32
+				if v200 {
+					v275 = *(*float32)(unsafe.Add(py, v204*4))
 				}
-				v40 := float32(v34 * (math.Float32frombits(0xBFCC422A) + float32(math.Float32frombits(0xBD922279)*float32(v34*v34))))
-				v47 := lane.Select(math.Float32frombits(0x42AE0000) < v40, math.Float32frombits(0x42AE0000), v40)
-				v51 := float32(v47*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-				v53 := v51 - math.Float32frombits(0x4B40007F)
-				v59 := (v47 - float32(v53*math.Float32frombits(0x3F317200))) - float32(v53*math.Float32frombits(0x35BFBE8E))
-				v73 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v59)+math.Float32frombits(0x3C092F9D))*v59)+math.Float32frombits(0x3D2AACD0))*v59)+math.Float32frombits(0x3E2AAA32))*v59) + math.Float32frombits(0x3EFFFFFD)) * v59)
-				v85 := math.Float32frombits(0x3F800000) + lane.Select(v40 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v73+math.Float32frombits(0x3F800000))*v59)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v51)<<23)))
-				v89 := math.Float32frombits(0x7F000000 - math.Float32bits(v85))
-				v90 := float32(v85 * v89)
-				v98 := float32(v89 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v90)+math.Float32frombits(0xC02A8710))*v90) + math.Float32frombits(0x40350755)))
-				v107 := lane.Select(v29, float32(float32(v34*float32(v98*(math.Float32frombits(0x40000000)-float32(v85*v98))))*v104), math.Float32frombits(0x00000000))
-				w107[l] = v107
-				w111[l] = math.Float32bits(v107) & 0x7FFFFFFF
+				v211 := float32(v205 * (math.Float32frombits(0xBFCC422A) + float32(math.Float32frombits(0xBD922279)*float32(v205*v205))))
+				v215 := lane.Select(math.Float32frombits(0x42AE0000) < v211, math.Float32frombits(0x42AE0000), v211)
+				v219 := float32(v215*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+				v221 := v219 - math.Float32frombits(0x4B40007F)
+				v227 := (v215 - float32(v221*math.Float32frombits(0x3F317200))) - float32(v221*math.Float32frombits(0x35BFBE8E))
+				v241 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v227)+math.Float32frombits(0x3C092F9D))*v227)+math.Float32frombits(0x3D2AACD0))*v227)+math.Float32frombits(0x3E2AAA32))*v227) + math.Float32frombits(0x3EFFFFFD)) * v227)
+				v256 := math.Float32frombits(0x3F800000) + lane.Select(v211 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v241+math.Float32frombits(0x3F800000))*v227)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v219)<<23)))
+				v260 := math.Float32frombits(0x7F000000 - math.Float32bits(v256))
+				v261 := float32(v256 * v260)
+				v269 := float32(v260 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v261)+math.Float32frombits(0xC02A8710))*v261) + math.Float32frombits(0x40350755)))
+				v278 := lane.Select(v200, float32(float32(v205*float32(v269*(math.Float32frombits(0x40000000)-float32(v256*v269))))*v275), math.Float32frombits(0x00000000))
+				w278[l] = v278
+				w282[l] = math.Float32bits(v278) & 0x7FFFFFFF
 			}
-			v112 := lane.FoldMaxU32(w111[:])
-			v114 := v112 < 0x26800000
-			v116 := 0x5F7FFFFF < v112
-			v119 := float32(math.Float32frombits(v112) * math.Float32frombits(0x3C010204))
-			v121 := math.Float32bits(v119)
-			v123 := math.Float32frombits(0x7F000000 - v121)
-			v124 := float32(v119 * v123)
-			v132 := float32(v123 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v124)+math.Float32frombits(0xC02A8710))*v124) + math.Float32frombits(0x40350755)))
-			v139 := v121 & 0x7FFFFFFF
-			v142 := v121 & 0x80000000
-			v153 := lane.Select(v139 < 0x800000, math.Float32frombits(v142|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v139), math.Float32frombits(v142), float32(v132*(math.Float32frombits(0x40000000)-float32(v119*v132)))))
-			v160 := v114 || v116
-			v165 := lane.Select(v116, math.Float32frombits(0x7FC00000), lane.Select(v114, math.Float32frombits(0x00000000), v119))
+			v283 := lane.FoldMaxU32(w282[:])
+			v285 := v283 < 0x26800000
+			v287 := 0x5F7FFFFF < v283
+			v290 := float32(math.Float32frombits(v283) * math.Float32frombits(0x3C010204))
+			v294 := math.Float32frombits(0x7F000000 - math.Float32bits(v290))
+			v295 := float32(v290 * v294)
+			v303 := float32(v294 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v295)+math.Float32frombits(0xC02A8710))*v295) + math.Float32frombits(0x40350755)))
+			v307 := float32(v303 * (math.Float32frombits(0x40000000) - float32(v290*v303)))
+			v314 := v285 || v287
+			v319 := lane.Select(v287, math.Float32frombits(0x7FC00000), lane.Select(v285, math.Float32frombits(0x00000000), v290))
 			for l := range 32 {
-				w161[l] = lane.Select(v160, int32(0), int32(math.Float32bits(float32(w107[l]*v153)+math.Float32frombits(0x4B400000)))-1262485504)
+				v315 := lane.Select(v314, int32(0), int32(math.Float32bits(float32(w278[l]*v307)+math.Float32frombits(0x4B400000)))-1262485504)
+				w315[l] = v315
+				w328[l] = v315 + (v315 << uint32(int32((l&16)+16)))
 			}
-			v166 := lane.FoldAddI32(w161[:])
+			v329 := lane.FoldAddI32(w328[:])
+			v333 := (v329 << 16) >> 16
+			v340 := v13 + v195
+			v345 := (v340 * 192) + (v15 * 32)
+			v350 := (v340 * 48) + v15
 			for l := range 32 {
-				w173[l] = lane.Select(l < 16, w161[l], int32(0))
+				*(*uint8)(unsafe.Add(pact, v345+l)) = uint8(w315[l])
 			}
-			v174 := lane.FoldAddI32(w173[:])
-			v175 := v13 + v24
-			v180 := (v175 * 192) + (v15 * 32)
-			v185 := (v175 * 48) + v15
-			for l := range 32 {
-				*(*uint8)(unsafe.Add(pact, v180+l)) = uint8(w161[l])
-			}
-			*(*float32)(unsafe.Add(pact, v185*4+128)) = v165
-			*(*float32)(unsafe.Add(pact, v185*4+144)) = lane.Select(v116, math.Float32frombits(0x7FC00000), float32(float32(v166)*v165))
-			*(*int32)(unsafe.Add(pact, v185*4+160)) = 0 - v166
-			*(*int32)(unsafe.Add(pact, v185*4+176)) = 0 - v174
+			*(*float32)(unsafe.Add(pact, v350*4+128)) = v319
+			*(*float32)(unsafe.Add(pact, v350*4+144)) = lane.Select(v287, math.Float32frombits(0x7FC00000), float32(float32(v333)*v319))
+			*(*int32)(unsafe.Add(pact, v350*4+160)) = 0 - v333
+			*(*int32)(unsafe.Add(pact, v350*4+176)) = 0 - ((v329 - v333) >> 16)
 		}
 		t0++
 	}

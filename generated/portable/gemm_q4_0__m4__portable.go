@@ -41,242 +41,234 @@ func gemm_q4_0__m4__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v23; v35 < v34; v35 += 1 {
 				v38 := (v18 + v35) * 576
-				v43 := v21 + (v35 * 2)
-				v45 := v43 * 48
-				v47 := v38 >> 2
-				v123 := *(*int32)(unsafe.Add(pact, v45*4+160)) << 3
-				v129 := *(*int32)(unsafe.Add(pact, v45*4+164)) << 3
-				v135 := *(*int32)(unsafe.Add(pact, v45*4+168)) << 3
-				v137 := *(*uint32)(unsafe.Add(pact, v45*4))
-				v142 := *(*uint32)(unsafe.Add(pact, v45*4+32))
-				v147 := *(*uint32)(unsafe.Add(pact, v45*4+64))
-				v152 := *(*uint32)(unsafe.Add(pact, v45*4+4))
-				v157 := *(*uint32)(unsafe.Add(pact, v45*4+36))
-				v162 := *(*uint32)(unsafe.Add(pact, v45*4+68))
-				v167 := *(*uint32)(unsafe.Add(pact, v45*4+8))
-				v172 := *(*uint32)(unsafe.Add(pact, v45*4+40))
-				v177 := *(*uint32)(unsafe.Add(pact, v45*4+72))
-				v182 := *(*uint32)(unsafe.Add(pact, v45*4+12))
-				v187 := *(*uint32)(unsafe.Add(pact, v45*4+44))
-				v192 := *(*uint32)(unsafe.Add(pact, v45*4+76))
-				v197 := *(*uint32)(unsafe.Add(pact, v45*4+16))
-				v202 := *(*uint32)(unsafe.Add(pact, v45*4+48))
-				v207 := *(*uint32)(unsafe.Add(pact, v45*4+80))
-				v212 := *(*uint32)(unsafe.Add(pact, v45*4+20))
-				v217 := *(*uint32)(unsafe.Add(pact, v45*4+52))
-				v222 := *(*uint32)(unsafe.Add(pact, v45*4+84))
-				v227 := *(*uint32)(unsafe.Add(pact, v45*4+24))
-				v232 := *(*uint32)(unsafe.Add(pact, v45*4+56))
-				v237 := *(*uint32)(unsafe.Add(pact, v45*4+88))
-				v242 := *(*uint32)(unsafe.Add(pact, v45*4+28))
-				v247 := *(*uint32)(unsafe.Add(pact, v45*4+60))
-				v252 := *(*uint32)(unsafe.Add(pact, v45*4+92))
-				v258 := v38 >> 1
-				v269 := *(*float32)(unsafe.Add(pact, v45*4+128))
-				v279 := *(*float32)(unsafe.Add(pact, v45*4+132))
-				v289 := *(*float32)(unsafe.Add(pact, v45*4+136))
-				v301 := *(*int32)(unsafe.Add(pact, v45*4+172)) << 3
-				v305 := *(*uint32)(unsafe.Add(pact, v45*4+96))
-				v310 := *(*uint32)(unsafe.Add(pact, v45*4+100))
-				v315 := *(*uint32)(unsafe.Add(pact, v45*4+104))
-				v320 := *(*uint32)(unsafe.Add(pact, v45*4+108))
-				v325 := *(*uint32)(unsafe.Add(pact, v45*4+112))
-				v330 := *(*uint32)(unsafe.Add(pact, v45*4+116))
-				v335 := *(*uint32)(unsafe.Add(pact, v45*4+120))
-				v340 := *(*uint32)(unsafe.Add(pact, v45*4+124))
-				v346 := *(*float32)(unsafe.Add(pact, v45*4+140))
-				v362 := (v43 + 1) * 48
-				v444 := *(*int32)(unsafe.Add(pact, v362*4+160)) << 3
-				v450 := *(*int32)(unsafe.Add(pact, v362*4+164)) << 3
-				v456 := *(*int32)(unsafe.Add(pact, v362*4+168)) << 3
-				v458 := *(*uint32)(unsafe.Add(pact, v362*4))
-				v463 := *(*uint32)(unsafe.Add(pact, v362*4+32))
-				v468 := *(*uint32)(unsafe.Add(pact, v362*4+64))
-				v473 := *(*uint32)(unsafe.Add(pact, v362*4+4))
-				v478 := *(*uint32)(unsafe.Add(pact, v362*4+36))
-				v483 := *(*uint32)(unsafe.Add(pact, v362*4+68))
-				v488 := *(*uint32)(unsafe.Add(pact, v362*4+8))
-				v493 := *(*uint32)(unsafe.Add(pact, v362*4+40))
-				v498 := *(*uint32)(unsafe.Add(pact, v362*4+72))
-				v503 := *(*uint32)(unsafe.Add(pact, v362*4+12))
-				v508 := *(*uint32)(unsafe.Add(pact, v362*4+44))
-				v513 := *(*uint32)(unsafe.Add(pact, v362*4+76))
-				v518 := *(*uint32)(unsafe.Add(pact, v362*4+16))
-				v523 := *(*uint32)(unsafe.Add(pact, v362*4+48))
-				v528 := *(*uint32)(unsafe.Add(pact, v362*4+80))
-				v533 := *(*uint32)(unsafe.Add(pact, v362*4+20))
-				v538 := *(*uint32)(unsafe.Add(pact, v362*4+52))
-				v543 := *(*uint32)(unsafe.Add(pact, v362*4+84))
-				v548 := *(*uint32)(unsafe.Add(pact, v362*4+24))
-				v553 := *(*uint32)(unsafe.Add(pact, v362*4+56))
-				v558 := *(*uint32)(unsafe.Add(pact, v362*4+88))
-				v563 := *(*uint32)(unsafe.Add(pact, v362*4+28))
-				v568 := *(*uint32)(unsafe.Add(pact, v362*4+60))
-				v573 := *(*uint32)(unsafe.Add(pact, v362*4+92))
-				v590 := *(*float32)(unsafe.Add(pact, v362*4+128))
-				v600 := *(*float32)(unsafe.Add(pact, v362*4+132))
-				v610 := *(*float32)(unsafe.Add(pact, v362*4+136))
-				v622 := *(*int32)(unsafe.Add(pact, v362*4+172)) << 3
-				v626 := *(*uint32)(unsafe.Add(pact, v362*4+96))
-				v631 := *(*uint32)(unsafe.Add(pact, v362*4+100))
-				v636 := *(*uint32)(unsafe.Add(pact, v362*4+104))
-				v641 := *(*uint32)(unsafe.Add(pact, v362*4+108))
-				v646 := *(*uint32)(unsafe.Add(pact, v362*4+112))
-				v651 := *(*uint32)(unsafe.Add(pact, v362*4+116))
-				v656 := *(*uint32)(unsafe.Add(pact, v362*4+120))
-				v661 := *(*uint32)(unsafe.Add(pact, v362*4+124))
-				v667 := *(*float32)(unsafe.Add(pact, v362*4+140))
+				v72 := v21 + (v35 * 2)
+				v74 := v72 * 48
+				v80 := *(*int32)(unsafe.Add(pact, v74*4+160)) << 3
+				v86 := *(*int32)(unsafe.Add(pact, v74*4+164)) << 3
+				v92 := *(*int32)(unsafe.Add(pact, v74*4+168)) << 3
+				v98 := *(*int32)(unsafe.Add(pact, v74*4+172)) << 3
+				v100 := v38 >> 2
+				v109 := *(*uint32)(unsafe.Add(pact, v74*4))
+				v114 := *(*uint32)(unsafe.Add(pact, v74*4+32))
+				v119 := *(*uint32)(unsafe.Add(pact, v74*4+64))
+				v124 := *(*uint32)(unsafe.Add(pact, v74*4+96))
+				v142 := *(*uint32)(unsafe.Add(pact, v74*4+4))
+				v147 := *(*uint32)(unsafe.Add(pact, v74*4+36))
+				v152 := *(*uint32)(unsafe.Add(pact, v74*4+68))
+				v157 := *(*uint32)(unsafe.Add(pact, v74*4+100))
+				v175 := *(*uint32)(unsafe.Add(pact, v74*4+8))
+				v180 := *(*uint32)(unsafe.Add(pact, v74*4+40))
+				v185 := *(*uint32)(unsafe.Add(pact, v74*4+72))
+				v190 := *(*uint32)(unsafe.Add(pact, v74*4+104))
+				v208 := *(*uint32)(unsafe.Add(pact, v74*4+12))
+				v213 := *(*uint32)(unsafe.Add(pact, v74*4+44))
+				v218 := *(*uint32)(unsafe.Add(pact, v74*4+76))
+				v223 := *(*uint32)(unsafe.Add(pact, v74*4+108))
+				v239 := *(*uint32)(unsafe.Add(pact, v74*4+16))
+				v244 := *(*uint32)(unsafe.Add(pact, v74*4+48))
+				v249 := *(*uint32)(unsafe.Add(pact, v74*4+80))
+				v254 := *(*uint32)(unsafe.Add(pact, v74*4+112))
+				v274 := *(*uint32)(unsafe.Add(pact, v74*4+20))
+				v279 := *(*uint32)(unsafe.Add(pact, v74*4+52))
+				v284 := *(*uint32)(unsafe.Add(pact, v74*4+84))
+				v289 := *(*uint32)(unsafe.Add(pact, v74*4+116))
+				v309 := *(*uint32)(unsafe.Add(pact, v74*4+24))
+				v314 := *(*uint32)(unsafe.Add(pact, v74*4+56))
+				v319 := *(*uint32)(unsafe.Add(pact, v74*4+88))
+				v324 := *(*uint32)(unsafe.Add(pact, v74*4+120))
+				v344 := *(*uint32)(unsafe.Add(pact, v74*4+28))
+				v349 := *(*uint32)(unsafe.Add(pact, v74*4+60))
+				v354 := *(*uint32)(unsafe.Add(pact, v74*4+92))
+				v359 := *(*uint32)(unsafe.Add(pact, v74*4+124))
+				v366 := v38 >> 1
+				v377 := *(*float32)(unsafe.Add(pact, v74*4+128))
+				v387 := *(*float32)(unsafe.Add(pact, v74*4+132))
+				v397 := *(*float32)(unsafe.Add(pact, v74*4+136))
+				v407 := *(*float32)(unsafe.Add(pact, v74*4+140))
+				v423 := (v72 + 1) * 48
+				v429 := *(*int32)(unsafe.Add(pact, v423*4+160)) << 3
+				v435 := *(*int32)(unsafe.Add(pact, v423*4+164)) << 3
+				v441 := *(*int32)(unsafe.Add(pact, v423*4+168)) << 3
+				v447 := *(*int32)(unsafe.Add(pact, v423*4+172)) << 3
+				v462 := *(*uint32)(unsafe.Add(pact, v423*4))
+				v467 := *(*uint32)(unsafe.Add(pact, v423*4+32))
+				v472 := *(*uint32)(unsafe.Add(pact, v423*4+64))
+				v477 := *(*uint32)(unsafe.Add(pact, v423*4+96))
+				v495 := *(*uint32)(unsafe.Add(pact, v423*4+4))
+				v500 := *(*uint32)(unsafe.Add(pact, v423*4+36))
+				v505 := *(*uint32)(unsafe.Add(pact, v423*4+68))
+				v510 := *(*uint32)(unsafe.Add(pact, v423*4+100))
+				v528 := *(*uint32)(unsafe.Add(pact, v423*4+8))
+				v533 := *(*uint32)(unsafe.Add(pact, v423*4+40))
+				v538 := *(*uint32)(unsafe.Add(pact, v423*4+72))
+				v543 := *(*uint32)(unsafe.Add(pact, v423*4+104))
+				v561 := *(*uint32)(unsafe.Add(pact, v423*4+12))
+				v566 := *(*uint32)(unsafe.Add(pact, v423*4+44))
+				v571 := *(*uint32)(unsafe.Add(pact, v423*4+76))
+				v576 := *(*uint32)(unsafe.Add(pact, v423*4+108))
+				v596 := *(*uint32)(unsafe.Add(pact, v423*4+16))
+				v601 := *(*uint32)(unsafe.Add(pact, v423*4+48))
+				v606 := *(*uint32)(unsafe.Add(pact, v423*4+80))
+				v611 := *(*uint32)(unsafe.Add(pact, v423*4+112))
+				v631 := *(*uint32)(unsafe.Add(pact, v423*4+20))
+				v636 := *(*uint32)(unsafe.Add(pact, v423*4+52))
+				v641 := *(*uint32)(unsafe.Add(pact, v423*4+84))
+				v646 := *(*uint32)(unsafe.Add(pact, v423*4+116))
+				v666 := *(*uint32)(unsafe.Add(pact, v423*4+24))
+				v671 := *(*uint32)(unsafe.Add(pact, v423*4+56))
+				v676 := *(*uint32)(unsafe.Add(pact, v423*4+88))
+				v681 := *(*uint32)(unsafe.Add(pact, v423*4+120))
+				v701 := *(*uint32)(unsafe.Add(pact, v423*4+28))
+				v706 := *(*uint32)(unsafe.Add(pact, v423*4+60))
+				v711 := *(*uint32)(unsafe.Add(pact, v423*4+92))
+				v716 := *(*uint32)(unsafe.Add(pact, v423*4+124))
+				v734 := *(*float32)(unsafe.Add(pact, v423*4+128))
+				v744 := *(*float32)(unsafe.Add(pact, v423*4+132))
+				v754 := *(*float32)(unsafe.Add(pact, v423*4+136))
+				v764 := *(*float32)(unsafe.Add(pact, v423*4+140))
 				for l := range 16 {
-					v273 := rsum[0][l]
-					v49 := v47 + l
-					v90 := (*(*uint32)(unsafe.Add(pw, v49*4+192)))
-					v117 := ((v90 >> 4) & 0xF0F0F0F)
-					v77 := (*(*uint32)(unsafe.Add(pw, v49*4+128)))
-					v111 := ((v77 >> 4) & 0xF0F0F0F)
-					v64 := (*(*uint32)(unsafe.Add(pw, v49*4+64)))
-					v105 := ((v64 >> 4) & 0xF0F0F0F)
-					v51 := (*(*uint32)(unsafe.Add(pw, v49*4)))
-					v99 := ((v51 >> 4) & 0xF0F0F0F)
-					v93 := (v90 & 0xF0F0F0F)
-					v80 := (v77 & 0xF0F0F0F)
-					v67 := (v64 & 0xF0F0F0F)
-					v54 := (v51 & 0xF0F0F0F)
-					v254 := float32(lane.Dot4US(v117, v242, lane.Dot4US(v111, v227, lane.Dot4US(v105, v212, lane.Dot4US(v99, v197, lane.Dot4US(v93, v182, lane.Dot4US(v80, v167, lane.Dot4US(v67, v152, lane.Dot4US(v54, v137, v123)))))))))
-					v263 := v258 + l
-					v265 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v263*2+512)))
-					v274 := v273 + float32(v254*float32(v269*v265))
-					rsum[0][l] = v274
-					v283 := rsum[1][l]
-					v255 := float32(lane.Dot4US(v117, v247, lane.Dot4US(v111, v232, lane.Dot4US(v105, v217, lane.Dot4US(v99, v202, lane.Dot4US(v93, v187, lane.Dot4US(v80, v172, lane.Dot4US(v67, v157, lane.Dot4US(v54, v142, v129)))))))))
-					v284 := v283 + float32(v255*float32(v279*v265))
-					rsum[1][l] = v284
-					v293 := rsum[2][l]
-					v256 := float32(lane.Dot4US(v117, v252, lane.Dot4US(v111, v237, lane.Dot4US(v105, v222, lane.Dot4US(v99, v207, lane.Dot4US(v93, v192, lane.Dot4US(v80, v177, lane.Dot4US(v67, v162, lane.Dot4US(v54, v147, v135)))))))))
-					v294 := v293 + float32(v256*float32(v289*v265))
-					rsum[2][l] = v294
-					v350 := rsum[3][l]
-					v411 := (*(*uint32)(unsafe.Add(pw, v49*4+448)))
-					v438 := ((v411 >> 4) & 0xF0F0F0F)
-					v398 := (*(*uint32)(unsafe.Add(pw, v49*4+384)))
-					v432 := ((v398 >> 4) & 0xF0F0F0F)
-					v385 := (*(*uint32)(unsafe.Add(pw, v49*4+320)))
-					v426 := ((v385 >> 4) & 0xF0F0F0F)
-					v372 := (*(*uint32)(unsafe.Add(pw, v49*4+256)))
-					v420 := ((v372 >> 4) & 0xF0F0F0F)
-					v414 := (v411 & 0xF0F0F0F)
-					v401 := (v398 & 0xF0F0F0F)
-					v388 := (v385 & 0xF0F0F0F)
-					v375 := (v372 & 0xF0F0F0F)
-					v575 := float32(lane.Dot4US(v438, v563, lane.Dot4US(v432, v548, lane.Dot4US(v426, v533, lane.Dot4US(v420, v518, lane.Dot4US(v414, v503, lane.Dot4US(v401, v488, lane.Dot4US(v388, v473, lane.Dot4US(v375, v458, v444)))))))))
-					v586 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v263*2+544)))
-					rsum[0][l] = v274 + float32(v575*float32(v590*v586))
-					v576 := float32(lane.Dot4US(v438, v568, lane.Dot4US(v432, v553, lane.Dot4US(v426, v538, lane.Dot4US(v420, v523, lane.Dot4US(v414, v508, lane.Dot4US(v401, v493, lane.Dot4US(v388, v478, lane.Dot4US(v375, v463, v450)))))))))
-					rsum[1][l] = v284 + float32(v576*float32(v600*v586))
-					v577 := float32(lane.Dot4US(v438, v573, lane.Dot4US(v432, v558, lane.Dot4US(v426, v543, lane.Dot4US(v420, v528, lane.Dot4US(v414, v513, lane.Dot4US(v401, v498, lane.Dot4US(v388, v483, lane.Dot4US(v375, v468, v456)))))))))
-					rsum[2][l] = v294 + float32(v577*float32(v610*v586))
-					v342 := float32(lane.Dot4US(v117, v340, lane.Dot4US(v111, v335, lane.Dot4US(v105, v330, lane.Dot4US(v99, v325, lane.Dot4US(v93, v320, lane.Dot4US(v80, v315, lane.Dot4US(v67, v310, lane.Dot4US(v54, v305, v301)))))))))
-					v663 := float32(lane.Dot4US(v438, v661, lane.Dot4US(v432, v656, lane.Dot4US(v426, v651, lane.Dot4US(v420, v646, lane.Dot4US(v414, v641, lane.Dot4US(v401, v636, lane.Dot4US(v388, v631, lane.Dot4US(v375, v626, v622)))))))))
-					rsum[3][l] = (v350 + float32(v342*float32(v346*v265))) + float32(v663*float32(v667*v586))
+					v381 := rsum[0][l]
+					v102 := v100 + l
+					v340 := (((*(*uint32)(unsafe.Add(pw, v102*4+192))) >> 4) & 0xF0F0F0F)
+					v305 := (((*(*uint32)(unsafe.Add(pw, v102*4+128))) >> 4) & 0xF0F0F0F)
+					v270 := (((*(*uint32)(unsafe.Add(pw, v102*4+64))) >> 4) & 0xF0F0F0F)
+					v235 := (((*(*uint32)(unsafe.Add(pw, v102*4))) >> 4) & 0xF0F0F0F)
+					v204 := ((*(*uint32)(unsafe.Add(pw, v102*4+192))) & 0xF0F0F0F)
+					v171 := ((*(*uint32)(unsafe.Add(pw, v102*4+128))) & 0xF0F0F0F)
+					v138 := ((*(*uint32)(unsafe.Add(pw, v102*4+64))) & 0xF0F0F0F)
+					v107 := ((*(*uint32)(unsafe.Add(pw, v102*4))) & 0xF0F0F0F)
+					v361 := float32(lane.Dot4US(v340, v344, lane.Dot4US(v305, v309, lane.Dot4US(v270, v274, lane.Dot4US(v235, v239, lane.Dot4US(v204, v208, lane.Dot4US(v171, v175, lane.Dot4US(v138, v142, lane.Dot4US(v107, v109, v80)))))))))
+					v371 := v366 + l
+					v373 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v371*2+512)))
+					v382 := v381 + float32(v361*float32(v377*v373))
+					rsum[0][l] = v382
+					v391 := rsum[1][l]
+					v362 := float32(lane.Dot4US(v340, v349, lane.Dot4US(v305, v314, lane.Dot4US(v270, v279, lane.Dot4US(v235, v244, lane.Dot4US(v204, v213, lane.Dot4US(v171, v180, lane.Dot4US(v138, v147, lane.Dot4US(v107, v114, v86)))))))))
+					v392 := v391 + float32(v362*float32(v387*v373))
+					rsum[1][l] = v392
+					v401 := rsum[2][l]
+					v363 := float32(lane.Dot4US(v340, v354, lane.Dot4US(v305, v319, lane.Dot4US(v270, v284, lane.Dot4US(v235, v249, lane.Dot4US(v204, v218, lane.Dot4US(v171, v185, lane.Dot4US(v138, v152, lane.Dot4US(v107, v119, v92)))))))))
+					v402 := v401 + float32(v363*float32(v397*v373))
+					rsum[2][l] = v402
+					v411 := rsum[3][l]
+					v697 := (((*(*uint32)(unsafe.Add(pw, v102*4+448))) >> 4) & 0xF0F0F0F)
+					v662 := (((*(*uint32)(unsafe.Add(pw, v102*4+384))) >> 4) & 0xF0F0F0F)
+					v627 := (((*(*uint32)(unsafe.Add(pw, v102*4+320))) >> 4) & 0xF0F0F0F)
+					v592 := (((*(*uint32)(unsafe.Add(pw, v102*4+256))) >> 4) & 0xF0F0F0F)
+					v557 := ((*(*uint32)(unsafe.Add(pw, v102*4+448))) & 0xF0F0F0F)
+					v524 := ((*(*uint32)(unsafe.Add(pw, v102*4+384))) & 0xF0F0F0F)
+					v491 := ((*(*uint32)(unsafe.Add(pw, v102*4+320))) & 0xF0F0F0F)
+					v460 := ((*(*uint32)(unsafe.Add(pw, v102*4+256))) & 0xF0F0F0F)
+					v718 := float32(lane.Dot4US(v697, v701, lane.Dot4US(v662, v666, lane.Dot4US(v627, v631, lane.Dot4US(v592, v596, lane.Dot4US(v557, v561, lane.Dot4US(v524, v528, lane.Dot4US(v491, v495, lane.Dot4US(v460, v462, v429)))))))))
+					v730 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v371*2+544)))
+					rsum[0][l] = v382 + float32(v718*float32(v734*v730))
+					v719 := float32(lane.Dot4US(v697, v706, lane.Dot4US(v662, v671, lane.Dot4US(v627, v636, lane.Dot4US(v592, v601, lane.Dot4US(v557, v566, lane.Dot4US(v524, v533, lane.Dot4US(v491, v500, lane.Dot4US(v460, v467, v435)))))))))
+					rsum[1][l] = v392 + float32(v719*float32(v744*v730))
+					v720 := float32(lane.Dot4US(v697, v711, lane.Dot4US(v662, v676, lane.Dot4US(v627, v641, lane.Dot4US(v592, v606, lane.Dot4US(v557, v571, lane.Dot4US(v524, v538, lane.Dot4US(v491, v505, lane.Dot4US(v460, v472, v441)))))))))
+					rsum[2][l] = v402 + float32(v720*float32(v754*v730))
+					v364 := float32(lane.Dot4US(v340, v359, lane.Dot4US(v305, v324, lane.Dot4US(v270, v289, lane.Dot4US(v235, v254, lane.Dot4US(v204, v223, lane.Dot4US(v171, v190, lane.Dot4US(v138, v157, lane.Dot4US(v107, v124, v98)))))))))
+					v721 := float32(lane.Dot4US(v697, v716, lane.Dot4US(v662, v681, lane.Dot4US(v627, v646, lane.Dot4US(v592, v611, lane.Dot4US(v557, v576, lane.Dot4US(v524, v543, lane.Dot4US(v491, v510, lane.Dot4US(v460, v477, v447)))))))))
+					rsum[3][l] = (v411 + float32(v364*float32(v407*v373))) + float32(v721*float32(v764*v730))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v679 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v679
-					v685 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v685
-					v691 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v691
-					v697 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v697
+					v776 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v776
+					v782 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v782
+					v788 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v788
+					v794 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v794
 				}
 			} else {
 				for l := range 16 {
-					v702 := *(*float32)(unsafe.Add(stotal, l*4))
-					v704 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v702 + v704
-					v714 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v716 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v714 + v716
-					v726 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v728 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v726 + v728
-					v738 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v740 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v738 + v740
+					v799 := *(*float32)(unsafe.Add(stotal, l*4))
+					v801 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v799 + v801
+					v811 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v813 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v811 + v813
+					v823 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v825 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v823 + v825
+					v835 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v837 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v835 + v837
 				}
 			}
 		}
-		v743 := t1 * 4
-		v745 := t0 * 16
+		v840 := t1 * 4
+		v842 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v755 := (v743 * nldo) + v745
-			v765 := ((v743 + 1) * nldo) + v745
-			v777 := ((v743 + 2) * nldo) + v745
-			v789 := ((v743 + 3) * nldo) + v745
+			v852 := (v840 * nldo) + v842
+			v862 := ((v840 + 1) * nldo) + v842
+			v874 := ((v840 + 2) * nldo) + v842
+			v886 := ((v840 + 3) * nldo) + v842
 			for l := range 16 {
-				v760 := *(*float32)(unsafe.Add(stotal, l*4))
-				v750 := (v745 + l) < nn
-				if v750 {
-					*(*float32)(unsafe.Add(pout, (v755+l)*4)) = v760
+				v857 := *(*float32)(unsafe.Add(stotal, l*4))
+				v847 := (v842 + l) < nn
+				if v847 {
+					*(*float32)(unsafe.Add(pout, (v852+l)*4)) = v857
 				}
-				v772 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v750 {
-					*(*float32)(unsafe.Add(pout, (v765+l)*4)) = v772
+				v869 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v847 {
+					*(*float32)(unsafe.Add(pout, (v862+l)*4)) = v869
 				}
-				v784 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v750 {
-					*(*float32)(unsafe.Add(pout, (v777+l)*4)) = v784
+				v881 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v847 {
+					*(*float32)(unsafe.Add(pout, (v874+l)*4)) = v881
 				}
-				v796 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v750 {
-					*(*float32)(unsafe.Add(pout, (v789+l)*4)) = v796
+				v893 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v847 {
+					*(*float32)(unsafe.Add(pout, (v886+l)*4)) = v893
 				}
 			}
 		} else {
-			v799 := (v743 * nldo) + v745
-			v811 := ((v743 + 1) * nldo) + v745
-			v825 := ((v743 + 2) * nldo) + v745
-			v839 := ((v743 + 3) * nldo) + v745
+			v896 := (v840 * nldo) + v842
+			v908 := ((v840 + 1) * nldo) + v842
+			v922 := ((v840 + 2) * nldo) + v842
+			v936 := ((v840 + 3) * nldo) + v842
 			for l := range 16 {
-				v804 := *(*float32)(unsafe.Add(stotal, l*4))
-				v750 := (v745 + l) < nn
-				var v805 float32
-				v801 := v799 + l
-				if v750 {
-					v805 = *(*float32)(unsafe.Add(pout, v801*4))
+				v901 := *(*float32)(unsafe.Add(stotal, l*4))
+				v847 := (v842 + l) < nn
+				var v902 float32
+				v898 := v896 + l
+				if v847 {
+					v902 = *(*float32)(unsafe.Add(pout, v898*4))
 				}
-				if v750 {
-					*(*float32)(unsafe.Add(pout, v801*4)) = v804 + v805
+				if v847 {
+					*(*float32)(unsafe.Add(pout, v898*4)) = v901 + v902
 				}
-				v818 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v819 float32
-				v813 := v811 + l
-				if v750 {
-					v819 = *(*float32)(unsafe.Add(pout, v813*4))
+				v915 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v916 float32
+				v910 := v908 + l
+				if v847 {
+					v916 = *(*float32)(unsafe.Add(pout, v910*4))
 				}
-				if v750 {
-					*(*float32)(unsafe.Add(pout, v813*4)) = v818 + v819
+				if v847 {
+					*(*float32)(unsafe.Add(pout, v910*4)) = v915 + v916
 				}
-				v832 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v833 float32
-				v827 := v825 + l
-				if v750 {
-					v833 = *(*float32)(unsafe.Add(pout, v827*4))
+				v929 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v930 float32
+				v924 := v922 + l
+				if v847 {
+					v930 = *(*float32)(unsafe.Add(pout, v924*4))
 				}
-				if v750 {
-					*(*float32)(unsafe.Add(pout, v827*4)) = v832 + v833
+				if v847 {
+					*(*float32)(unsafe.Add(pout, v924*4)) = v929 + v930
 				}
-				v846 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v847 float32
-				v841 := v839 + l
-				if v750 {
-					v847 = *(*float32)(unsafe.Add(pout, v841*4))
+				v943 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v944 float32
+				v938 := v936 + l
+				if v847 {
+					v944 = *(*float32)(unsafe.Add(pout, v938*4))
 				}
-				if v750 {
-					*(*float32)(unsafe.Add(pout, v841*4)) = v846 + v847
+				if v847 {
+					*(*float32)(unsafe.Add(pout, v938*4)) = v943 + v944
 				}
 			}
 		}

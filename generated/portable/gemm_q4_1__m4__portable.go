@@ -40,182 +40,180 @@ func gemm_q4_1__m4__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v23; v35 < v34; v35 += 1 {
 				v38 := (v18 + v35) * 320
-				v44 := (v21 + v35) * 48
-				v46 := v38 >> 2
-				v133 := *(*uint32)(unsafe.Add(pact, v44*4))
-				v138 := *(*uint32)(unsafe.Add(pact, v44*4+32))
-				v143 := *(*uint32)(unsafe.Add(pact, v44*4+64))
-				v148 := *(*uint32)(unsafe.Add(pact, v44*4+4))
-				v153 := *(*uint32)(unsafe.Add(pact, v44*4+36))
-				v158 := *(*uint32)(unsafe.Add(pact, v44*4+68))
-				v163 := *(*uint32)(unsafe.Add(pact, v44*4+8))
-				v168 := *(*uint32)(unsafe.Add(pact, v44*4+40))
-				v173 := *(*uint32)(unsafe.Add(pact, v44*4+72))
-				v178 := *(*uint32)(unsafe.Add(pact, v44*4+12))
-				v183 := *(*uint32)(unsafe.Add(pact, v44*4+44))
-				v188 := *(*uint32)(unsafe.Add(pact, v44*4+76))
-				v193 := *(*uint32)(unsafe.Add(pact, v44*4+16))
-				v198 := *(*uint32)(unsafe.Add(pact, v44*4+48))
-				v203 := *(*uint32)(unsafe.Add(pact, v44*4+80))
-				v208 := *(*uint32)(unsafe.Add(pact, v44*4+20))
-				v213 := *(*uint32)(unsafe.Add(pact, v44*4+52))
-				v218 := *(*uint32)(unsafe.Add(pact, v44*4+84))
-				v223 := *(*uint32)(unsafe.Add(pact, v44*4+24))
-				v228 := *(*uint32)(unsafe.Add(pact, v44*4+56))
-				v233 := *(*uint32)(unsafe.Add(pact, v44*4+88))
-				v238 := *(*uint32)(unsafe.Add(pact, v44*4+28))
-				v243 := *(*uint32)(unsafe.Add(pact, v44*4+60))
-				v248 := *(*uint32)(unsafe.Add(pact, v44*4+92))
-				v254 := v38 >> 1
-				v265 := *(*float32)(unsafe.Add(pact, v44*4+128))
-				v275 := *(*float32)(unsafe.Add(pact, v44*4+132))
-				v285 := *(*float32)(unsafe.Add(pact, v44*4+136))
-				v304 := *(*float32)(unsafe.Add(pact, v44*4+144))
-				v313 := *(*float32)(unsafe.Add(pact, v44*4+148))
-				v322 := *(*float32)(unsafe.Add(pact, v44*4+152))
-				v336 := *(*uint32)(unsafe.Add(pact, v44*4+96))
-				v341 := *(*uint32)(unsafe.Add(pact, v44*4+100))
-				v346 := *(*uint32)(unsafe.Add(pact, v44*4+104))
-				v351 := *(*uint32)(unsafe.Add(pact, v44*4+108))
-				v356 := *(*uint32)(unsafe.Add(pact, v44*4+112))
-				v361 := *(*uint32)(unsafe.Add(pact, v44*4+116))
-				v366 := *(*uint32)(unsafe.Add(pact, v44*4+120))
-				v371 := *(*uint32)(unsafe.Add(pact, v44*4+124))
-				v377 := *(*float32)(unsafe.Add(pact, v44*4+140))
-				v387 := *(*float32)(unsafe.Add(pact, v44*4+156))
+				v61 := (v21 + v35) * 48
+				v83 := v38 >> 2
+				v92 := *(*uint32)(unsafe.Add(pact, v61*4))
+				v97 := *(*uint32)(unsafe.Add(pact, v61*4+32))
+				v102 := *(*uint32)(unsafe.Add(pact, v61*4+64))
+				v107 := *(*uint32)(unsafe.Add(pact, v61*4+96))
+				v125 := *(*uint32)(unsafe.Add(pact, v61*4+4))
+				v130 := *(*uint32)(unsafe.Add(pact, v61*4+36))
+				v135 := *(*uint32)(unsafe.Add(pact, v61*4+68))
+				v140 := *(*uint32)(unsafe.Add(pact, v61*4+100))
+				v158 := *(*uint32)(unsafe.Add(pact, v61*4+8))
+				v163 := *(*uint32)(unsafe.Add(pact, v61*4+40))
+				v168 := *(*uint32)(unsafe.Add(pact, v61*4+72))
+				v173 := *(*uint32)(unsafe.Add(pact, v61*4+104))
+				v191 := *(*uint32)(unsafe.Add(pact, v61*4+12))
+				v196 := *(*uint32)(unsafe.Add(pact, v61*4+44))
+				v201 := *(*uint32)(unsafe.Add(pact, v61*4+76))
+				v206 := *(*uint32)(unsafe.Add(pact, v61*4+108))
+				v222 := *(*uint32)(unsafe.Add(pact, v61*4+16))
+				v227 := *(*uint32)(unsafe.Add(pact, v61*4+48))
+				v232 := *(*uint32)(unsafe.Add(pact, v61*4+80))
+				v237 := *(*uint32)(unsafe.Add(pact, v61*4+112))
+				v257 := *(*uint32)(unsafe.Add(pact, v61*4+20))
+				v262 := *(*uint32)(unsafe.Add(pact, v61*4+52))
+				v267 := *(*uint32)(unsafe.Add(pact, v61*4+84))
+				v272 := *(*uint32)(unsafe.Add(pact, v61*4+116))
+				v292 := *(*uint32)(unsafe.Add(pact, v61*4+24))
+				v297 := *(*uint32)(unsafe.Add(pact, v61*4+56))
+				v302 := *(*uint32)(unsafe.Add(pact, v61*4+88))
+				v307 := *(*uint32)(unsafe.Add(pact, v61*4+120))
+				v327 := *(*uint32)(unsafe.Add(pact, v61*4+28))
+				v332 := *(*uint32)(unsafe.Add(pact, v61*4+60))
+				v337 := *(*uint32)(unsafe.Add(pact, v61*4+92))
+				v342 := *(*uint32)(unsafe.Add(pact, v61*4+124))
+				v349 := v38 >> 1
+				v360 := *(*float32)(unsafe.Add(pact, v61*4+128))
+				v370 := *(*float32)(unsafe.Add(pact, v61*4+132))
+				v380 := *(*float32)(unsafe.Add(pact, v61*4+136))
+				v390 := *(*float32)(unsafe.Add(pact, v61*4+140))
+				v409 := *(*float32)(unsafe.Add(pact, v61*4+144))
+				v418 := *(*float32)(unsafe.Add(pact, v61*4+148))
+				v427 := *(*float32)(unsafe.Add(pact, v61*4+152))
+				v436 := *(*float32)(unsafe.Add(pact, v61*4+156))
 				for l := range 16 {
-					v269 := rsum[0][l]
-					v48 := v46 + l
-					v89 := (*(*uint32)(unsafe.Add(pw, v48*4+192)))
-					v116 := ((v89 >> 4) & 0xF0F0F0F)
-					v76 := (*(*uint32)(unsafe.Add(pw, v48*4+128)))
-					v110 := ((v76 >> 4) & 0xF0F0F0F)
-					v63 := (*(*uint32)(unsafe.Add(pw, v48*4+64)))
-					v104 := ((v63 >> 4) & 0xF0F0F0F)
-					v50 := (*(*uint32)(unsafe.Add(pw, v48*4)))
-					v98 := ((v50 >> 4) & 0xF0F0F0F)
-					v92 := (v89 & 0xF0F0F0F)
-					v79 := (v76 & 0xF0F0F0F)
-					v66 := (v63 & 0xF0F0F0F)
-					v53 := (v50 & 0xF0F0F0F)
-					v250 := float32(lane.Dot4US(v116, v238, lane.Dot4US(v110, v223, lane.Dot4US(v104, v208, lane.Dot4US(v98, v193, lane.Dot4US(v92, v178, lane.Dot4US(v79, v163, lane.Dot4US(v66, v148, lane.Dot4US(v53, v133, int32(0))))))))))
-					v259 := v254 + l
-					v261 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v259*2+256)))
-					v270 := v269 + float32(v250*float32(v265*v261))
-					rsum[0][l] = v270
-					v279 := rsum[1][l]
-					v251 := float32(lane.Dot4US(v116, v243, lane.Dot4US(v110, v228, lane.Dot4US(v104, v213, lane.Dot4US(v98, v198, lane.Dot4US(v92, v183, lane.Dot4US(v79, v168, lane.Dot4US(v66, v153, lane.Dot4US(v53, v138, int32(0))))))))))
-					v280 := v279 + float32(v251*float32(v275*v261))
-					rsum[1][l] = v280
-					v289 := rsum[2][l]
-					v300 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v259*2+288)))
-					rsum[0][l] = v270 + float32(v304*v300)
-					rsum[1][l] = v280 + float32(v313*v300)
-					v252 := float32(lane.Dot4US(v116, v248, lane.Dot4US(v110, v233, lane.Dot4US(v104, v218, lane.Dot4US(v98, v203, lane.Dot4US(v92, v188, lane.Dot4US(v79, v173, lane.Dot4US(v66, v158, lane.Dot4US(v53, v143, int32(0))))))))))
-					rsum[2][l] = (v289 + float32(v252*float32(v285*v261))) + float32(v322*v300)
-					v381 := rsum[3][l]
-					v373 := float32(lane.Dot4US(v116, v371, lane.Dot4US(v110, v366, lane.Dot4US(v104, v361, lane.Dot4US(v98, v356, lane.Dot4US(v92, v351, lane.Dot4US(v79, v346, lane.Dot4US(v66, v341, lane.Dot4US(v53, v336, int32(0))))))))))
-					rsum[3][l] = (v381 + float32(v373*float32(v377*v261))) + float32(v387*v300)
+					v364 := rsum[0][l]
+					v85 := v83 + l
+					v323 := (((*(*uint32)(unsafe.Add(pw, v85*4+192))) >> 4) & 0xF0F0F0F)
+					v288 := (((*(*uint32)(unsafe.Add(pw, v85*4+128))) >> 4) & 0xF0F0F0F)
+					v253 := (((*(*uint32)(unsafe.Add(pw, v85*4+64))) >> 4) & 0xF0F0F0F)
+					v218 := (((*(*uint32)(unsafe.Add(pw, v85*4))) >> 4) & 0xF0F0F0F)
+					v187 := ((*(*uint32)(unsafe.Add(pw, v85*4+192))) & 0xF0F0F0F)
+					v154 := ((*(*uint32)(unsafe.Add(pw, v85*4+128))) & 0xF0F0F0F)
+					v121 := ((*(*uint32)(unsafe.Add(pw, v85*4+64))) & 0xF0F0F0F)
+					v90 := ((*(*uint32)(unsafe.Add(pw, v85*4))) & 0xF0F0F0F)
+					v344 := float32(lane.Dot4US(v323, v327, lane.Dot4US(v288, v292, lane.Dot4US(v253, v257, lane.Dot4US(v218, v222, lane.Dot4US(v187, v191, lane.Dot4US(v154, v158, lane.Dot4US(v121, v125, lane.Dot4US(v90, v92, int32(0))))))))))
+					v354 := v349 + l
+					v356 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v354*2+256)))
+					v365 := v364 + float32(v344*float32(v360*v356))
+					rsum[0][l] = v365
+					v374 := rsum[1][l]
+					v345 := float32(lane.Dot4US(v323, v332, lane.Dot4US(v288, v297, lane.Dot4US(v253, v262, lane.Dot4US(v218, v227, lane.Dot4US(v187, v196, lane.Dot4US(v154, v163, lane.Dot4US(v121, v130, lane.Dot4US(v90, v97, int32(0))))))))))
+					v375 := v374 + float32(v345*float32(v370*v356))
+					rsum[1][l] = v375
+					v384 := rsum[2][l]
+					v346 := float32(lane.Dot4US(v323, v337, lane.Dot4US(v288, v302, lane.Dot4US(v253, v267, lane.Dot4US(v218, v232, lane.Dot4US(v187, v201, lane.Dot4US(v154, v168, lane.Dot4US(v121, v135, lane.Dot4US(v90, v102, int32(0))))))))))
+					v385 := v384 + float32(v346*float32(v380*v356))
+					rsum[2][l] = v385
+					v394 := rsum[3][l]
+					v405 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v354*2+288)))
+					rsum[0][l] = v365 + float32(v409*v405)
+					rsum[1][l] = v375 + float32(v418*v405)
+					rsum[2][l] = v385 + float32(v427*v405)
+					v347 := float32(lane.Dot4US(v323, v342, lane.Dot4US(v288, v307, lane.Dot4US(v253, v272, lane.Dot4US(v218, v237, lane.Dot4US(v187, v206, lane.Dot4US(v154, v173, lane.Dot4US(v121, v140, lane.Dot4US(v90, v107, int32(0))))))))))
+					rsum[3][l] = (v394 + float32(v347*float32(v390*v356))) + float32(v436*v405)
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v398 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v398
-					v404 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v404
-					v410 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v410
-					v416 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v416
+					v447 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v447
+					v453 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v453
+					v459 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v459
+					v465 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v465
 				}
 			} else {
 				for l := range 16 {
-					v421 := *(*float32)(unsafe.Add(stotal, l*4))
-					v423 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v421 + v423
-					v433 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v435 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v433 + v435
-					v445 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v447 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v445 + v447
-					v457 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v459 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v457 + v459
+					v470 := *(*float32)(unsafe.Add(stotal, l*4))
+					v472 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v470 + v472
+					v482 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v484 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v482 + v484
+					v494 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v496 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v494 + v496
+					v506 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v508 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v506 + v508
 				}
 			}
 		}
-		v462 := t1 * 4
-		v464 := t0 * 16
+		v511 := t1 * 4
+		v513 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v474 := (v462 * nldo) + v464
-			v484 := ((v462 + 1) * nldo) + v464
-			v496 := ((v462 + 2) * nldo) + v464
-			v508 := ((v462 + 3) * nldo) + v464
+			v523 := (v511 * nldo) + v513
+			v533 := ((v511 + 1) * nldo) + v513
+			v545 := ((v511 + 2) * nldo) + v513
+			v557 := ((v511 + 3) * nldo) + v513
 			for l := range 16 {
-				v479 := *(*float32)(unsafe.Add(stotal, l*4))
-				v469 := (v464 + l) < nn
-				if v469 {
-					*(*float32)(unsafe.Add(pout, (v474+l)*4)) = v479
+				v528 := *(*float32)(unsafe.Add(stotal, l*4))
+				v518 := (v513 + l) < nn
+				if v518 {
+					*(*float32)(unsafe.Add(pout, (v523+l)*4)) = v528
 				}
-				v491 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v469 {
-					*(*float32)(unsafe.Add(pout, (v484+l)*4)) = v491
+				v540 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v518 {
+					*(*float32)(unsafe.Add(pout, (v533+l)*4)) = v540
 				}
-				v503 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v469 {
-					*(*float32)(unsafe.Add(pout, (v496+l)*4)) = v503
+				v552 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v518 {
+					*(*float32)(unsafe.Add(pout, (v545+l)*4)) = v552
 				}
-				v515 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v469 {
-					*(*float32)(unsafe.Add(pout, (v508+l)*4)) = v515
+				v564 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v518 {
+					*(*float32)(unsafe.Add(pout, (v557+l)*4)) = v564
 				}
 			}
 		} else {
-			v518 := (v462 * nldo) + v464
-			v530 := ((v462 + 1) * nldo) + v464
-			v544 := ((v462 + 2) * nldo) + v464
-			v558 := ((v462 + 3) * nldo) + v464
+			v567 := (v511 * nldo) + v513
+			v579 := ((v511 + 1) * nldo) + v513
+			v593 := ((v511 + 2) * nldo) + v513
+			v607 := ((v511 + 3) * nldo) + v513
 			for l := range 16 {
-				v523 := *(*float32)(unsafe.Add(stotal, l*4))
-				v469 := (v464 + l) < nn
-				var v524 float32
-				v520 := v518 + l
-				if v469 {
-					v524 = *(*float32)(unsafe.Add(pout, v520*4))
+				v572 := *(*float32)(unsafe.Add(stotal, l*4))
+				v518 := (v513 + l) < nn
+				var v573 float32
+				v569 := v567 + l
+				if v518 {
+					v573 = *(*float32)(unsafe.Add(pout, v569*4))
 				}
-				if v469 {
-					*(*float32)(unsafe.Add(pout, v520*4)) = v523 + v524
+				if v518 {
+					*(*float32)(unsafe.Add(pout, v569*4)) = v572 + v573
 				}
-				v537 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v538 float32
-				v532 := v530 + l
-				if v469 {
-					v538 = *(*float32)(unsafe.Add(pout, v532*4))
+				v586 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v587 float32
+				v581 := v579 + l
+				if v518 {
+					v587 = *(*float32)(unsafe.Add(pout, v581*4))
 				}
-				if v469 {
-					*(*float32)(unsafe.Add(pout, v532*4)) = v537 + v538
+				if v518 {
+					*(*float32)(unsafe.Add(pout, v581*4)) = v586 + v587
 				}
-				v551 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v552 float32
-				v546 := v544 + l
-				if v469 {
-					v552 = *(*float32)(unsafe.Add(pout, v546*4))
+				v600 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v601 float32
+				v595 := v593 + l
+				if v518 {
+					v601 = *(*float32)(unsafe.Add(pout, v595*4))
 				}
-				if v469 {
-					*(*float32)(unsafe.Add(pout, v546*4)) = v551 + v552
+				if v518 {
+					*(*float32)(unsafe.Add(pout, v595*4)) = v600 + v601
 				}
-				v565 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v566 float32
-				v560 := v558 + l
-				if v469 {
-					v566 = *(*float32)(unsafe.Add(pout, v560*4))
+				v614 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v615 float32
+				v609 := v607 + l
+				if v518 {
+					v615 = *(*float32)(unsafe.Add(pout, v609*4))
 				}
-				if v469 {
-					*(*float32)(unsafe.Add(pout, v560*4)) = v565 + v566
+				if v518 {
+					*(*float32)(unsafe.Add(pout, v609*4)) = v614 + v615
 				}
 			}
 		}

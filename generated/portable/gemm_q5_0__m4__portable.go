@@ -41,244 +41,234 @@ func gemm_q5_0__m4__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v23; v35 < v34; v35 += 1 {
 				v38 := (v18 + v35) * 704
-				v43 := v21 + (v35 * 2)
-				v45 := v43 * 48
-				v47 := v38 >> 2
-				v188 := *(*int32)(unsafe.Add(pact, v45*4+160)) << 4
-				v194 := *(*int32)(unsafe.Add(pact, v45*4+164)) << 4
-				v200 := *(*int32)(unsafe.Add(pact, v45*4+168)) << 4
-				v202 := *(*uint32)(unsafe.Add(pact, v45*4))
-				v207 := *(*uint32)(unsafe.Add(pact, v45*4+32))
-				v212 := *(*uint32)(unsafe.Add(pact, v45*4+64))
-				v217 := *(*uint32)(unsafe.Add(pact, v45*4+4))
-				v222 := *(*uint32)(unsafe.Add(pact, v45*4+36))
-				v227 := *(*uint32)(unsafe.Add(pact, v45*4+68))
-				v232 := *(*uint32)(unsafe.Add(pact, v45*4+8))
-				v237 := *(*uint32)(unsafe.Add(pact, v45*4+40))
-				v242 := *(*uint32)(unsafe.Add(pact, v45*4+72))
-				v247 := *(*uint32)(unsafe.Add(pact, v45*4+12))
-				v252 := *(*uint32)(unsafe.Add(pact, v45*4+44))
-				v257 := *(*uint32)(unsafe.Add(pact, v45*4+76))
-				v262 := *(*uint32)(unsafe.Add(pact, v45*4+16))
-				v267 := *(*uint32)(unsafe.Add(pact, v45*4+48))
-				v272 := *(*uint32)(unsafe.Add(pact, v45*4+80))
-				v277 := *(*uint32)(unsafe.Add(pact, v45*4+20))
-				v282 := *(*uint32)(unsafe.Add(pact, v45*4+52))
-				v287 := *(*uint32)(unsafe.Add(pact, v45*4+84))
-				v292 := *(*uint32)(unsafe.Add(pact, v45*4+24))
-				v297 := *(*uint32)(unsafe.Add(pact, v45*4+56))
-				v302 := *(*uint32)(unsafe.Add(pact, v45*4+88))
-				v307 := *(*uint32)(unsafe.Add(pact, v45*4+28))
-				v312 := *(*uint32)(unsafe.Add(pact, v45*4+60))
-				v317 := *(*uint32)(unsafe.Add(pact, v45*4+92))
-				v323 := v38 >> 1
-				v334 := *(*float32)(unsafe.Add(pact, v45*4+128))
-				v344 := *(*float32)(unsafe.Add(pact, v45*4+132))
-				v354 := *(*float32)(unsafe.Add(pact, v45*4+136))
-				v366 := *(*int32)(unsafe.Add(pact, v45*4+172)) << 4
-				v370 := *(*uint32)(unsafe.Add(pact, v45*4+96))
-				v375 := *(*uint32)(unsafe.Add(pact, v45*4+100))
-				v380 := *(*uint32)(unsafe.Add(pact, v45*4+104))
-				v385 := *(*uint32)(unsafe.Add(pact, v45*4+108))
-				v390 := *(*uint32)(unsafe.Add(pact, v45*4+112))
-				v395 := *(*uint32)(unsafe.Add(pact, v45*4+116))
-				v400 := *(*uint32)(unsafe.Add(pact, v45*4+120))
-				v405 := *(*uint32)(unsafe.Add(pact, v45*4+124))
-				v411 := *(*float32)(unsafe.Add(pact, v45*4+140))
-				v427 := (v43 + 1) * 48
-				v574 := *(*int32)(unsafe.Add(pact, v427*4+160)) << 4
-				v580 := *(*int32)(unsafe.Add(pact, v427*4+164)) << 4
-				v586 := *(*int32)(unsafe.Add(pact, v427*4+168)) << 4
-				v588 := *(*uint32)(unsafe.Add(pact, v427*4))
-				v593 := *(*uint32)(unsafe.Add(pact, v427*4+32))
-				v598 := *(*uint32)(unsafe.Add(pact, v427*4+64))
-				v603 := *(*uint32)(unsafe.Add(pact, v427*4+4))
-				v608 := *(*uint32)(unsafe.Add(pact, v427*4+36))
-				v613 := *(*uint32)(unsafe.Add(pact, v427*4+68))
-				v618 := *(*uint32)(unsafe.Add(pact, v427*4+8))
-				v623 := *(*uint32)(unsafe.Add(pact, v427*4+40))
-				v628 := *(*uint32)(unsafe.Add(pact, v427*4+72))
-				v633 := *(*uint32)(unsafe.Add(pact, v427*4+12))
-				v638 := *(*uint32)(unsafe.Add(pact, v427*4+44))
-				v643 := *(*uint32)(unsafe.Add(pact, v427*4+76))
-				v648 := *(*uint32)(unsafe.Add(pact, v427*4+16))
-				v653 := *(*uint32)(unsafe.Add(pact, v427*4+48))
-				v658 := *(*uint32)(unsafe.Add(pact, v427*4+80))
-				v663 := *(*uint32)(unsafe.Add(pact, v427*4+20))
-				v668 := *(*uint32)(unsafe.Add(pact, v427*4+52))
-				v673 := *(*uint32)(unsafe.Add(pact, v427*4+84))
-				v678 := *(*uint32)(unsafe.Add(pact, v427*4+24))
-				v683 := *(*uint32)(unsafe.Add(pact, v427*4+56))
-				v688 := *(*uint32)(unsafe.Add(pact, v427*4+88))
-				v693 := *(*uint32)(unsafe.Add(pact, v427*4+28))
-				v698 := *(*uint32)(unsafe.Add(pact, v427*4+60))
-				v703 := *(*uint32)(unsafe.Add(pact, v427*4+92))
-				v720 := *(*float32)(unsafe.Add(pact, v427*4+128))
-				v730 := *(*float32)(unsafe.Add(pact, v427*4+132))
-				v740 := *(*float32)(unsafe.Add(pact, v427*4+136))
-				v752 := *(*int32)(unsafe.Add(pact, v427*4+172)) << 4
-				v756 := *(*uint32)(unsafe.Add(pact, v427*4+96))
-				v761 := *(*uint32)(unsafe.Add(pact, v427*4+100))
-				v766 := *(*uint32)(unsafe.Add(pact, v427*4+104))
-				v771 := *(*uint32)(unsafe.Add(pact, v427*4+108))
-				v776 := *(*uint32)(unsafe.Add(pact, v427*4+112))
-				v781 := *(*uint32)(unsafe.Add(pact, v427*4+116))
-				v786 := *(*uint32)(unsafe.Add(pact, v427*4+120))
-				v791 := *(*uint32)(unsafe.Add(pact, v427*4+124))
-				v797 := *(*float32)(unsafe.Add(pact, v427*4+140))
+				v78 := v21 + (v35 * 2)
+				v80 := v78 * 48
+				v86 := *(*int32)(unsafe.Add(pact, v80*4+160)) << 4
+				v92 := *(*int32)(unsafe.Add(pact, v80*4+164)) << 4
+				v98 := *(*int32)(unsafe.Add(pact, v80*4+168)) << 4
+				v104 := *(*int32)(unsafe.Add(pact, v80*4+172)) << 4
+				v106 := v38 >> 2
+				v131 := *(*uint32)(unsafe.Add(pact, v80*4))
+				v136 := *(*uint32)(unsafe.Add(pact, v80*4+32))
+				v141 := *(*uint32)(unsafe.Add(pact, v80*4+64))
+				v146 := *(*uint32)(unsafe.Add(pact, v80*4+96))
+				v180 := *(*uint32)(unsafe.Add(pact, v80*4+4))
+				v185 := *(*uint32)(unsafe.Add(pact, v80*4+36))
+				v190 := *(*uint32)(unsafe.Add(pact, v80*4+68))
+				v195 := *(*uint32)(unsafe.Add(pact, v80*4+100))
+				v229 := *(*uint32)(unsafe.Add(pact, v80*4+8))
+				v234 := *(*uint32)(unsafe.Add(pact, v80*4+40))
+				v239 := *(*uint32)(unsafe.Add(pact, v80*4+72))
+				v244 := *(*uint32)(unsafe.Add(pact, v80*4+104))
+				v278 := *(*uint32)(unsafe.Add(pact, v80*4+12))
+				v283 := *(*uint32)(unsafe.Add(pact, v80*4+44))
+				v288 := *(*uint32)(unsafe.Add(pact, v80*4+76))
+				v293 := *(*uint32)(unsafe.Add(pact, v80*4+108))
+				v325 := *(*uint32)(unsafe.Add(pact, v80*4+16))
+				v330 := *(*uint32)(unsafe.Add(pact, v80*4+48))
+				v335 := *(*uint32)(unsafe.Add(pact, v80*4+80))
+				v340 := *(*uint32)(unsafe.Add(pact, v80*4+112))
+				v376 := *(*uint32)(unsafe.Add(pact, v80*4+20))
+				v381 := *(*uint32)(unsafe.Add(pact, v80*4+52))
+				v386 := *(*uint32)(unsafe.Add(pact, v80*4+84))
+				v391 := *(*uint32)(unsafe.Add(pact, v80*4+116))
+				v427 := *(*uint32)(unsafe.Add(pact, v80*4+24))
+				v432 := *(*uint32)(unsafe.Add(pact, v80*4+56))
+				v437 := *(*uint32)(unsafe.Add(pact, v80*4+88))
+				v442 := *(*uint32)(unsafe.Add(pact, v80*4+120))
+				v478 := *(*uint32)(unsafe.Add(pact, v80*4+28))
+				v483 := *(*uint32)(unsafe.Add(pact, v80*4+60))
+				v488 := *(*uint32)(unsafe.Add(pact, v80*4+92))
+				v493 := *(*uint32)(unsafe.Add(pact, v80*4+124))
+				v500 := v38 >> 1
+				v511 := *(*float32)(unsafe.Add(pact, v80*4+128))
+				v521 := *(*float32)(unsafe.Add(pact, v80*4+132))
+				v531 := *(*float32)(unsafe.Add(pact, v80*4+136))
+				v541 := *(*float32)(unsafe.Add(pact, v80*4+140))
+				v557 := (v78 + 1) * 48
+				v563 := *(*int32)(unsafe.Add(pact, v557*4+160)) << 4
+				v569 := *(*int32)(unsafe.Add(pact, v557*4+164)) << 4
+				v575 := *(*int32)(unsafe.Add(pact, v557*4+168)) << 4
+				v581 := *(*int32)(unsafe.Add(pact, v557*4+172)) << 4
+				v612 := *(*uint32)(unsafe.Add(pact, v557*4))
+				v617 := *(*uint32)(unsafe.Add(pact, v557*4+32))
+				v622 := *(*uint32)(unsafe.Add(pact, v557*4+64))
+				v627 := *(*uint32)(unsafe.Add(pact, v557*4+96))
+				v661 := *(*uint32)(unsafe.Add(pact, v557*4+4))
+				v666 := *(*uint32)(unsafe.Add(pact, v557*4+36))
+				v671 := *(*uint32)(unsafe.Add(pact, v557*4+68))
+				v676 := *(*uint32)(unsafe.Add(pact, v557*4+100))
+				v710 := *(*uint32)(unsafe.Add(pact, v557*4+8))
+				v715 := *(*uint32)(unsafe.Add(pact, v557*4+40))
+				v720 := *(*uint32)(unsafe.Add(pact, v557*4+72))
+				v725 := *(*uint32)(unsafe.Add(pact, v557*4+104))
+				v759 := *(*uint32)(unsafe.Add(pact, v557*4+12))
+				v764 := *(*uint32)(unsafe.Add(pact, v557*4+44))
+				v769 := *(*uint32)(unsafe.Add(pact, v557*4+76))
+				v774 := *(*uint32)(unsafe.Add(pact, v557*4+108))
+				v810 := *(*uint32)(unsafe.Add(pact, v557*4+16))
+				v815 := *(*uint32)(unsafe.Add(pact, v557*4+48))
+				v820 := *(*uint32)(unsafe.Add(pact, v557*4+80))
+				v825 := *(*uint32)(unsafe.Add(pact, v557*4+112))
+				v861 := *(*uint32)(unsafe.Add(pact, v557*4+20))
+				v866 := *(*uint32)(unsafe.Add(pact, v557*4+52))
+				v871 := *(*uint32)(unsafe.Add(pact, v557*4+84))
+				v876 := *(*uint32)(unsafe.Add(pact, v557*4+116))
+				v912 := *(*uint32)(unsafe.Add(pact, v557*4+24))
+				v917 := *(*uint32)(unsafe.Add(pact, v557*4+56))
+				v922 := *(*uint32)(unsafe.Add(pact, v557*4+88))
+				v927 := *(*uint32)(unsafe.Add(pact, v557*4+120))
+				v963 := *(*uint32)(unsafe.Add(pact, v557*4+28))
+				v968 := *(*uint32)(unsafe.Add(pact, v557*4+60))
+				v973 := *(*uint32)(unsafe.Add(pact, v557*4+92))
+				v978 := *(*uint32)(unsafe.Add(pact, v557*4+124))
+				v996 := *(*float32)(unsafe.Add(pact, v557*4+128))
+				v1006 := *(*float32)(unsafe.Add(pact, v557*4+132))
+				v1016 := *(*float32)(unsafe.Add(pact, v557*4+136))
+				v1026 := *(*float32)(unsafe.Add(pact, v557*4+140))
 				for l := range 16 {
-					v338 := rsum[0][l]
-					v52 := v47 + l
-					v124 := (*(*uint32)(unsafe.Add(pw, v52*4+192)))
-					v54 := *(*uint32)(unsafe.Add(pw, v52*4+512))
-					v182 := (((v124 >> 4) & 0xF0F0F0F) | ((v54 & 0x80808080) >> 3))
-					v104 := (*(*uint32)(unsafe.Add(pw, v52*4+128)))
-					v169 := (((v104 >> 4) & 0xF0F0F0F) | ((v54 & 0x40404040) >> 2))
-					v84 := (*(*uint32)(unsafe.Add(pw, v52*4+64)))
-					v156 := (((v84 >> 4) & 0xF0F0F0F) | ((v54 & 0x20202020) >> 1))
-					v64 := (*(*uint32)(unsafe.Add(pw, v52*4)))
-					v143 := (((v64 >> 4) & 0xF0F0F0F) | ((v54 & 0x10101010) >> 0))
-					v130 := ((v124 & 0xF0F0F0F) | ((v54 & 0x8080808) << 1))
-					v110 := ((v104 & 0xF0F0F0F) | ((v54 & 0x4040404) << 2))
-					v90 := ((v84 & 0xF0F0F0F) | ((v54 & 0x2020202) << 3))
-					v70 := ((v64 & 0xF0F0F0F) | ((v54 & 0x1010101) << 4))
-					v319 := float32(lane.Dot4US(v182, v307, lane.Dot4US(v169, v292, lane.Dot4US(v156, v277, lane.Dot4US(v143, v262, lane.Dot4US(v130, v247, lane.Dot4US(v110, v232, lane.Dot4US(v90, v217, lane.Dot4US(v70, v202, v188)))))))))
-					v328 := v323 + l
-					v330 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v328*2+640)))
-					v339 := v338 + float32(v319*float32(v334*v330))
-					rsum[0][l] = v339
-					v348 := rsum[1][l]
-					v320 := float32(lane.Dot4US(v182, v312, lane.Dot4US(v169, v297, lane.Dot4US(v156, v282, lane.Dot4US(v143, v267, lane.Dot4US(v130, v252, lane.Dot4US(v110, v237, lane.Dot4US(v90, v222, lane.Dot4US(v70, v207, v194)))))))))
-					v349 := v348 + float32(v320*float32(v344*v330))
-					rsum[1][l] = v349
-					v358 := rsum[2][l]
-					v321 := float32(lane.Dot4US(v182, v317, lane.Dot4US(v169, v302, lane.Dot4US(v156, v287, lane.Dot4US(v143, v272, lane.Dot4US(v130, v257, lane.Dot4US(v110, v242, lane.Dot4US(v90, v227, lane.Dot4US(v70, v212, v200)))))))))
-					v359 := v358 + float32(v321*float32(v354*v330))
-					rsum[2][l] = v359
-					v415 := rsum[3][l]
-					v510 := (*(*uint32)(unsafe.Add(pw, v52*4+448)))
-					v436 := *(*uint32)(unsafe.Add(pw, v52*4+576))
-					v568 := (((v510 >> 4) & 0xF0F0F0F) | ((v436 & 0x80808080) >> 3))
-					v490 := (*(*uint32)(unsafe.Add(pw, v52*4+384)))
-					v555 := (((v490 >> 4) & 0xF0F0F0F) | ((v436 & 0x40404040) >> 2))
-					v470 := (*(*uint32)(unsafe.Add(pw, v52*4+320)))
-					v542 := (((v470 >> 4) & 0xF0F0F0F) | ((v436 & 0x20202020) >> 1))
-					v450 := (*(*uint32)(unsafe.Add(pw, v52*4+256)))
-					v529 := (((v450 >> 4) & 0xF0F0F0F) | ((v436 & 0x10101010) >> 0))
-					v516 := ((v510 & 0xF0F0F0F) | ((v436 & 0x8080808) << 1))
-					v496 := ((v490 & 0xF0F0F0F) | ((v436 & 0x4040404) << 2))
-					v476 := ((v470 & 0xF0F0F0F) | ((v436 & 0x2020202) << 3))
-					v456 := ((v450 & 0xF0F0F0F) | ((v436 & 0x1010101) << 4))
-					v705 := float32(lane.Dot4US(v568, v693, lane.Dot4US(v555, v678, lane.Dot4US(v542, v663, lane.Dot4US(v529, v648, lane.Dot4US(v516, v633, lane.Dot4US(v496, v618, lane.Dot4US(v476, v603, lane.Dot4US(v456, v588, v574)))))))))
-					v716 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v328*2+672)))
-					rsum[0][l] = v339 + float32(v705*float32(v720*v716))
-					v706 := float32(lane.Dot4US(v568, v698, lane.Dot4US(v555, v683, lane.Dot4US(v542, v668, lane.Dot4US(v529, v653, lane.Dot4US(v516, v638, lane.Dot4US(v496, v623, lane.Dot4US(v476, v608, lane.Dot4US(v456, v593, v580)))))))))
-					rsum[1][l] = v349 + float32(v706*float32(v730*v716))
-					v707 := float32(lane.Dot4US(v568, v703, lane.Dot4US(v555, v688, lane.Dot4US(v542, v673, lane.Dot4US(v529, v658, lane.Dot4US(v516, v643, lane.Dot4US(v496, v628, lane.Dot4US(v476, v613, lane.Dot4US(v456, v598, v586)))))))))
-					rsum[2][l] = v359 + float32(v707*float32(v740*v716))
-					v407 := float32(lane.Dot4US(v182, v405, lane.Dot4US(v169, v400, lane.Dot4US(v156, v395, lane.Dot4US(v143, v390, lane.Dot4US(v130, v385, lane.Dot4US(v110, v380, lane.Dot4US(v90, v375, lane.Dot4US(v70, v370, v366)))))))))
-					v793 := float32(lane.Dot4US(v568, v791, lane.Dot4US(v555, v786, lane.Dot4US(v542, v781, lane.Dot4US(v529, v776, lane.Dot4US(v516, v771, lane.Dot4US(v496, v766, lane.Dot4US(v476, v761, lane.Dot4US(v456, v756, v752)))))))))
-					rsum[3][l] = (v415 + float32(v407*float32(v411*v330))) + float32(v793*float32(v797*v716))
+					v515 := rsum[0][l]
+					v111 := v106 + l
+					v474 := ((((*(*uint32)(unsafe.Add(pw, v111*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x80808080) >> 3))
+					v423 := ((((*(*uint32)(unsafe.Add(pw, v111*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x40404040) >> 2))
+					v372 := ((((*(*uint32)(unsafe.Add(pw, v111*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x20202020) >> 1))
+					v321 := ((((*(*uint32)(unsafe.Add(pw, v111*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x10101010) >> 0))
+					v274 := (((*(*uint32)(unsafe.Add(pw, v111*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x8080808) << 1))
+					v225 := (((*(*uint32)(unsafe.Add(pw, v111*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x4040404) << 2))
+					v176 := (((*(*uint32)(unsafe.Add(pw, v111*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x2020202) << 3))
+					v129 := (((*(*uint32)(unsafe.Add(pw, v111*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x1010101) << 4))
+					v495 := float32(lane.Dot4US(v474, v478, lane.Dot4US(v423, v427, lane.Dot4US(v372, v376, lane.Dot4US(v321, v325, lane.Dot4US(v274, v278, lane.Dot4US(v225, v229, lane.Dot4US(v176, v180, lane.Dot4US(v129, v131, v86)))))))))
+					v505 := v500 + l
+					v507 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v505*2+640)))
+					v516 := v515 + float32(v495*float32(v511*v507))
+					rsum[0][l] = v516
+					v525 := rsum[1][l]
+					v496 := float32(lane.Dot4US(v474, v483, lane.Dot4US(v423, v432, lane.Dot4US(v372, v381, lane.Dot4US(v321, v330, lane.Dot4US(v274, v283, lane.Dot4US(v225, v234, lane.Dot4US(v176, v185, lane.Dot4US(v129, v136, v92)))))))))
+					v526 := v525 + float32(v496*float32(v521*v507))
+					rsum[1][l] = v526
+					v535 := rsum[2][l]
+					v497 := float32(lane.Dot4US(v474, v488, lane.Dot4US(v423, v437, lane.Dot4US(v372, v386, lane.Dot4US(v321, v335, lane.Dot4US(v274, v288, lane.Dot4US(v225, v239, lane.Dot4US(v176, v190, lane.Dot4US(v129, v141, v98)))))))))
+					v536 := v535 + float32(v497*float32(v531*v507))
+					rsum[2][l] = v536
+					v545 := rsum[3][l]
+					v959 := ((((*(*uint32)(unsafe.Add(pw, v111*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x80808080) >> 3))
+					v908 := ((((*(*uint32)(unsafe.Add(pw, v111*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x40404040) >> 2))
+					v857 := ((((*(*uint32)(unsafe.Add(pw, v111*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x20202020) >> 1))
+					v806 := ((((*(*uint32)(unsafe.Add(pw, v111*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x10101010) >> 0))
+					v755 := (((*(*uint32)(unsafe.Add(pw, v111*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x8080808) << 1))
+					v706 := (((*(*uint32)(unsafe.Add(pw, v111*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x4040404) << 2))
+					v657 := (((*(*uint32)(unsafe.Add(pw, v111*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x2020202) << 3))
+					v610 := (((*(*uint32)(unsafe.Add(pw, v111*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x1010101) << 4))
+					v980 := float32(lane.Dot4US(v959, v963, lane.Dot4US(v908, v912, lane.Dot4US(v857, v861, lane.Dot4US(v806, v810, lane.Dot4US(v755, v759, lane.Dot4US(v706, v710, lane.Dot4US(v657, v661, lane.Dot4US(v610, v612, v563)))))))))
+					v992 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v505*2+672)))
+					rsum[0][l] = v516 + float32(v980*float32(v996*v992))
+					v981 := float32(lane.Dot4US(v959, v968, lane.Dot4US(v908, v917, lane.Dot4US(v857, v866, lane.Dot4US(v806, v815, lane.Dot4US(v755, v764, lane.Dot4US(v706, v715, lane.Dot4US(v657, v666, lane.Dot4US(v610, v617, v569)))))))))
+					rsum[1][l] = v526 + float32(v981*float32(v1006*v992))
+					v982 := float32(lane.Dot4US(v959, v973, lane.Dot4US(v908, v922, lane.Dot4US(v857, v871, lane.Dot4US(v806, v820, lane.Dot4US(v755, v769, lane.Dot4US(v706, v720, lane.Dot4US(v657, v671, lane.Dot4US(v610, v622, v575)))))))))
+					rsum[2][l] = v536 + float32(v982*float32(v1016*v992))
+					v498 := float32(lane.Dot4US(v474, v493, lane.Dot4US(v423, v442, lane.Dot4US(v372, v391, lane.Dot4US(v321, v340, lane.Dot4US(v274, v293, lane.Dot4US(v225, v244, lane.Dot4US(v176, v195, lane.Dot4US(v129, v146, v104)))))))))
+					v983 := float32(lane.Dot4US(v959, v978, lane.Dot4US(v908, v927, lane.Dot4US(v857, v876, lane.Dot4US(v806, v825, lane.Dot4US(v755, v774, lane.Dot4US(v706, v725, lane.Dot4US(v657, v676, lane.Dot4US(v610, v627, v581)))))))))
+					rsum[3][l] = (v545 + float32(v498*float32(v541*v507))) + float32(v983*float32(v1026*v992))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v809 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v809
-					v815 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v815
-					v821 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v821
-					v827 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v827
+					v1038 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1038
+					v1044 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1044
+					v1050 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1050
+					v1056 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v1056
 				}
 			} else {
 				for l := range 16 {
-					v832 := *(*float32)(unsafe.Add(stotal, l*4))
-					v834 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v832 + v834
-					v844 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v846 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v844 + v846
-					v856 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v858 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v856 + v858
-					v868 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v870 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v868 + v870
+					v1061 := *(*float32)(unsafe.Add(stotal, l*4))
+					v1063 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1061 + v1063
+					v1073 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v1075 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1073 + v1075
+					v1085 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v1087 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1085 + v1087
+					v1097 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v1099 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v1097 + v1099
 				}
 			}
 		}
-		v873 := t1 * 4
-		v875 := t0 * 16
+		v1102 := t1 * 4
+		v1104 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v885 := (v873 * nldo) + v875
-			v895 := ((v873 + 1) * nldo) + v875
-			v907 := ((v873 + 2) * nldo) + v875
-			v919 := ((v873 + 3) * nldo) + v875
+			v1114 := (v1102 * nldo) + v1104
+			v1124 := ((v1102 + 1) * nldo) + v1104
+			v1136 := ((v1102 + 2) * nldo) + v1104
+			v1148 := ((v1102 + 3) * nldo) + v1104
 			for l := range 16 {
-				v890 := *(*float32)(unsafe.Add(stotal, l*4))
-				v880 := (v875 + l) < nn
-				if v880 {
-					*(*float32)(unsafe.Add(pout, (v885+l)*4)) = v890
+				v1119 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1109 := (v1104 + l) < nn
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, (v1114+l)*4)) = v1119
 				}
-				v902 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v880 {
-					*(*float32)(unsafe.Add(pout, (v895+l)*4)) = v902
+				v1131 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, (v1124+l)*4)) = v1131
 				}
-				v914 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v880 {
-					*(*float32)(unsafe.Add(pout, (v907+l)*4)) = v914
+				v1143 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, (v1136+l)*4)) = v1143
 				}
-				v926 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v880 {
-					*(*float32)(unsafe.Add(pout, (v919+l)*4)) = v926
+				v1155 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, (v1148+l)*4)) = v1155
 				}
 			}
 		} else {
-			v929 := (v873 * nldo) + v875
-			v941 := ((v873 + 1) * nldo) + v875
-			v955 := ((v873 + 2) * nldo) + v875
-			v969 := ((v873 + 3) * nldo) + v875
+			v1158 := (v1102 * nldo) + v1104
+			v1170 := ((v1102 + 1) * nldo) + v1104
+			v1184 := ((v1102 + 2) * nldo) + v1104
+			v1198 := ((v1102 + 3) * nldo) + v1104
 			for l := range 16 {
-				v934 := *(*float32)(unsafe.Add(stotal, l*4))
-				v880 := (v875 + l) < nn
-				var v935 float32
-				v931 := v929 + l
-				if v880 {
-					v935 = *(*float32)(unsafe.Add(pout, v931*4))
+				v1163 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1109 := (v1104 + l) < nn
+				var v1164 float32
+				v1160 := v1158 + l
+				if v1109 {
+					v1164 = *(*float32)(unsafe.Add(pout, v1160*4))
 				}
-				if v880 {
-					*(*float32)(unsafe.Add(pout, v931*4)) = v934 + v935
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, v1160*4)) = v1163 + v1164
 				}
-				v948 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v949 float32
-				v943 := v941 + l
-				if v880 {
-					v949 = *(*float32)(unsafe.Add(pout, v943*4))
+				v1177 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v1178 float32
+				v1172 := v1170 + l
+				if v1109 {
+					v1178 = *(*float32)(unsafe.Add(pout, v1172*4))
 				}
-				if v880 {
-					*(*float32)(unsafe.Add(pout, v943*4)) = v948 + v949
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, v1172*4)) = v1177 + v1178
 				}
-				v962 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v963 float32
-				v957 := v955 + l
-				if v880 {
-					v963 = *(*float32)(unsafe.Add(pout, v957*4))
+				v1191 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v1192 float32
+				v1186 := v1184 + l
+				if v1109 {
+					v1192 = *(*float32)(unsafe.Add(pout, v1186*4))
 				}
-				if v880 {
-					*(*float32)(unsafe.Add(pout, v957*4)) = v962 + v963
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, v1186*4)) = v1191 + v1192
 				}
-				v976 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v977 float32
-				v971 := v969 + l
-				if v880 {
-					v977 = *(*float32)(unsafe.Add(pout, v971*4))
+				v1205 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v1206 float32
+				v1200 := v1198 + l
+				if v1109 {
+					v1206 = *(*float32)(unsafe.Add(pout, v1200*4))
 				}
-				if v880 {
-					*(*float32)(unsafe.Add(pout, v971*4)) = v976 + v977
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, v1200*4)) = v1205 + v1206
 				}
 			}
 		}

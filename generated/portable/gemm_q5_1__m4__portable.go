@@ -40,183 +40,180 @@ func gemm_q5_1__m4__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v23; v35 < v34; v35 += 1 {
 				v38 := (v18 + v35) * 384
-				v44 := (v21 + v35) * 48
-				v46 := v38 >> 2
-				v198 := *(*uint32)(unsafe.Add(pact, v44*4))
-				v203 := *(*uint32)(unsafe.Add(pact, v44*4+32))
-				v208 := *(*uint32)(unsafe.Add(pact, v44*4+64))
-				v213 := *(*uint32)(unsafe.Add(pact, v44*4+4))
-				v218 := *(*uint32)(unsafe.Add(pact, v44*4+36))
-				v223 := *(*uint32)(unsafe.Add(pact, v44*4+68))
-				v228 := *(*uint32)(unsafe.Add(pact, v44*4+8))
-				v233 := *(*uint32)(unsafe.Add(pact, v44*4+40))
-				v238 := *(*uint32)(unsafe.Add(pact, v44*4+72))
-				v243 := *(*uint32)(unsafe.Add(pact, v44*4+12))
-				v248 := *(*uint32)(unsafe.Add(pact, v44*4+44))
-				v253 := *(*uint32)(unsafe.Add(pact, v44*4+76))
-				v258 := *(*uint32)(unsafe.Add(pact, v44*4+16))
-				v263 := *(*uint32)(unsafe.Add(pact, v44*4+48))
-				v268 := *(*uint32)(unsafe.Add(pact, v44*4+80))
-				v273 := *(*uint32)(unsafe.Add(pact, v44*4+20))
-				v278 := *(*uint32)(unsafe.Add(pact, v44*4+52))
-				v283 := *(*uint32)(unsafe.Add(pact, v44*4+84))
-				v288 := *(*uint32)(unsafe.Add(pact, v44*4+24))
-				v293 := *(*uint32)(unsafe.Add(pact, v44*4+56))
-				v298 := *(*uint32)(unsafe.Add(pact, v44*4+88))
-				v303 := *(*uint32)(unsafe.Add(pact, v44*4+28))
-				v308 := *(*uint32)(unsafe.Add(pact, v44*4+60))
-				v313 := *(*uint32)(unsafe.Add(pact, v44*4+92))
-				v319 := v38 >> 1
-				v330 := *(*float32)(unsafe.Add(pact, v44*4+128))
-				v340 := *(*float32)(unsafe.Add(pact, v44*4+132))
-				v350 := *(*float32)(unsafe.Add(pact, v44*4+136))
-				v369 := *(*float32)(unsafe.Add(pact, v44*4+144))
-				v378 := *(*float32)(unsafe.Add(pact, v44*4+148))
-				v387 := *(*float32)(unsafe.Add(pact, v44*4+152))
-				v401 := *(*uint32)(unsafe.Add(pact, v44*4+96))
-				v406 := *(*uint32)(unsafe.Add(pact, v44*4+100))
-				v411 := *(*uint32)(unsafe.Add(pact, v44*4+104))
-				v416 := *(*uint32)(unsafe.Add(pact, v44*4+108))
-				v421 := *(*uint32)(unsafe.Add(pact, v44*4+112))
-				v426 := *(*uint32)(unsafe.Add(pact, v44*4+116))
-				v431 := *(*uint32)(unsafe.Add(pact, v44*4+120))
-				v436 := *(*uint32)(unsafe.Add(pact, v44*4+124))
-				v442 := *(*float32)(unsafe.Add(pact, v44*4+140))
-				v452 := *(*float32)(unsafe.Add(pact, v44*4+156))
+				v64 := (v21 + v35) * 48
+				v86 := v38 >> 2
+				v111 := *(*uint32)(unsafe.Add(pact, v64*4))
+				v116 := *(*uint32)(unsafe.Add(pact, v64*4+32))
+				v121 := *(*uint32)(unsafe.Add(pact, v64*4+64))
+				v126 := *(*uint32)(unsafe.Add(pact, v64*4+96))
+				v160 := *(*uint32)(unsafe.Add(pact, v64*4+4))
+				v165 := *(*uint32)(unsafe.Add(pact, v64*4+36))
+				v170 := *(*uint32)(unsafe.Add(pact, v64*4+68))
+				v175 := *(*uint32)(unsafe.Add(pact, v64*4+100))
+				v209 := *(*uint32)(unsafe.Add(pact, v64*4+8))
+				v214 := *(*uint32)(unsafe.Add(pact, v64*4+40))
+				v219 := *(*uint32)(unsafe.Add(pact, v64*4+72))
+				v224 := *(*uint32)(unsafe.Add(pact, v64*4+104))
+				v258 := *(*uint32)(unsafe.Add(pact, v64*4+12))
+				v263 := *(*uint32)(unsafe.Add(pact, v64*4+44))
+				v268 := *(*uint32)(unsafe.Add(pact, v64*4+76))
+				v273 := *(*uint32)(unsafe.Add(pact, v64*4+108))
+				v305 := *(*uint32)(unsafe.Add(pact, v64*4+16))
+				v310 := *(*uint32)(unsafe.Add(pact, v64*4+48))
+				v315 := *(*uint32)(unsafe.Add(pact, v64*4+80))
+				v320 := *(*uint32)(unsafe.Add(pact, v64*4+112))
+				v356 := *(*uint32)(unsafe.Add(pact, v64*4+20))
+				v361 := *(*uint32)(unsafe.Add(pact, v64*4+52))
+				v366 := *(*uint32)(unsafe.Add(pact, v64*4+84))
+				v371 := *(*uint32)(unsafe.Add(pact, v64*4+116))
+				v407 := *(*uint32)(unsafe.Add(pact, v64*4+24))
+				v412 := *(*uint32)(unsafe.Add(pact, v64*4+56))
+				v417 := *(*uint32)(unsafe.Add(pact, v64*4+88))
+				v422 := *(*uint32)(unsafe.Add(pact, v64*4+120))
+				v458 := *(*uint32)(unsafe.Add(pact, v64*4+28))
+				v463 := *(*uint32)(unsafe.Add(pact, v64*4+60))
+				v468 := *(*uint32)(unsafe.Add(pact, v64*4+92))
+				v473 := *(*uint32)(unsafe.Add(pact, v64*4+124))
+				v480 := v38 >> 1
+				v491 := *(*float32)(unsafe.Add(pact, v64*4+128))
+				v501 := *(*float32)(unsafe.Add(pact, v64*4+132))
+				v511 := *(*float32)(unsafe.Add(pact, v64*4+136))
+				v521 := *(*float32)(unsafe.Add(pact, v64*4+140))
+				v540 := *(*float32)(unsafe.Add(pact, v64*4+144))
+				v549 := *(*float32)(unsafe.Add(pact, v64*4+148))
+				v558 := *(*float32)(unsafe.Add(pact, v64*4+152))
+				v567 := *(*float32)(unsafe.Add(pact, v64*4+156))
 				for l := range 16 {
-					v334 := rsum[0][l]
-					v51 := v46 + l
-					v123 := (*(*uint32)(unsafe.Add(pw, v51*4+192)))
-					v53 := *(*uint32)(unsafe.Add(pw, v51*4+256))
-					v181 := (((v123 >> 4) & 0xF0F0F0F) | ((v53 & 0x80808080) >> 3))
-					v103 := (*(*uint32)(unsafe.Add(pw, v51*4+128)))
-					v168 := (((v103 >> 4) & 0xF0F0F0F) | ((v53 & 0x40404040) >> 2))
-					v83 := (*(*uint32)(unsafe.Add(pw, v51*4+64)))
-					v155 := (((v83 >> 4) & 0xF0F0F0F) | ((v53 & 0x20202020) >> 1))
-					v63 := (*(*uint32)(unsafe.Add(pw, v51*4)))
-					v142 := (((v63 >> 4) & 0xF0F0F0F) | ((v53 & 0x10101010) >> 0))
-					v129 := ((v123 & 0xF0F0F0F) | ((v53 & 0x8080808) << 1))
-					v109 := ((v103 & 0xF0F0F0F) | ((v53 & 0x4040404) << 2))
-					v89 := ((v83 & 0xF0F0F0F) | ((v53 & 0x2020202) << 3))
-					v69 := ((v63 & 0xF0F0F0F) | ((v53 & 0x1010101) << 4))
-					v315 := float32(lane.Dot4US(v181, v303, lane.Dot4US(v168, v288, lane.Dot4US(v155, v273, lane.Dot4US(v142, v258, lane.Dot4US(v129, v243, lane.Dot4US(v109, v228, lane.Dot4US(v89, v213, lane.Dot4US(v69, v198, int32(0))))))))))
-					v324 := v319 + l
-					v326 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+320)))
-					v335 := v334 + float32(v315*float32(v330*v326))
-					rsum[0][l] = v335
-					v344 := rsum[1][l]
-					v316 := float32(lane.Dot4US(v181, v308, lane.Dot4US(v168, v293, lane.Dot4US(v155, v278, lane.Dot4US(v142, v263, lane.Dot4US(v129, v248, lane.Dot4US(v109, v233, lane.Dot4US(v89, v218, lane.Dot4US(v69, v203, int32(0))))))))))
-					v345 := v344 + float32(v316*float32(v340*v326))
-					rsum[1][l] = v345
-					v354 := rsum[2][l]
-					v365 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+352)))
-					rsum[0][l] = v335 + float32(v369*v365)
-					rsum[1][l] = v345 + float32(v378*v365)
-					v317 := float32(lane.Dot4US(v181, v313, lane.Dot4US(v168, v298, lane.Dot4US(v155, v283, lane.Dot4US(v142, v268, lane.Dot4US(v129, v253, lane.Dot4US(v109, v238, lane.Dot4US(v89, v223, lane.Dot4US(v69, v208, int32(0))))))))))
-					rsum[2][l] = (v354 + float32(v317*float32(v350*v326))) + float32(v387*v365)
-					v446 := rsum[3][l]
-					v438 := float32(lane.Dot4US(v181, v436, lane.Dot4US(v168, v431, lane.Dot4US(v155, v426, lane.Dot4US(v142, v421, lane.Dot4US(v129, v416, lane.Dot4US(v109, v411, lane.Dot4US(v89, v406, lane.Dot4US(v69, v401, int32(0))))))))))
-					rsum[3][l] = (v446 + float32(v438*float32(v442*v326))) + float32(v452*v365)
+					v495 := rsum[0][l]
+					v91 := v86 + l
+					v454 := ((((*(*uint32)(unsafe.Add(pw, v91*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x80808080) >> 3))
+					v403 := ((((*(*uint32)(unsafe.Add(pw, v91*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x40404040) >> 2))
+					v352 := ((((*(*uint32)(unsafe.Add(pw, v91*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x20202020) >> 1))
+					v301 := ((((*(*uint32)(unsafe.Add(pw, v91*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x10101010) >> 0))
+					v254 := (((*(*uint32)(unsafe.Add(pw, v91*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x8080808) << 1))
+					v205 := (((*(*uint32)(unsafe.Add(pw, v91*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x4040404) << 2))
+					v156 := (((*(*uint32)(unsafe.Add(pw, v91*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x2020202) << 3))
+					v109 := (((*(*uint32)(unsafe.Add(pw, v91*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x1010101) << 4))
+					v475 := float32(lane.Dot4US(v454, v458, lane.Dot4US(v403, v407, lane.Dot4US(v352, v356, lane.Dot4US(v301, v305, lane.Dot4US(v254, v258, lane.Dot4US(v205, v209, lane.Dot4US(v156, v160, lane.Dot4US(v109, v111, int32(0))))))))))
+					v485 := v480 + l
+					v487 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v485*2+320)))
+					v496 := v495 + float32(v475*float32(v491*v487))
+					rsum[0][l] = v496
+					v505 := rsum[1][l]
+					v476 := float32(lane.Dot4US(v454, v463, lane.Dot4US(v403, v412, lane.Dot4US(v352, v361, lane.Dot4US(v301, v310, lane.Dot4US(v254, v263, lane.Dot4US(v205, v214, lane.Dot4US(v156, v165, lane.Dot4US(v109, v116, int32(0))))))))))
+					v506 := v505 + float32(v476*float32(v501*v487))
+					rsum[1][l] = v506
+					v515 := rsum[2][l]
+					v477 := float32(lane.Dot4US(v454, v468, lane.Dot4US(v403, v417, lane.Dot4US(v352, v366, lane.Dot4US(v301, v315, lane.Dot4US(v254, v268, lane.Dot4US(v205, v219, lane.Dot4US(v156, v170, lane.Dot4US(v109, v121, int32(0))))))))))
+					v516 := v515 + float32(v477*float32(v511*v487))
+					rsum[2][l] = v516
+					v525 := rsum[3][l]
+					v536 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v485*2+352)))
+					rsum[0][l] = v496 + float32(v540*v536)
+					rsum[1][l] = v506 + float32(v549*v536)
+					rsum[2][l] = v516 + float32(v558*v536)
+					v478 := float32(lane.Dot4US(v454, v473, lane.Dot4US(v403, v422, lane.Dot4US(v352, v371, lane.Dot4US(v301, v320, lane.Dot4US(v254, v273, lane.Dot4US(v205, v224, lane.Dot4US(v156, v175, lane.Dot4US(v109, v126, int32(0))))))))))
+					rsum[3][l] = (v525 + float32(v478*float32(v521*v487))) + float32(v567*v536)
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v463 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v463
-					v469 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v469
-					v475 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v475
-					v481 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v481
+					v578 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v578
+					v584 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v584
+					v590 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v590
+					v596 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v596
 				}
 			} else {
 				for l := range 16 {
-					v486 := *(*float32)(unsafe.Add(stotal, l*4))
-					v488 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v486 + v488
-					v498 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v500 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v498 + v500
-					v510 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v512 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v510 + v512
-					v522 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v524 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v522 + v524
+					v601 := *(*float32)(unsafe.Add(stotal, l*4))
+					v603 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v601 + v603
+					v613 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v615 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v613 + v615
+					v625 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v627 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v625 + v627
+					v637 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v639 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v637 + v639
 				}
 			}
 		}
-		v527 := t1 * 4
-		v529 := t0 * 16
+		v642 := t1 * 4
+		v644 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v539 := (v527 * nldo) + v529
-			v549 := ((v527 + 1) * nldo) + v529
-			v561 := ((v527 + 2) * nldo) + v529
-			v573 := ((v527 + 3) * nldo) + v529
+			v654 := (v642 * nldo) + v644
+			v664 := ((v642 + 1) * nldo) + v644
+			v676 := ((v642 + 2) * nldo) + v644
+			v688 := ((v642 + 3) * nldo) + v644
 			for l := range 16 {
-				v544 := *(*float32)(unsafe.Add(stotal, l*4))
-				v534 := (v529 + l) < nn
-				if v534 {
-					*(*float32)(unsafe.Add(pout, (v539+l)*4)) = v544
+				v659 := *(*float32)(unsafe.Add(stotal, l*4))
+				v649 := (v644 + l) < nn
+				if v649 {
+					*(*float32)(unsafe.Add(pout, (v654+l)*4)) = v659
 				}
-				v556 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v534 {
-					*(*float32)(unsafe.Add(pout, (v549+l)*4)) = v556
+				v671 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v649 {
+					*(*float32)(unsafe.Add(pout, (v664+l)*4)) = v671
 				}
-				v568 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v534 {
-					*(*float32)(unsafe.Add(pout, (v561+l)*4)) = v568
+				v683 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v649 {
+					*(*float32)(unsafe.Add(pout, (v676+l)*4)) = v683
 				}
-				v580 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v534 {
-					*(*float32)(unsafe.Add(pout, (v573+l)*4)) = v580
+				v695 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v649 {
+					*(*float32)(unsafe.Add(pout, (v688+l)*4)) = v695
 				}
 			}
 		} else {
-			v583 := (v527 * nldo) + v529
-			v595 := ((v527 + 1) * nldo) + v529
-			v609 := ((v527 + 2) * nldo) + v529
-			v623 := ((v527 + 3) * nldo) + v529
+			v698 := (v642 * nldo) + v644
+			v710 := ((v642 + 1) * nldo) + v644
+			v724 := ((v642 + 2) * nldo) + v644
+			v738 := ((v642 + 3) * nldo) + v644
 			for l := range 16 {
-				v588 := *(*float32)(unsafe.Add(stotal, l*4))
-				v534 := (v529 + l) < nn
-				var v589 float32
-				v585 := v583 + l
-				if v534 {
-					v589 = *(*float32)(unsafe.Add(pout, v585*4))
+				v703 := *(*float32)(unsafe.Add(stotal, l*4))
+				v649 := (v644 + l) < nn
+				var v704 float32
+				v700 := v698 + l
+				if v649 {
+					v704 = *(*float32)(unsafe.Add(pout, v700*4))
 				}
-				if v534 {
-					*(*float32)(unsafe.Add(pout, v585*4)) = v588 + v589
+				if v649 {
+					*(*float32)(unsafe.Add(pout, v700*4)) = v703 + v704
 				}
-				v602 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v603 float32
-				v597 := v595 + l
-				if v534 {
-					v603 = *(*float32)(unsafe.Add(pout, v597*4))
+				v717 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v718 float32
+				v712 := v710 + l
+				if v649 {
+					v718 = *(*float32)(unsafe.Add(pout, v712*4))
 				}
-				if v534 {
-					*(*float32)(unsafe.Add(pout, v597*4)) = v602 + v603
+				if v649 {
+					*(*float32)(unsafe.Add(pout, v712*4)) = v717 + v718
 				}
-				v616 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v617 float32
-				v611 := v609 + l
-				if v534 {
-					v617 = *(*float32)(unsafe.Add(pout, v611*4))
+				v731 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v732 float32
+				v726 := v724 + l
+				if v649 {
+					v732 = *(*float32)(unsafe.Add(pout, v726*4))
 				}
-				if v534 {
-					*(*float32)(unsafe.Add(pout, v611*4)) = v616 + v617
+				if v649 {
+					*(*float32)(unsafe.Add(pout, v726*4)) = v731 + v732
 				}
-				v630 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v631 float32
-				v625 := v623 + l
-				if v534 {
-					v631 = *(*float32)(unsafe.Add(pout, v625*4))
+				v745 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v746 float32
+				v740 := v738 + l
+				if v649 {
+					v746 = *(*float32)(unsafe.Add(pout, v740*4))
 				}
-				if v534 {
-					*(*float32)(unsafe.Add(pout, v625*4)) = v630 + v631
+				if v649 {
+					*(*float32)(unsafe.Add(pout, v740*4)) = v745 + v746
 				}
 			}
 		}

@@ -41,234 +41,234 @@ func gemm_q8_0__m4__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v23; v35 < v34; v35 += 1 {
 				v38 := (v18 + v35) * 1088
-				v43 := v21 + (v35 * 2)
-				v45 := v43 * 48
-				v47 := v38 >> 2
-				v119 := *(*int32)(unsafe.Add(pact, v45*4+160)) << 7
-				v125 := *(*int32)(unsafe.Add(pact, v45*4+164)) << 7
-				v131 := *(*int32)(unsafe.Add(pact, v45*4+168)) << 7
-				v133 := *(*uint32)(unsafe.Add(pact, v45*4))
-				v138 := *(*uint32)(unsafe.Add(pact, v45*4+32))
-				v143 := *(*uint32)(unsafe.Add(pact, v45*4+64))
-				v148 := *(*uint32)(unsafe.Add(pact, v45*4+4))
-				v153 := *(*uint32)(unsafe.Add(pact, v45*4+36))
-				v158 := *(*uint32)(unsafe.Add(pact, v45*4+68))
-				v163 := *(*uint32)(unsafe.Add(pact, v45*4+8))
-				v168 := *(*uint32)(unsafe.Add(pact, v45*4+40))
-				v173 := *(*uint32)(unsafe.Add(pact, v45*4+72))
-				v178 := *(*uint32)(unsafe.Add(pact, v45*4+12))
-				v183 := *(*uint32)(unsafe.Add(pact, v45*4+44))
-				v188 := *(*uint32)(unsafe.Add(pact, v45*4+76))
-				v193 := *(*uint32)(unsafe.Add(pact, v45*4+16))
-				v198 := *(*uint32)(unsafe.Add(pact, v45*4+48))
-				v203 := *(*uint32)(unsafe.Add(pact, v45*4+80))
-				v208 := *(*uint32)(unsafe.Add(pact, v45*4+20))
-				v213 := *(*uint32)(unsafe.Add(pact, v45*4+52))
-				v218 := *(*uint32)(unsafe.Add(pact, v45*4+84))
-				v223 := *(*uint32)(unsafe.Add(pact, v45*4+24))
-				v228 := *(*uint32)(unsafe.Add(pact, v45*4+56))
-				v233 := *(*uint32)(unsafe.Add(pact, v45*4+88))
-				v238 := *(*uint32)(unsafe.Add(pact, v45*4+28))
-				v243 := *(*uint32)(unsafe.Add(pact, v45*4+60))
-				v248 := *(*uint32)(unsafe.Add(pact, v45*4+92))
-				v254 := v38 >> 1
-				v265 := *(*float32)(unsafe.Add(pact, v45*4+128))
-				v275 := *(*float32)(unsafe.Add(pact, v45*4+132))
-				v285 := *(*float32)(unsafe.Add(pact, v45*4+136))
-				v297 := *(*int32)(unsafe.Add(pact, v45*4+172)) << 7
-				v301 := *(*uint32)(unsafe.Add(pact, v45*4+96))
-				v306 := *(*uint32)(unsafe.Add(pact, v45*4+100))
-				v311 := *(*uint32)(unsafe.Add(pact, v45*4+104))
-				v316 := *(*uint32)(unsafe.Add(pact, v45*4+108))
-				v321 := *(*uint32)(unsafe.Add(pact, v45*4+112))
-				v326 := *(*uint32)(unsafe.Add(pact, v45*4+116))
-				v331 := *(*uint32)(unsafe.Add(pact, v45*4+120))
-				v336 := *(*uint32)(unsafe.Add(pact, v45*4+124))
-				v342 := *(*float32)(unsafe.Add(pact, v45*4+140))
-				v358 := (v43 + 1) * 48
-				v436 := *(*int32)(unsafe.Add(pact, v358*4+160)) << 7
-				v442 := *(*int32)(unsafe.Add(pact, v358*4+164)) << 7
-				v448 := *(*int32)(unsafe.Add(pact, v358*4+168)) << 7
-				v450 := *(*uint32)(unsafe.Add(pact, v358*4))
-				v455 := *(*uint32)(unsafe.Add(pact, v358*4+32))
-				v460 := *(*uint32)(unsafe.Add(pact, v358*4+64))
-				v465 := *(*uint32)(unsafe.Add(pact, v358*4+4))
-				v470 := *(*uint32)(unsafe.Add(pact, v358*4+36))
-				v475 := *(*uint32)(unsafe.Add(pact, v358*4+68))
-				v480 := *(*uint32)(unsafe.Add(pact, v358*4+8))
-				v485 := *(*uint32)(unsafe.Add(pact, v358*4+40))
-				v490 := *(*uint32)(unsafe.Add(pact, v358*4+72))
-				v495 := *(*uint32)(unsafe.Add(pact, v358*4+12))
-				v500 := *(*uint32)(unsafe.Add(pact, v358*4+44))
-				v505 := *(*uint32)(unsafe.Add(pact, v358*4+76))
-				v510 := *(*uint32)(unsafe.Add(pact, v358*4+16))
-				v515 := *(*uint32)(unsafe.Add(pact, v358*4+48))
-				v520 := *(*uint32)(unsafe.Add(pact, v358*4+80))
-				v525 := *(*uint32)(unsafe.Add(pact, v358*4+20))
-				v530 := *(*uint32)(unsafe.Add(pact, v358*4+52))
-				v535 := *(*uint32)(unsafe.Add(pact, v358*4+84))
-				v540 := *(*uint32)(unsafe.Add(pact, v358*4+24))
-				v545 := *(*uint32)(unsafe.Add(pact, v358*4+56))
-				v550 := *(*uint32)(unsafe.Add(pact, v358*4+88))
-				v555 := *(*uint32)(unsafe.Add(pact, v358*4+28))
-				v560 := *(*uint32)(unsafe.Add(pact, v358*4+60))
-				v565 := *(*uint32)(unsafe.Add(pact, v358*4+92))
-				v582 := *(*float32)(unsafe.Add(pact, v358*4+128))
-				v592 := *(*float32)(unsafe.Add(pact, v358*4+132))
-				v602 := *(*float32)(unsafe.Add(pact, v358*4+136))
-				v614 := *(*int32)(unsafe.Add(pact, v358*4+172)) << 7
-				v618 := *(*uint32)(unsafe.Add(pact, v358*4+96))
-				v623 := *(*uint32)(unsafe.Add(pact, v358*4+100))
-				v628 := *(*uint32)(unsafe.Add(pact, v358*4+104))
-				v633 := *(*uint32)(unsafe.Add(pact, v358*4+108))
-				v638 := *(*uint32)(unsafe.Add(pact, v358*4+112))
-				v643 := *(*uint32)(unsafe.Add(pact, v358*4+116))
-				v648 := *(*uint32)(unsafe.Add(pact, v358*4+120))
-				v653 := *(*uint32)(unsafe.Add(pact, v358*4+124))
-				v659 := *(*float32)(unsafe.Add(pact, v358*4+140))
+				v96 := v21 + (v35 * 2)
+				v98 := v96 * 48
+				v104 := *(*int32)(unsafe.Add(pact, v98*4+160)) << 7
+				v110 := *(*int32)(unsafe.Add(pact, v98*4+164)) << 7
+				v116 := *(*int32)(unsafe.Add(pact, v98*4+168)) << 7
+				v122 := *(*int32)(unsafe.Add(pact, v98*4+172)) << 7
+				v124 := v38 >> 2
+				v129 := *(*uint32)(unsafe.Add(pact, v98*4))
+				v134 := *(*uint32)(unsafe.Add(pact, v98*4+32))
+				v139 := *(*uint32)(unsafe.Add(pact, v98*4+64))
+				v144 := *(*uint32)(unsafe.Add(pact, v98*4+96))
+				v158 := *(*uint32)(unsafe.Add(pact, v98*4+4))
+				v163 := *(*uint32)(unsafe.Add(pact, v98*4+36))
+				v168 := *(*uint32)(unsafe.Add(pact, v98*4+68))
+				v173 := *(*uint32)(unsafe.Add(pact, v98*4+100))
+				v187 := *(*uint32)(unsafe.Add(pact, v98*4+8))
+				v192 := *(*uint32)(unsafe.Add(pact, v98*4+40))
+				v197 := *(*uint32)(unsafe.Add(pact, v98*4+72))
+				v202 := *(*uint32)(unsafe.Add(pact, v98*4+104))
+				v216 := *(*uint32)(unsafe.Add(pact, v98*4+12))
+				v221 := *(*uint32)(unsafe.Add(pact, v98*4+44))
+				v226 := *(*uint32)(unsafe.Add(pact, v98*4+76))
+				v231 := *(*uint32)(unsafe.Add(pact, v98*4+108))
+				v245 := *(*uint32)(unsafe.Add(pact, v98*4+16))
+				v250 := *(*uint32)(unsafe.Add(pact, v98*4+48))
+				v255 := *(*uint32)(unsafe.Add(pact, v98*4+80))
+				v260 := *(*uint32)(unsafe.Add(pact, v98*4+112))
+				v274 := *(*uint32)(unsafe.Add(pact, v98*4+20))
+				v279 := *(*uint32)(unsafe.Add(pact, v98*4+52))
+				v284 := *(*uint32)(unsafe.Add(pact, v98*4+84))
+				v289 := *(*uint32)(unsafe.Add(pact, v98*4+116))
+				v303 := *(*uint32)(unsafe.Add(pact, v98*4+24))
+				v308 := *(*uint32)(unsafe.Add(pact, v98*4+56))
+				v313 := *(*uint32)(unsafe.Add(pact, v98*4+88))
+				v318 := *(*uint32)(unsafe.Add(pact, v98*4+120))
+				v332 := *(*uint32)(unsafe.Add(pact, v98*4+28))
+				v337 := *(*uint32)(unsafe.Add(pact, v98*4+60))
+				v342 := *(*uint32)(unsafe.Add(pact, v98*4+92))
+				v347 := *(*uint32)(unsafe.Add(pact, v98*4+124))
+				v354 := v38 >> 1
+				v365 := *(*float32)(unsafe.Add(pact, v98*4+128))
+				v375 := *(*float32)(unsafe.Add(pact, v98*4+132))
+				v385 := *(*float32)(unsafe.Add(pact, v98*4+136))
+				v395 := *(*float32)(unsafe.Add(pact, v98*4+140))
+				v411 := (v96 + 1) * 48
+				v417 := *(*int32)(unsafe.Add(pact, v411*4+160)) << 7
+				v423 := *(*int32)(unsafe.Add(pact, v411*4+164)) << 7
+				v429 := *(*int32)(unsafe.Add(pact, v411*4+168)) << 7
+				v435 := *(*int32)(unsafe.Add(pact, v411*4+172)) << 7
+				v446 := *(*uint32)(unsafe.Add(pact, v411*4))
+				v451 := *(*uint32)(unsafe.Add(pact, v411*4+32))
+				v456 := *(*uint32)(unsafe.Add(pact, v411*4+64))
+				v461 := *(*uint32)(unsafe.Add(pact, v411*4+96))
+				v475 := *(*uint32)(unsafe.Add(pact, v411*4+4))
+				v480 := *(*uint32)(unsafe.Add(pact, v411*4+36))
+				v485 := *(*uint32)(unsafe.Add(pact, v411*4+68))
+				v490 := *(*uint32)(unsafe.Add(pact, v411*4+100))
+				v504 := *(*uint32)(unsafe.Add(pact, v411*4+8))
+				v509 := *(*uint32)(unsafe.Add(pact, v411*4+40))
+				v514 := *(*uint32)(unsafe.Add(pact, v411*4+72))
+				v519 := *(*uint32)(unsafe.Add(pact, v411*4+104))
+				v533 := *(*uint32)(unsafe.Add(pact, v411*4+12))
+				v538 := *(*uint32)(unsafe.Add(pact, v411*4+44))
+				v543 := *(*uint32)(unsafe.Add(pact, v411*4+76))
+				v548 := *(*uint32)(unsafe.Add(pact, v411*4+108))
+				v562 := *(*uint32)(unsafe.Add(pact, v411*4+16))
+				v567 := *(*uint32)(unsafe.Add(pact, v411*4+48))
+				v572 := *(*uint32)(unsafe.Add(pact, v411*4+80))
+				v577 := *(*uint32)(unsafe.Add(pact, v411*4+112))
+				v591 := *(*uint32)(unsafe.Add(pact, v411*4+20))
+				v596 := *(*uint32)(unsafe.Add(pact, v411*4+52))
+				v601 := *(*uint32)(unsafe.Add(pact, v411*4+84))
+				v606 := *(*uint32)(unsafe.Add(pact, v411*4+116))
+				v620 := *(*uint32)(unsafe.Add(pact, v411*4+24))
+				v625 := *(*uint32)(unsafe.Add(pact, v411*4+56))
+				v630 := *(*uint32)(unsafe.Add(pact, v411*4+88))
+				v635 := *(*uint32)(unsafe.Add(pact, v411*4+120))
+				v649 := *(*uint32)(unsafe.Add(pact, v411*4+28))
+				v654 := *(*uint32)(unsafe.Add(pact, v411*4+60))
+				v659 := *(*uint32)(unsafe.Add(pact, v411*4+92))
+				v664 := *(*uint32)(unsafe.Add(pact, v411*4+124))
+				v682 := *(*float32)(unsafe.Add(pact, v411*4+128))
+				v692 := *(*float32)(unsafe.Add(pact, v411*4+132))
+				v702 := *(*float32)(unsafe.Add(pact, v411*4+136))
+				v712 := *(*float32)(unsafe.Add(pact, v411*4+140))
 				for l := range 16 {
-					v269 := rsum[0][l]
-					v49 := v47 + l
-					v113 := *(*uint32)(unsafe.Add(pw, v49*4+448))
-					v104 := *(*uint32)(unsafe.Add(pw, v49*4+384))
-					v95 := *(*uint32)(unsafe.Add(pw, v49*4+320))
-					v86 := *(*uint32)(unsafe.Add(pw, v49*4+256))
-					v77 := *(*uint32)(unsafe.Add(pw, v49*4+192))
-					v68 := *(*uint32)(unsafe.Add(pw, v49*4+128))
-					v59 := *(*uint32)(unsafe.Add(pw, v49*4+64))
-					v50 := *(*uint32)(unsafe.Add(pw, v49*4))
-					v250 := float32(lane.Dot4US(v113, v238, lane.Dot4US(v104, v223, lane.Dot4US(v95, v208, lane.Dot4US(v86, v193, lane.Dot4US(v77, v178, lane.Dot4US(v68, v163, lane.Dot4US(v59, v148, lane.Dot4US(v50, v133, v119)))))))))
-					v259 := v254 + l
-					v261 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v259*2+1024)))
-					v270 := v269 + float32(v250*float32(v265*v261))
-					rsum[0][l] = v270
-					v279 := rsum[1][l]
-					v251 := float32(lane.Dot4US(v113, v243, lane.Dot4US(v104, v228, lane.Dot4US(v95, v213, lane.Dot4US(v86, v198, lane.Dot4US(v77, v183, lane.Dot4US(v68, v168, lane.Dot4US(v59, v153, lane.Dot4US(v50, v138, v125)))))))))
-					v280 := v279 + float32(v251*float32(v275*v261))
-					rsum[1][l] = v280
-					v289 := rsum[2][l]
-					v252 := float32(lane.Dot4US(v113, v248, lane.Dot4US(v104, v233, lane.Dot4US(v95, v218, lane.Dot4US(v86, v203, lane.Dot4US(v77, v188, lane.Dot4US(v68, v173, lane.Dot4US(v59, v158, lane.Dot4US(v50, v143, v131)))))))))
-					v290 := v289 + float32(v252*float32(v285*v261))
-					rsum[2][l] = v290
-					v346 := rsum[3][l]
-					v430 := *(*uint32)(unsafe.Add(pw, v49*4+960))
-					v421 := *(*uint32)(unsafe.Add(pw, v49*4+896))
-					v412 := *(*uint32)(unsafe.Add(pw, v49*4+832))
-					v403 := *(*uint32)(unsafe.Add(pw, v49*4+768))
-					v394 := *(*uint32)(unsafe.Add(pw, v49*4+704))
-					v385 := *(*uint32)(unsafe.Add(pw, v49*4+640))
-					v376 := *(*uint32)(unsafe.Add(pw, v49*4+576))
-					v367 := *(*uint32)(unsafe.Add(pw, v49*4+512))
-					v567 := float32(lane.Dot4US(v430, v555, lane.Dot4US(v421, v540, lane.Dot4US(v412, v525, lane.Dot4US(v403, v510, lane.Dot4US(v394, v495, lane.Dot4US(v385, v480, lane.Dot4US(v376, v465, lane.Dot4US(v367, v450, v436)))))))))
-					v578 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v259*2+1056)))
-					rsum[0][l] = v270 + float32(v567*float32(v582*v578))
-					v568 := float32(lane.Dot4US(v430, v560, lane.Dot4US(v421, v545, lane.Dot4US(v412, v530, lane.Dot4US(v403, v515, lane.Dot4US(v394, v500, lane.Dot4US(v385, v485, lane.Dot4US(v376, v470, lane.Dot4US(v367, v455, v442)))))))))
-					rsum[1][l] = v280 + float32(v568*float32(v592*v578))
-					v569 := float32(lane.Dot4US(v430, v565, lane.Dot4US(v421, v550, lane.Dot4US(v412, v535, lane.Dot4US(v403, v520, lane.Dot4US(v394, v505, lane.Dot4US(v385, v490, lane.Dot4US(v376, v475, lane.Dot4US(v367, v460, v448)))))))))
-					rsum[2][l] = v290 + float32(v569*float32(v602*v578))
-					v338 := float32(lane.Dot4US(v113, v336, lane.Dot4US(v104, v331, lane.Dot4US(v95, v326, lane.Dot4US(v86, v321, lane.Dot4US(v77, v316, lane.Dot4US(v68, v311, lane.Dot4US(v59, v306, lane.Dot4US(v50, v301, v297)))))))))
-					v655 := float32(lane.Dot4US(v430, v653, lane.Dot4US(v421, v648, lane.Dot4US(v412, v643, lane.Dot4US(v403, v638, lane.Dot4US(v394, v633, lane.Dot4US(v385, v628, lane.Dot4US(v376, v623, lane.Dot4US(v367, v618, v614)))))))))
-					rsum[3][l] = (v346 + float32(v338*float32(v342*v261))) + float32(v655*float32(v659*v578))
+					v369 := rsum[0][l]
+					v126 := v124 + l
+					v328 := *(*uint32)(unsafe.Add(pw, v126*4+448))
+					v299 := *(*uint32)(unsafe.Add(pw, v126*4+384))
+					v270 := *(*uint32)(unsafe.Add(pw, v126*4+320))
+					v241 := *(*uint32)(unsafe.Add(pw, v126*4+256))
+					v212 := *(*uint32)(unsafe.Add(pw, v126*4+192))
+					v183 := *(*uint32)(unsafe.Add(pw, v126*4+128))
+					v154 := *(*uint32)(unsafe.Add(pw, v126*4+64))
+					v127 := *(*uint32)(unsafe.Add(pw, v126*4))
+					v349 := float32(lane.Dot4US(v328, v332, lane.Dot4US(v299, v303, lane.Dot4US(v270, v274, lane.Dot4US(v241, v245, lane.Dot4US(v212, v216, lane.Dot4US(v183, v187, lane.Dot4US(v154, v158, lane.Dot4US(v127, v129, v104)))))))))
+					v359 := v354 + l
+					v361 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+1024)))
+					v370 := v369 + float32(v349*float32(v365*v361))
+					rsum[0][l] = v370
+					v379 := rsum[1][l]
+					v350 := float32(lane.Dot4US(v328, v337, lane.Dot4US(v299, v308, lane.Dot4US(v270, v279, lane.Dot4US(v241, v250, lane.Dot4US(v212, v221, lane.Dot4US(v183, v192, lane.Dot4US(v154, v163, lane.Dot4US(v127, v134, v110)))))))))
+					v380 := v379 + float32(v350*float32(v375*v361))
+					rsum[1][l] = v380
+					v389 := rsum[2][l]
+					v351 := float32(lane.Dot4US(v328, v342, lane.Dot4US(v299, v313, lane.Dot4US(v270, v284, lane.Dot4US(v241, v255, lane.Dot4US(v212, v226, lane.Dot4US(v183, v197, lane.Dot4US(v154, v168, lane.Dot4US(v127, v139, v116)))))))))
+					v390 := v389 + float32(v351*float32(v385*v361))
+					rsum[2][l] = v390
+					v399 := rsum[3][l]
+					v645 := *(*uint32)(unsafe.Add(pw, v126*4+960))
+					v616 := *(*uint32)(unsafe.Add(pw, v126*4+896))
+					v587 := *(*uint32)(unsafe.Add(pw, v126*4+832))
+					v558 := *(*uint32)(unsafe.Add(pw, v126*4+768))
+					v529 := *(*uint32)(unsafe.Add(pw, v126*4+704))
+					v500 := *(*uint32)(unsafe.Add(pw, v126*4+640))
+					v471 := *(*uint32)(unsafe.Add(pw, v126*4+576))
+					v444 := *(*uint32)(unsafe.Add(pw, v126*4+512))
+					v666 := float32(lane.Dot4US(v645, v649, lane.Dot4US(v616, v620, lane.Dot4US(v587, v591, lane.Dot4US(v558, v562, lane.Dot4US(v529, v533, lane.Dot4US(v500, v504, lane.Dot4US(v471, v475, lane.Dot4US(v444, v446, v417)))))))))
+					v678 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+1056)))
+					rsum[0][l] = v370 + float32(v666*float32(v682*v678))
+					v667 := float32(lane.Dot4US(v645, v654, lane.Dot4US(v616, v625, lane.Dot4US(v587, v596, lane.Dot4US(v558, v567, lane.Dot4US(v529, v538, lane.Dot4US(v500, v509, lane.Dot4US(v471, v480, lane.Dot4US(v444, v451, v423)))))))))
+					rsum[1][l] = v380 + float32(v667*float32(v692*v678))
+					v668 := float32(lane.Dot4US(v645, v659, lane.Dot4US(v616, v630, lane.Dot4US(v587, v601, lane.Dot4US(v558, v572, lane.Dot4US(v529, v543, lane.Dot4US(v500, v514, lane.Dot4US(v471, v485, lane.Dot4US(v444, v456, v429)))))))))
+					rsum[2][l] = v390 + float32(v668*float32(v702*v678))
+					v352 := float32(lane.Dot4US(v328, v347, lane.Dot4US(v299, v318, lane.Dot4US(v270, v289, lane.Dot4US(v241, v260, lane.Dot4US(v212, v231, lane.Dot4US(v183, v202, lane.Dot4US(v154, v173, lane.Dot4US(v127, v144, v122)))))))))
+					v669 := float32(lane.Dot4US(v645, v664, lane.Dot4US(v616, v635, lane.Dot4US(v587, v606, lane.Dot4US(v558, v577, lane.Dot4US(v529, v548, lane.Dot4US(v500, v519, lane.Dot4US(v471, v490, lane.Dot4US(v444, v461, v435)))))))))
+					rsum[3][l] = (v399 + float32(v352*float32(v395*v361))) + float32(v669*float32(v712*v678))
 				}
 			}
 			if v23 == 0 {
 				for l := range 16 {
-					v671 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v671
-					v677 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v677
-					v683 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v683
-					v689 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v689
+					v724 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v724
+					v730 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v730
+					v736 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v736
+					v742 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v742
 				}
 			} else {
 				for l := range 16 {
-					v694 := *(*float32)(unsafe.Add(stotal, l*4))
-					v696 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v694 + v696
-					v706 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v708 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v706 + v708
-					v718 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v720 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v718 + v720
-					v730 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v732 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v730 + v732
+					v747 := *(*float32)(unsafe.Add(stotal, l*4))
+					v749 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v747 + v749
+					v759 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v761 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v759 + v761
+					v771 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v773 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v771 + v773
+					v783 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v785 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v783 + v785
 				}
 			}
 		}
-		v735 := t1 * 4
-		v737 := t0 * 16
+		v788 := t1 * 4
+		v790 := t0 * 16
 		for range 16 {
 		}
 		if nadd == 0 {
-			v747 := (v735 * nldo) + v737
-			v757 := ((v735 + 1) * nldo) + v737
-			v769 := ((v735 + 2) * nldo) + v737
-			v781 := ((v735 + 3) * nldo) + v737
+			v800 := (v788 * nldo) + v790
+			v810 := ((v788 + 1) * nldo) + v790
+			v822 := ((v788 + 2) * nldo) + v790
+			v834 := ((v788 + 3) * nldo) + v790
 			for l := range 16 {
-				v752 := *(*float32)(unsafe.Add(stotal, l*4))
-				v742 := (v737 + l) < nn
-				if v742 {
-					*(*float32)(unsafe.Add(pout, (v747+l)*4)) = v752
+				v805 := *(*float32)(unsafe.Add(stotal, l*4))
+				v795 := (v790 + l) < nn
+				if v795 {
+					*(*float32)(unsafe.Add(pout, (v800+l)*4)) = v805
 				}
-				v764 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v742 {
-					*(*float32)(unsafe.Add(pout, (v757+l)*4)) = v764
+				v817 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v795 {
+					*(*float32)(unsafe.Add(pout, (v810+l)*4)) = v817
 				}
-				v776 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v742 {
-					*(*float32)(unsafe.Add(pout, (v769+l)*4)) = v776
+				v829 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v795 {
+					*(*float32)(unsafe.Add(pout, (v822+l)*4)) = v829
 				}
-				v788 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v742 {
-					*(*float32)(unsafe.Add(pout, (v781+l)*4)) = v788
+				v841 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v795 {
+					*(*float32)(unsafe.Add(pout, (v834+l)*4)) = v841
 				}
 			}
 		} else {
-			v791 := (v735 * nldo) + v737
-			v803 := ((v735 + 1) * nldo) + v737
-			v817 := ((v735 + 2) * nldo) + v737
-			v831 := ((v735 + 3) * nldo) + v737
+			v844 := (v788 * nldo) + v790
+			v856 := ((v788 + 1) * nldo) + v790
+			v870 := ((v788 + 2) * nldo) + v790
+			v884 := ((v788 + 3) * nldo) + v790
 			for l := range 16 {
-				v796 := *(*float32)(unsafe.Add(stotal, l*4))
-				v742 := (v737 + l) < nn
-				var v797 float32
-				v793 := v791 + l
-				if v742 {
-					v797 = *(*float32)(unsafe.Add(pout, v793*4))
+				v849 := *(*float32)(unsafe.Add(stotal, l*4))
+				v795 := (v790 + l) < nn
+				var v850 float32
+				v846 := v844 + l
+				if v795 {
+					v850 = *(*float32)(unsafe.Add(pout, v846*4))
 				}
-				if v742 {
-					*(*float32)(unsafe.Add(pout, v793*4)) = v796 + v797
+				if v795 {
+					*(*float32)(unsafe.Add(pout, v846*4)) = v849 + v850
 				}
-				v810 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v811 float32
-				v805 := v803 + l
-				if v742 {
-					v811 = *(*float32)(unsafe.Add(pout, v805*4))
+				v863 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v864 float32
+				v858 := v856 + l
+				if v795 {
+					v864 = *(*float32)(unsafe.Add(pout, v858*4))
 				}
-				if v742 {
-					*(*float32)(unsafe.Add(pout, v805*4)) = v810 + v811
+				if v795 {
+					*(*float32)(unsafe.Add(pout, v858*4)) = v863 + v864
 				}
-				v824 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v825 float32
-				v819 := v817 + l
-				if v742 {
-					v825 = *(*float32)(unsafe.Add(pout, v819*4))
+				v877 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v878 float32
+				v872 := v870 + l
+				if v795 {
+					v878 = *(*float32)(unsafe.Add(pout, v872*4))
 				}
-				if v742 {
-					*(*float32)(unsafe.Add(pout, v819*4)) = v824 + v825
+				if v795 {
+					*(*float32)(unsafe.Add(pout, v872*4)) = v877 + v878
 				}
-				v838 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v839 float32
-				v833 := v831 + l
-				if v742 {
-					v839 = *(*float32)(unsafe.Add(pout, v833*4))
+				v891 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v892 float32
+				v886 := v884 + l
+				if v795 {
+					v892 = *(*float32)(unsafe.Add(pout, v886*4))
 				}
-				if v742 {
-					*(*float32)(unsafe.Add(pout, v833*4)) = v838 + v839
+				if v795 {
+					*(*float32)(unsafe.Add(pout, v886*4)) = v891 + v892
 				}
 			}
 		}

@@ -49,7 +49,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 1024,
+			Shared: 1032,
 			Source: "attention.go",
 		},
 		{
@@ -70,7 +70,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 2048,
+			Shared: 2064,
 			Source: "attention.go",
 		},
 		{
@@ -91,7 +91,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 3072,
+			Shared: 3096,
 			Source: "attention.go",
 		},
 		{
@@ -112,7 +112,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 4096,
+			Shared: 4128,
 			Source: "attention.go",
 		},
 		{
@@ -133,7 +133,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 1024,
+			Shared: 1032,
 			Source: "attention.go",
 		},
 		{
@@ -154,7 +154,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 2048,
+			Shared: 2064,
 			Source: "attention.go",
 		},
 		{
@@ -175,7 +175,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 3072,
+			Shared: 3096,
 			Source: "attention.go",
 		},
 		{
@@ -196,7 +196,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "window", Kind: kernel.Int, Slot: 4},
 			},
-			Shared: 4096,
+			Shared: 4128,
 			Source: "attention.go",
 		},
 		{
@@ -1200,7 +1200,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: kv_store_f16__p1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f16", Config: "p1", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -1216,11 +1216,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f16__p2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f16", Config: "p2", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -1236,11 +1237,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f32__p1__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f32", Config: "p1", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -1256,11 +1258,12 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: kv_store_f32__p2__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "kv_store_f32", Config: "p2", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "k", Slot: 0, Type: "f32", Access: "in"},
@@ -1276,6 +1279,7 @@ func Kernels() []kernel.Kernel {
 				{Name: "hd", Kind: kernel.Int, Slot: 2},
 				{Name: "rot", Kind: kernel.Int, Slot: 3},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
@@ -1446,7 +1450,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: rmsnorm__any__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 2}},
 			Name: kernel.Name{Op: "rmsnorm", Config: "any", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "x", Slot: 0, Type: "f32", Access: "in"},
@@ -1476,7 +1480,7 @@ func Kernels() []kernel.Kernel {
 		},
 		{
 			Func: rope_query__p1r0__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p1r0", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -1484,18 +1488,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p1r13__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p1r13", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -1503,18 +1508,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p2r0__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p2r0", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -1522,18 +1528,19 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{
 			Func: rope_query__p2r13__portable,
-			Grid: []kernel.Axis{{Slot: 0, Tile: 1}},
+			Grid: []kernel.Axis{{Slot: 0, Tile: 4}},
 			Name: kernel.Name{Op: "rope_query", Config: "p2r13", Arch: "portable"},
 			Params: []kernel.Param{
 				{Name: "q", Slot: 0, Type: "f32", Access: "in"},
@@ -1541,13 +1548,14 @@ func Kernels() []kernel.Kernel {
 				{Name: "s", Slot: 2, Type: "f32", Access: "in"},
 				{Name: "pos", Slot: 3, Type: "i32", Access: "in"},
 				{Name: "out", Slot: 4, Type: "f32", Access: "out"},
-				{Name: "m", Kind: kernel.Int, Slot: 0},
+				{Name: "rows", Kind: kernel.Int, Slot: 0},
 				{Name: "kv", Kind: kernel.Int, Slot: 1},
 				{Name: "group", Kind: kernel.Int, Slot: 2},
 				{Name: "hd", Kind: kernel.Int, Slot: 3},
 				{Name: "rot", Kind: kernel.Int, Slot: 4},
 				{Name: "scale", Kind: kernel.Float, Slot: 0},
 			},
+			Shared: 4096,
 			Source: "rope.go",
 		},
 		{

@@ -21,59 +21,157 @@ func kv_store_f16__p1__portable(a *kernel.Args, lo, hi int) {
 	ppages := a.Buf[5]
 	pkcache := a.Buf[6]
 	pvcache := a.Buf[7]
+	nm := int(a.Int[0])
 	nkv := int(a.Int[1])
 	nhd := int(a.Int[2])
 	nrot := int(a.Int[3])
-	var w50 [16]float32
-	var w52 [16]bool
-	var w46 [16]int
+	sturned := unsafe.Add(a.Scratch, 0)
+	var w59, w76 [16]float32
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v7 := int(*(*int32)(unsafe.Add(ppos, t0*4)))
-		v8 := v7 * nhd
-		v13 := int(*(*int32)(unsafe.Add(ppages, (v7>>8)*4))) * nkv
-		v20 := ((nhd + 15) >> 4) << 4
-		v22 := v7 & 255
-		for v24 := 0; v24 < nkv; v24 += 1 {
-			v27 := ((t0 * nkv) + v24) * nhd
-			v30 := (v13 + v24) * 256
-			for v32 := 0; v32 < nhd; v32 += 16 {
-				v36 := v30 * nhd
-				v39 := (v22 >> 4) * nhd
-				v45 := v22 & 15
-				for l := range 16 {
-					v34 := v32 + l
-					w46[l] = (v36 + ((v39 + v34) * 16)) + v45
-					v35 := v34 < nhd
-					var v50 float32
-					if v35 {
-						v50 = *(*float32)(unsafe.Add(pk, (v27+v34)*4))
+		v7 := t0 * 4
+		v13 := min(v7+3, (nm - 1))
+		v15 := int(*(*int32)(unsafe.Add(ppos, v7*4)))
+		v25 := ((int(*(*int32)(unsafe.Add(ppos, v13*4))) - v15) == 3) && ((v15 & 3) == 0)
+		for v27 := 0; v27 < nkv; v27 += 1 {
+			v29 := v13 + 1
+			for v31 := v7; v31 < v29; v31 += 1 {
+				v33 := int(*(*int32)(unsafe.Add(ppos, v31*4)))
+				v36 := ((v31 * nkv) + v27) * nhd
+				v37 := v33 * nhd
+				v40 := (v31 - v7) * 256
+				for v43 := 0; v43 < 1; v43 += 1 {
+					v44 := v43 * nrot
+					v45 := v44 + nrot
+					v50 := v44 + ((nrot >> 4) * 16)
+					for v55 := v44; v55 < v50; v55 += 16 {
+						for l := range 16 {
+							w59[l] = *(*float32)(unsafe.Add(pk, (v36+(v55+l))*4))
+						}
+						for l := range 16 {
+							v57 := v55 + l
+							v61 := v37 + v57
+							*(*float32)(unsafe.Add(sturned, (v40+v57)*4)) = float32(w59[l]**(*float32)(unsafe.Add(pc, v61*4))) + float32(w59[l^1]**(*float32)(unsafe.Add(ps, v61*4)))
+						}
 					}
-					w50[l] = v50
-					w52[l] = (v34 < nrot) && v35
+					for v69 := v50; v69 < v45; v69 += 16 {
+						for l := range 16 {
+							v71 := v69 + l
+							var v76 float32
+							if v71 < v45 {
+								v76 = *(*float32)(unsafe.Add(pk, (v36+v71)*4))
+							}
+							w76[l] = v76
+						}
+						for l := range 16 {
+							v71 := v69 + l
+							v72 := v71 < v45
+							var v79 float32
+							v78 := v37 + v71
+							if v72 {
+								v79 = *(*float32)(unsafe.Add(pc, v78*4))
+							}
+							var v82 float32
+							if v72 {
+								v82 = *(*float32)(unsafe.Add(ps, v78*4))
+							}
+							if v72 {
+								*(*float32)(unsafe.Add(sturned, (v40+v71)*4)) = float32(w76[l]*v79) + float32(w76[l^1]*v82)
+							}
+						}
+					}
 				}
-				v63 := (v30 + v22) * v20
-				for l := range 16 {
-					var v55 float32
-					v34 := v32 + l
-					v54 := v8 + v34
-					if w52[l] {
-						v55 = *(*float32)(unsafe.Add(pc, v54*4))
+				for v86 := nrot; v86 < nhd; v86 += 16 {
+					for l := range 16 {
+						v88 := v86 + l
+						v91 := v88 < nhd
+						var v92 float32
+						if v91 {
+							v92 = *(*float32)(unsafe.Add(pk, (v36+v88)*4))
+						}
+						if v91 {
+							*(*float32)(unsafe.Add(sturned, (v40+v88)*4)) = v92
+						}
 					}
-					var v58 float32
-					if w52[l] {
-						v58 = *(*float32)(unsafe.Add(ps, v54*4))
+				}
+				v112 := ((((int(*(*int32)(unsafe.Add(ppages, (v33>>8)*4))) * nkv) + v27) * 256) + (v33 & 255)) * (((nhd + 15) >> 4) << 4)
+				for v114 := 0; v114 < nhd; v114 += 16 {
+					for l := range 16 {
+						v116 := v114 + l
+						v119 := v116 < nhd
+						var v120 float32
+						if v119 {
+							v120 = *(*float32)(unsafe.Add(pv, (v36+v116)*4))
+						}
+						if v119 {
+							*(*uint16)(unsafe.Add(pvcache, (v112+v116)*2)) = lane.F32ToF16(v120)
+						}
 					}
-					v35 := v34 < nhd
-					if v35 {
-						*(*uint16)(unsafe.Add(pkcache, w46[l]*2)) = lane.F32ToF16(lane.Select(w52[l], float32(w50[l]*v55)+float32(w50[l^1]*v58), w50[l]))
+				}
+			}
+			if v25 {
+				v123 := v15 & 255
+				v140 := (((((int(*(*int32)(unsafe.Add(ppages, (v15>>8)*4))) * nkv) + v27) * 256) + ((v123 >> 4) * 16)) * nhd) + (v123 & 15)
+				v144 := (nhd >> 4) * 16
+				for v146 := 0; v146 < v144; v146 += 16 {
+					for l := range 16 {
+						v149 := v146 + l
+						v150 := *(*float32)(unsafe.Add(sturned, v149*4))
+						v158 := *(*float32)(unsafe.Add(sturned, v149*4+1024))
+						v166 := *(*float32)(unsafe.Add(sturned, v149*4+2048))
+						v174 := *(*float32)(unsafe.Add(sturned, v149*4+3072))
+						*(*uint16)(unsafe.Add(pkcache, (v140+(v149*16))*2)) = lane.F32ToF16(v150)
+						*(*uint16)(unsafe.Add(pkcache, (v140+(v149*16))*2+2)) = lane.F32ToF16(v158)
+						*(*uint16)(unsafe.Add(pkcache, (v140+(v149*16))*2+4)) = lane.F32ToF16(v166)
+						*(*uint16)(unsafe.Add(pkcache, (v140+(v149*16))*2+6)) = lane.F32ToF16(v174)
 					}
-					var v66 float32
-					if v35 {
-						v66 = *(*float32)(unsafe.Add(pv, (v27+v34)*4))
+				}
+				for v180 := v144; v180 < nhd; v180 += 16 {
+					for l := range 16 {
+						v182 := v180 + l
+						v183 := v182 < nhd
+						var v187 float32
+						if v183 {
+							v187 = *(*float32)(unsafe.Add(sturned, v182*4))
+						}
+						var v195 float32
+						if v183 {
+							v195 = *(*float32)(unsafe.Add(sturned, v182*4+1024))
+						}
+						var v203 float32
+						if v183 {
+							v203 = *(*float32)(unsafe.Add(sturned, v182*4+2048))
+						}
+						var v211 float32
+						if v183 {
+							v211 = *(*float32)(unsafe.Add(sturned, v182*4+3072))
+						}
+						if v183 {
+							*(*uint16)(unsafe.Add(pkcache, (v140+(v182*16))*2)) = lane.F32ToF16(v187)
+							*(*uint16)(unsafe.Add(pkcache, (v140+(v182*16))*2+2)) = lane.F32ToF16(v195)
+							*(*uint16)(unsafe.Add(pkcache, (v140+(v182*16))*2+4)) = lane.F32ToF16(v203)
+							*(*uint16)(unsafe.Add(pkcache, (v140+(v182*16))*2+6)) = lane.F32ToF16(v211)
+						}
 					}
-					if v35 {
-						*(*uint16)(unsafe.Add(pvcache, (v63+v34)*2)) = lane.F32ToF16(v66)
+				}
+			} else {
+				for v220 := v7; v220 < v29; v220 += 1 {
+					v222 := int(*(*int32)(unsafe.Add(ppos, v220*4)))
+					v224 := v222 & 255
+					v241 := (((((int(*(*int32)(unsafe.Add(ppages, (v222>>8)*4))) * nkv) + v27) * 256) + ((v224 >> 4) * 16)) * nhd) + (v224 & 15)
+					for v243 := 0; v243 < nhd; v243 += 16 {
+						v251 := (v220 - v7) * 256
+						for l := range 16 {
+							v245 := v243 + l
+							v253 := v245 < nhd
+							var v254 float32
+							if v253 {
+								v254 = *(*float32)(unsafe.Add(sturned, (v251+v245)*4))
+							}
+							if v253 {
+								*(*uint16)(unsafe.Add(pkcache, (v241+(v245*16))*2)) = lane.F32ToF16(v254)
+							}
+						}
 					}
 				}
 			}

@@ -4,7 +4,6 @@ package portable
 
 import (
 	"github.com/swizzle-rt/swizzle/runtime/kernel"
-	"github.com/swizzle-rt/swizzle/runtime/kernel/lane"
 	"unsafe"
 )
 
@@ -21,93 +20,155 @@ func kv_store_f32__p2__portable(a *kernel.Args, lo, hi int) {
 	ppages := a.Buf[5]
 	pkcache := a.Buf[6]
 	pvcache := a.Buf[7]
+	nm := int(a.Int[0])
 	nkv := int(a.Int[1])
 	nhd := int(a.Int[2])
 	nrot := int(a.Int[3])
-	var rpartner [1][16]float32
-	var w50 [16]float32
-	var w52 [16]bool
-	var w46 [16]int
+	sturned := unsafe.Add(a.Scratch, 0)
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v7 := int(*(*int32)(unsafe.Add(ppos, t0*4)))
-		v8 := v7 * nhd
-		v13 := int(*(*int32)(unsafe.Add(ppages, (v7>>8)*4))) * nkv
-		v20 := ((nhd + 15) >> 4) << 4
-		v22 := v7 & 255
-		for v24 := 0; v24 < nkv; v24 += 1 {
-			v27 := ((t0 * nkv) + v24) * nhd
-			v30 := (v13 + v24) * 256
-			for v32 := 0; v32 < nhd; v32 += 16 {
-				v36 := v30 * nhd
-				v39 := (v22 >> 4) * nhd
-				v45 := v22 & 15
-				v54 := nrot >> 1
-				for l := range 16 {
-					v34 := v32 + l
-					w46[l] = (v36 + ((v39 + v34) * 16)) + v45
-					v35 := v34 < nhd
-					var v50 float32
-					if v35 {
-						v50 = *(*float32)(unsafe.Add(pk, (v27+v34)*4))
+		v7 := t0 * 4
+		v13 := min(v7+3, (nm - 1))
+		v15 := int(*(*int32)(unsafe.Add(ppos, v7*4)))
+		v25 := ((int(*(*int32)(unsafe.Add(ppos, v13*4))) - v15) == 3) && ((v15 & 3) == 0)
+		for v27 := 0; v27 < nkv; v27 += 1 {
+			v29 := v13 + 1
+			for v31 := v7; v31 < v29; v31 += 1 {
+				v33 := int(*(*int32)(unsafe.Add(ppos, v31*4)))
+				v36 := ((v31 * nkv) + v27) * nhd
+				v37 := v33 * nhd
+				v40 := (v31 - v7) * 256
+				v42 := nrot >> 1
+				for v45 := 0; v45 < 2; v45 += 1 {
+					v46 := v45 * v42
+					v47 := v46 + v42
+					v52 := v46 + ((v42 >> 4) * 16)
+					v56 := (v36 + v42) - (v46 * 2)
+					for v57 := v46; v57 < v52; v57 += 16 {
+						for l := range 16 {
+							v59 := v57 + l
+							v64 := v37 + v59
+							*(*float32)(unsafe.Add(sturned, (v40+v59)*4)) = float32(*(*float32)(unsafe.Add(pk, (v36+v59)*4))**(*float32)(unsafe.Add(pc, v64*4))) + float32(*(*float32)(unsafe.Add(pk, (v56+v59)*4))**(*float32)(unsafe.Add(ps, v64*4)))
+						}
 					}
-					w50[l] = v50
-					w52[l] = (v34 < nrot) && v35
+					for v72 := v52; v72 < v47; v72 += 16 {
+						for l := range 16 {
+							v74 := v72 + l
+							v75 := v74 < v47
+							var v79 float32
+							if v75 {
+								v79 = *(*float32)(unsafe.Add(pk, (v36+v74)*4))
+							}
+							var v81 float32
+							if v75 {
+								v81 = *(*float32)(unsafe.Add(pk, (v56+v74)*4))
+							}
+							var v83 float32
+							v82 := v37 + v74
+							if v75 {
+								v83 = *(*float32)(unsafe.Add(pc, v82*4))
+							}
+							var v86 float32
+							if v75 {
+								v86 = *(*float32)(unsafe.Add(ps, v82*4))
+							}
+							if v75 {
+								*(*float32)(unsafe.Add(sturned, (v40+v74)*4)) = float32(v79*v83) + float32(v81*v86)
+							}
+						}
+					}
 				}
-				if (v54 & 15) == 0 {
-					if v32 < v54 {
-						v61 := (v27 + v32) + v54
-						for l := range 16 {
-							var v64 float32
-							if w52[l] {
-								v64 = *(*float32)(unsafe.Add(pk, (v61+l)*4))
-							}
-							rpartner[0][l] = v64
-						}
-					} else {
-						v67 := (v27 + v32) - v54
-						for l := range 16 {
-							var v70 float32
-							if w52[l] {
-								v70 = *(*float32)(unsafe.Add(pk, (v67+l)*4))
-							}
-							rpartner[0][l] = v70
-						}
-					}
-				} else {
-					v75 := int32(v54)
+				for v90 := nrot; v90 < nhd; v90 += 16 {
 					for l := range 16 {
-						var v82 float32
-						v74 := int32(v32 + l)
-						if w52[l] {
-							v82 = *(*float32)(unsafe.Add(pk, (v27+int(lane.Select(v74 < v75, v74+v75, v74-v75)))*4))
+						v92 := v90 + l
+						v95 := v92 < nhd
+						var v96 float32
+						if v95 {
+							v96 = *(*float32)(unsafe.Add(pk, (v36+v92)*4))
 						}
-						rpartner[0][l] = v82
+						if v95 {
+							*(*float32)(unsafe.Add(sturned, (v40+v92)*4)) = v96
+						}
 					}
 				}
-				v95 := (v30 + v22) * v20
-				for l := range 16 {
-					v85 := rpartner[0][l]
-					var v87 float32
-					v34 := v32 + l
-					v86 := v8 + v34
-					if w52[l] {
-						v87 = *(*float32)(unsafe.Add(pc, v86*4))
+				v116 := ((((int(*(*int32)(unsafe.Add(ppages, (v33>>8)*4))) * nkv) + v27) * 256) + (v33 & 255)) * (((nhd + 15) >> 4) << 4)
+				for v118 := 0; v118 < nhd; v118 += 16 {
+					for l := range 16 {
+						v120 := v118 + l
+						v123 := v120 < nhd
+						var v124 float32
+						if v123 {
+							v124 = *(*float32)(unsafe.Add(pv, (v36+v120)*4))
+						}
+						if v123 {
+							*(*float32)(unsafe.Add(pvcache, (v116+v120)*4)) = v124
+						}
 					}
-					var v90 float32
-					if w52[l] {
-						v90 = *(*float32)(unsafe.Add(ps, v86*4))
+				}
+			}
+			if v25 {
+				v127 := v15 & 255
+				v144 := (((((int(*(*int32)(unsafe.Add(ppages, (v15>>8)*4))) * nkv) + v27) * 256) + ((v127 >> 4) * 16)) * nhd) + (v127 & 15)
+				v148 := (nhd >> 4) * 16
+				for v150 := 0; v150 < v148; v150 += 16 {
+					for l := range 16 {
+						v153 := v150 + l
+						v154 := *(*float32)(unsafe.Add(sturned, v153*4))
+						v162 := *(*float32)(unsafe.Add(sturned, v153*4+1024))
+						v170 := *(*float32)(unsafe.Add(sturned, v153*4+2048))
+						v178 := *(*float32)(unsafe.Add(sturned, v153*4+3072))
+						*(*float32)(unsafe.Add(pkcache, (v144+(v153*16))*4)) = v154
+						*(*float32)(unsafe.Add(pkcache, (v144+(v153*16))*4+4)) = v162
+						*(*float32)(unsafe.Add(pkcache, (v144+(v153*16))*4+8)) = v170
+						*(*float32)(unsafe.Add(pkcache, (v144+(v153*16))*4+12)) = v178
 					}
-					v35 := v34 < nhd
-					if v35 {
-						*(*float32)(unsafe.Add(pkcache, w46[l]*4)) = lane.Select(w52[l], float32(w50[l]*v87)+float32(v85*v90), w50[l])
+				}
+				for v184 := v148; v184 < nhd; v184 += 16 {
+					for l := range 16 {
+						v186 := v184 + l
+						v187 := v186 < nhd
+						var v191 float32
+						if v187 {
+							v191 = *(*float32)(unsafe.Add(sturned, v186*4))
+						}
+						var v199 float32
+						if v187 {
+							v199 = *(*float32)(unsafe.Add(sturned, v186*4+1024))
+						}
+						var v207 float32
+						if v187 {
+							v207 = *(*float32)(unsafe.Add(sturned, v186*4+2048))
+						}
+						var v215 float32
+						if v187 {
+							v215 = *(*float32)(unsafe.Add(sturned, v186*4+3072))
+						}
+						if v187 {
+							*(*float32)(unsafe.Add(pkcache, (v144+(v186*16))*4)) = v191
+							*(*float32)(unsafe.Add(pkcache, (v144+(v186*16))*4+4)) = v199
+							*(*float32)(unsafe.Add(pkcache, (v144+(v186*16))*4+8)) = v207
+							*(*float32)(unsafe.Add(pkcache, (v144+(v186*16))*4+12)) = v215
+						}
 					}
-					var v98 float32
-					if v35 {
-						v98 = *(*float32)(unsafe.Add(pv, (v27+v34)*4))
-					}
-					if v35 {
-						*(*float32)(unsafe.Add(pvcache, (v95+v34)*4)) = v98
+				}
+			} else {
+				for v224 := v7; v224 < v29; v224 += 1 {
+					v226 := int(*(*int32)(unsafe.Add(ppos, v224*4)))
+					v228 := v226 & 255
+					v245 := (((((int(*(*int32)(unsafe.Add(ppages, (v226>>8)*4))) * nkv) + v27) * 256) + ((v228 >> 4) * 16)) * nhd) + (v228 & 15)
+					for v247 := 0; v247 < nhd; v247 += 16 {
+						v255 := (v224 - v7) * 256
+						for l := range 16 {
+							v249 := v247 + l
+							v257 := v249 < nhd
+							var v258 float32
+							if v257 {
+								v258 = *(*float32)(unsafe.Add(sturned, (v255+v249)*4))
+							}
+							if v257 {
+								*(*float32)(unsafe.Add(pkcache, (v245+(v249*16))*4)) = v258
+							}
+						}
 					}
 				}
 			}

@@ -17,58 +17,90 @@ func quantize__any__portable(a *kernel.Args, lo, hi int) {
 	px := a.Buf[0]
 	pact := a.Buf[1]
 	nk := int(a.Int[1])
-	var w36 [32]float32
-	var w90, w102 [32]int32
-	var w40 [32]uint32
+	var w28, w136 [32]float32
+	var w65, w78, w173, w186 [32]int32
+	var w32, w140 [32]uint32
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v12 := ((nk + 63) >> 6) << 1
 		v13 := (t0 >> 2) * v12
 		v15 := t0 & 3
-		for v24 := 0; v24 < v12; v24 += 1 {
-			v26 := v24 * 32
-			v31 := (t0 * nk) + v26
+		v19 := (nk >> 6) * 2
+		for v21 := 0; v21 < v19; v21 += 1 {
+			v25 := (t0 * nk) + (v21 * 32)
 			for l := range 32 {
-				v29 := (v26 + l) < nk
-				var v34 float32
-				if v29 {
-					v34 = *(*float32)(unsafe.Add(px, (v31+l)*4))
+				v28 := *(*float32)(unsafe.Add(px, (v25+l)*4))
+				w28[l] = v28
+				w32[l] = math.Float32bits(v28) & 0x7FFFFFFF
+			}
+			v33 := lane.FoldMaxU32(w32[:])
+			v35 := v33 < 0x26800000
+			v37 := 0x5F7FFFFF < v33
+			v40 := float32(math.Float32frombits(v33) * math.Float32frombits(0x3C010204))
+			v44 := math.Float32frombits(0x7F000000 - math.Float32bits(v40))
+			v45 := float32(v40 * v44)
+			v53 := float32(v44 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v45)+math.Float32frombits(0xC02A8710))*v45) + math.Float32frombits(0x40350755)))
+			v57 := float32(v53 * (math.Float32frombits(0x40000000) - float32(v40*v53)))
+			v64 := v35 || v37
+			v69 := lane.Select(v37, math.Float32frombits(0x7FC00000), lane.Select(v35, math.Float32frombits(0x00000000), v40))
+			for l := range 32 {
+				v65 := lane.Select(v64, int32(0), int32(math.Float32bits(float32(w28[l]*v57)+math.Float32frombits(0x4B400000)))-1262485504)
+				w65[l] = v65
+				w78[l] = v65 + (v65 << uint32(int32((l&16)+16)))
+			}
+			v79 := lane.FoldAddI32(w78[:])
+			v83 := (v79 << 16) >> 16
+			v90 := v13 + v21
+			v95 := (v90 * 192) + (v15 * 32)
+			v100 := (v90 * 48) + v15
+			for l := range 32 {
+				*(*uint8)(unsafe.Add(pact, v95+l)) = uint8(w65[l])
+			}
+			*(*float32)(unsafe.Add(pact, v100*4+128)) = v69
+			*(*float32)(unsafe.Add(pact, v100*4+144)) = lane.Select(v37, math.Float32frombits(0x7FC00000), float32(float32(v83)*v69))
+			*(*int32)(unsafe.Add(pact, v100*4+160)) = 0 - v83
+			*(*int32)(unsafe.Add(pact, v100*4+176)) = 0 - ((v79 - v83) >> 16)
+		}
+		for v124 := v19; v124 < v12; v124 += 1 {
+			v126 := v124 * 32
+			v131 := (t0 * nk) + v126
+			for l := range 32 {
+				v129 := (v126 + l) < nk
+				var v134 float32
+				if v129 {
+					v134 = *(*float32)(unsafe.Add(px, (v131+l)*4))
 				}
-				v36 := lane.Select(v29, v34, math.Float32frombits(0x00000000))
-				w36[l] = v36
-				w40[l] = math.Float32bits(v36) & 0x7FFFFFFF
+				v136 := lane.Select(v129, v134, math.Float32frombits(0x00000000))
+				w136[l] = v136
+				w140[l] = math.Float32bits(v136) & 0x7FFFFFFF
 			}
-			v41 := lane.FoldMaxU32(w40[:])
-			v43 := v41 < 0x26800000
-			v45 := 0x5F7FFFFF < v41
-			v48 := float32(math.Float32frombits(v41) * math.Float32frombits(0x3C010204))
-			v50 := math.Float32bits(v48)
-			v52 := math.Float32frombits(0x7F000000 - v50)
-			v53 := float32(v48 * v52)
-			v61 := float32(v52 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v53)+math.Float32frombits(0xC02A8710))*v53) + math.Float32frombits(0x40350755)))
-			v68 := v50 & 0x7FFFFFFF
-			v71 := v50 & 0x80000000
-			v82 := lane.Select(v68 < 0x800000, math.Float32frombits(v71|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v68), math.Float32frombits(v71), float32(v61*(math.Float32frombits(0x40000000)-float32(v48*v61)))))
-			v89 := v43 || v45
-			v94 := lane.Select(v45, math.Float32frombits(0x7FC00000), lane.Select(v43, math.Float32frombits(0x00000000), v48))
+			v141 := lane.FoldMaxU32(w140[:])
+			v143 := v141 < 0x26800000
+			v145 := 0x5F7FFFFF < v141
+			v148 := float32(math.Float32frombits(v141) * math.Float32frombits(0x3C010204))
+			v152 := math.Float32frombits(0x7F000000 - math.Float32bits(v148))
+			v153 := float32(v148 * v152)
+			v161 := float32(v152 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v153)+math.Float32frombits(0xC02A8710))*v153) + math.Float32frombits(0x40350755)))
+			v165 := float32(v161 * (math.Float32frombits(0x40000000) - float32(v148*v161)))
+			v172 := v143 || v145
+			v177 := lane.Select(v145, math.Float32frombits(0x7FC00000), lane.Select(v143, math.Float32frombits(0x00000000), v148))
 			for l := range 32 {
-				w90[l] = lane.Select(v89, int32(0), int32(math.Float32bits(float32(w36[l]*v82)+math.Float32frombits(0x4B400000)))-1262485504)
+				v173 := lane.Select(v172, int32(0), int32(math.Float32bits(float32(w136[l]*v165)+math.Float32frombits(0x4B400000)))-1262485504)
+				w173[l] = v173
+				w186[l] = v173 + (v173 << uint32(int32((l&16)+16)))
 			}
-			v95 := lane.FoldAddI32(w90[:])
+			v187 := lane.FoldAddI32(w186[:])
+			v191 := (v187 << 16) >> 16
+			v198 := v13 + v124
+			v203 := (v198 * 192) + (v15 * 32)
+			v208 := (v198 * 48) + v15
 			for l := range 32 {
-				w102[l] = lane.Select(l < 16, w90[l], int32(0))
+				*(*uint8)(unsafe.Add(pact, v203+l)) = uint8(w173[l])
 			}
-			v103 := lane.FoldAddI32(w102[:])
-			v104 := v13 + v24
-			v109 := (v104 * 192) + (v15 * 32)
-			v114 := (v104 * 48) + v15
-			for l := range 32 {
-				*(*uint8)(unsafe.Add(pact, v109+l)) = uint8(w90[l])
-			}
-			*(*float32)(unsafe.Add(pact, v114*4+128)) = v94
-			*(*float32)(unsafe.Add(pact, v114*4+144)) = lane.Select(v45, math.Float32frombits(0x7FC00000), float32(float32(v95)*v94))
-			*(*int32)(unsafe.Add(pact, v114*4+160)) = 0 - v95
-			*(*int32)(unsafe.Add(pact, v114*4+176)) = 0 - v103
+			*(*float32)(unsafe.Add(pact, v208*4+128)) = v177
+			*(*float32)(unsafe.Add(pact, v208*4+144)) = lane.Select(v145, math.Float32frombits(0x7FC00000), float32(float32(v191)*v177))
+			*(*int32)(unsafe.Add(pact, v208*4+160)) = 0 - v191
+			*(*int32)(unsafe.Add(pact, v208*4+176)) = 0 - ((v187 - v191) >> 16)
 		}
 		t0++
 	}

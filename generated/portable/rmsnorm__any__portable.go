@@ -17,54 +17,179 @@ func rmsnorm__any__portable(a *kernel.Args, lo, hi int) {
 	px := a.Buf[0]
 	pw := a.Buf[1]
 	pout := a.Buf[2]
+	nm := int(a.Int[0])
 	nk := int(a.Int[1])
 	finv := a.F32[0]
 	feps := a.F32[1]
-	var rsum [1][32]float32
-	var w26 [32]float32
+	var rsum2 [2][32]float32
+	var rsum1 [1][32]float32
+	var w76, w115, w273 [32]float32
 	t0 := lo
 	for ; lo < hi; lo++ {
-		for l := range 32 {
-			rsum[0][l] = math.Float32frombits(0x00000000)
-		}
-		for v11 := 0; v11 < nk; v11 += 32 {
-			v13 := (t0 * nk) + v11
+		v7 := t0 * 2
+		if (v7 + 2) <= nm {
+			v20 := (nk >> 5) << 5
 			for l := range 32 {
-				var v19 float32
-				if (v11 + l) < nk {
-					v19 = *(*float32)(unsafe.Add(px, (v13+l)*4))
-				}
-				v22 := rsum[0][l]
-				rsum[0][l] = v22 + float32(v19*v19)
+				rsum2[0][l] = math.Float32frombits(0x00000000)
+				rsum2[1][l] = math.Float32frombits(0x00000000)
 			}
-		}
-		for l := range 32 {
-			v26 := rsum[0][l]
-			w26[l] = v26
-		}
-		v27 := lane.FoldAddF32(w26[:])
-		v29 := float32(v27*finv) + feps
-		v30 := math.Float32bits(v29)
-		v35 := math.Float32frombits(0x5F095C9C - (v30 >> 1))
-		v37 := float32(float32(v29*v35) * v35)
-		v43 := float32(v35 * (float32((v37+math.Float32frombits(0xC0038932))*v37) + math.Float32frombits(0x3FF2F1CF)))
-		v63 := lane.Select((v30&0x7FFFFFFF) < 0x800000, math.Float32frombits(0x7F800000), lane.Select(v29 < math.Float32frombits(0x00000000), math.Float32frombits(0x7FC00000), lane.Select(v30 == 0x7F800000, math.Float32frombits(0x00000000), float32(v43*(math.Float32frombits(0x3FF1E7A4)-float32(float32(v29*v43)*v43))))))
-		for v65 := 0; v65 < nk; v65 += 32 {
-			v69 := t0 * nk
-			v70 := v69 + v65
+			for v22 := 0; v22 < v20; v22 += 32 {
+				v25 := (v7 * nk) + v22
+				v38 := ((v7 + 1) * nk) + v22
+				for l := range 32 {
+					v31 := rsum2[0][l]
+					v28 := *(*float32)(unsafe.Add(px, (v25+l)*4))
+					rsum2[0][l] = v31 + float32(v28*v28)
+					v44 := rsum2[1][l]
+					v41 := *(*float32)(unsafe.Add(px, (v38+l)*4))
+					rsum2[1][l] = v44 + float32(v41*v41)
+				}
+			}
+			for v47 := v20; v47 < nk; v47 += 32 {
+				v53 := (v7 * nk) + v47
+				v66 := ((v7 + 1) * nk) + v47
+				for l := range 32 {
+					v50 := (v47 + l) < nk
+					var v56 float32
+					if v50 {
+						v56 = *(*float32)(unsafe.Add(px, (v53+l)*4))
+					}
+					v59 := rsum2[0][l]
+					rsum2[0][l] = v59 + float32(v56*v56)
+					var v69 float32
+					if v50 {
+						v69 = *(*float32)(unsafe.Add(px, (v66+l)*4))
+					}
+					v72 := rsum2[1][l]
+					rsum2[1][l] = v72 + float32(v69*v69)
+				}
+			}
 			for l := range 32 {
-				v67 := v65 + l
-				v68 := v67 < nk
-				var v77 float32
-				if v68 {
-					v77 = *(*float32)(unsafe.Add(px, (v69+v67)*4))
+				v76 := rsum2[0][l]
+				w76[l] = v76
+			}
+			v77 := lane.FoldAddF32(w76[:])
+			v79 := float32(v77*finv) + feps
+			v80 := math.Float32bits(v79)
+			v85 := math.Float32frombits(0x5F095C9C - (v80 >> 1))
+			v87 := float32(float32(v79*v85) * v85)
+			v93 := float32(v85 * (float32((v87+math.Float32frombits(0xC0038932))*v87) + math.Float32frombits(0x3FF2F1CF)))
+			v113 := lane.Select((v80&0x7FFFFFFF) < 0x800000, math.Float32frombits(0x7F800000), lane.Select(v79 < math.Float32frombits(0x00000000), math.Float32frombits(0x7FC00000), lane.Select(v80 == 0x7F800000, math.Float32frombits(0x00000000), float32(v93*(math.Float32frombits(0x3FF1E7A4)-float32(float32(v79*v93)*v93))))))
+			for l := range 32 {
+				v115 := rsum2[1][l]
+				w115[l] = v115
+			}
+			v116 := lane.FoldAddF32(w115[:])
+			v118 := float32(v116*finv) + feps
+			v119 := math.Float32bits(v118)
+			v124 := math.Float32frombits(0x5F095C9C - (v119 >> 1))
+			v126 := float32(float32(v118*v124) * v124)
+			v132 := float32(v124 * (float32((v126+math.Float32frombits(0xC0038932))*v126) + math.Float32frombits(0x3FF2F1CF)))
+			v152 := lane.Select((v119&0x7FFFFFFF) < 0x800000, math.Float32frombits(0x7F800000), lane.Select(v118 < math.Float32frombits(0x00000000), math.Float32frombits(0x7FC00000), lane.Select(v119 == 0x7F800000, math.Float32frombits(0x00000000), float32(v132*(math.Float32frombits(0x3FF1E7A4)-float32(float32(v118*v132)*v132))))))
+			for v158 := 0; v158 < v20; v158 += 32 {
+				v161 := (v7 * nk) + v158
+				v179 := ((v7 + 1) * nk) + v158
+				for l := range 32 {
+					v163 := v161 + l
+					v172 := v158 + l
+					*(*float32)(unsafe.Add(pout, v163*4)) = float32(float32(*(*float32)(unsafe.Add(px, v163*4))*v113) * *(*float32)(unsafe.Add(pw, v172*4)))
+					v181 := v179 + l
+					*(*float32)(unsafe.Add(pout, v181*4)) = float32(float32(*(*float32)(unsafe.Add(px, v181*4))*v152) * *(*float32)(unsafe.Add(pw, v172*4)))
 				}
-				var v79 float32
-				if v68 {
-					v79 = *(*float32)(unsafe.Add(pw, v67*4))
+			}
+			for v195 := v20; v195 < nk; v195 += 32 {
+				v201 := (v7 * nk) + v195
+				v219 := ((v7 + 1) * nk) + v195
+				for l := range 32 {
+					v197 := v195 + l
+					v198 := v197 < nk
+					var v209 float32
+					v203 := v201 + l
+					if v198 {
+						v209 = *(*float32)(unsafe.Add(px, v203*4))
+					}
+					var v213 float32
+					if v198 {
+						v213 = *(*float32)(unsafe.Add(pw, v197*4))
+					}
+					if v198 {
+						*(*float32)(unsafe.Add(pout, v203*4)) = float32(float32(v209*v113) * v213)
+					}
+					var v229 float32
+					v221 := v219 + l
+					if v198 {
+						v229 = *(*float32)(unsafe.Add(px, v221*4))
+					}
+					var v233 float32
+					if v198 {
+						v233 = *(*float32)(unsafe.Add(pw, v197*4))
+					}
+					if v198 {
+						*(*float32)(unsafe.Add(pout, v221*4)) = float32(float32(v229*v152) * v233)
+					}
 				}
-				if v68 {
-					*(*float32)(unsafe.Add(pout, (v70+l)*4)) = float32(float32(v77*v63) * v79)
+			}
+		} else {
+			for v235 := v7; v235 < nm; v235 += 1 {
+				v243 := (nk >> 5) << 5
+				for l := range 32 {
+					rsum1[0][l] = math.Float32frombits(0x00000000)
+				}
+				for v245 := 0; v245 < v243; v245 += 32 {
+					v248 := (v235 * nk) + v245
+					for l := range 32 {
+						v254 := rsum1[0][l]
+						v251 := *(*float32)(unsafe.Add(px, (v248+l)*4))
+						rsum1[0][l] = v254 + float32(v251*v251)
+					}
+				}
+				for v257 := v243; v257 < nk; v257 += 32 {
+					v263 := (v235 * nk) + v257
+					for l := range 32 {
+						var v266 float32
+						if (v257 + l) < nk {
+							v266 = *(*float32)(unsafe.Add(px, (v263+l)*4))
+						}
+						v269 := rsum1[0][l]
+						rsum1[0][l] = v269 + float32(v266*v266)
+					}
+				}
+				for l := range 32 {
+					v273 := rsum1[0][l]
+					w273[l] = v273
+				}
+				v274 := lane.FoldAddF32(w273[:])
+				v276 := float32(v274*finv) + feps
+				v277 := math.Float32bits(v276)
+				v282 := math.Float32frombits(0x5F095C9C - (v277 >> 1))
+				v284 := float32(float32(v276*v282) * v282)
+				v290 := float32(v282 * (float32((v284+math.Float32frombits(0xC0038932))*v284) + math.Float32frombits(0x3FF2F1CF)))
+				v310 := lane.Select((v277&0x7FFFFFFF) < 0x800000, math.Float32frombits(0x7F800000), lane.Select(v276 < math.Float32frombits(0x00000000), math.Float32frombits(0x7FC00000), lane.Select(v277 == 0x7F800000, math.Float32frombits(0x00000000), float32(v290*(math.Float32frombits(0x3FF1E7A4)-float32(float32(v276*v290)*v290))))))
+				for v316 := 0; v316 < v243; v316 += 32 {
+					v319 := (v235 * nk) + v316
+					for l := range 32 {
+						v321 := v319 + l
+						*(*float32)(unsafe.Add(pout, v321*4)) = float32(float32(*(*float32)(unsafe.Add(px, v321*4))*v310) * *(*float32)(unsafe.Add(pw, (v316+l)*4)))
+					}
+				}
+				for v333 := v243; v333 < nk; v333 += 32 {
+					v339 := (v235 * nk) + v333
+					for l := range 32 {
+						v335 := v333 + l
+						v336 := v335 < nk
+						var v347 float32
+						v341 := v339 + l
+						if v336 {
+							v347 = *(*float32)(unsafe.Add(px, v341*4))
+						}
+						var v351 float32
+						if v336 {
+							v351 = *(*float32)(unsafe.Add(pw, v335*4))
+						}
+						if v336 {
+							*(*float32)(unsafe.Add(pout, v341*4)) = float32(float32(v347*v310) * v351)
+						}
+					}
 				}
 			}
 		}

@@ -20,89 +20,131 @@ func rmsnorm_quantize__any__portable(a *kernel.Args, lo, hi int) {
 	nk := int(a.Int[1])
 	finv := a.F32[0]
 	feps := a.F32[1]
-	var rsum [1][32]float32
-	var w26, w99 [32]float32
-	var w153, w165 [32]int32
-	var w103 [32]uint32
+	var rsum1 [1][32]float32
+	var w43, w111, w225 [32]float32
+	var w148, w161, w262, w275 [32]int32
+	var w115, w229 [32]uint32
 	t0 := lo
 	for ; lo < hi; lo++ {
+		v13 := (nk >> 5) << 5
 		for l := range 32 {
-			rsum[0][l] = math.Float32frombits(0x00000000)
+			rsum1[0][l] = math.Float32frombits(0x00000000)
 		}
-		for v11 := 0; v11 < nk; v11 += 32 {
-			v13 := (t0 * nk) + v11
+		for v15 := 0; v15 < v13; v15 += 32 {
+			v18 := (t0 * nk) + v15
 			for l := range 32 {
-				var v19 float32
-				if (v11 + l) < nk {
-					v19 = *(*float32)(unsafe.Add(px, (v13+l)*4))
+				v24 := rsum1[0][l]
+				v21 := *(*float32)(unsafe.Add(px, (v18+l)*4))
+				rsum1[0][l] = v24 + float32(v21*v21)
+			}
+		}
+		for v27 := v13; v27 < nk; v27 += 32 {
+			v33 := (t0 * nk) + v27
+			for l := range 32 {
+				var v36 float32
+				if (v27 + l) < nk {
+					v36 = *(*float32)(unsafe.Add(px, (v33+l)*4))
 				}
-				v22 := rsum[0][l]
-				rsum[0][l] = v22 + float32(v19*v19)
+				v39 := rsum1[0][l]
+				rsum1[0][l] = v39 + float32(v36*v36)
 			}
 		}
 		for l := range 32 {
-			v26 := rsum[0][l]
-			w26[l] = v26
+			v43 := rsum1[0][l]
+			w43[l] = v43
 		}
-		v27 := lane.FoldAddF32(w26[:])
-		v29 := float32(v27*finv) + feps
-		v30 := math.Float32bits(v29)
-		v35 := math.Float32frombits(0x5F095C9C - (v30 >> 1))
-		v37 := float32(float32(v29*v35) * v35)
-		v43 := float32(v35 * (float32((v37+math.Float32frombits(0xC0038932))*v37) + math.Float32frombits(0x3FF2F1CF)))
-		v63 := lane.Select((v30&0x7FFFFFFF) < 0x800000, math.Float32frombits(0x7F800000), lane.Select(v29 < math.Float32frombits(0x00000000), math.Float32frombits(0x7FC00000), lane.Select(v30 == 0x7F800000, math.Float32frombits(0x00000000), float32(v43*(math.Float32frombits(0x3FF1E7A4)-float32(float32(v29*v43)*v43))))))
-		v72 := ((nk + 63) >> 6) << 1
-		v73 := (t0 >> 2) * v72
-		v75 := t0 & 3
-		for v84 := 0; v84 < v72; v84 += 1 {
-			v86 := v84 * 32
-			v92 := t0 * nk
+		v44 := lane.FoldAddF32(w43[:])
+		v46 := float32(v44*finv) + feps
+		v47 := math.Float32bits(v46)
+		v52 := math.Float32frombits(0x5F095C9C - (v47 >> 1))
+		v54 := float32(float32(v46*v52) * v52)
+		v60 := float32(v52 * (float32((v54+math.Float32frombits(0xC0038932))*v54) + math.Float32frombits(0x3FF2F1CF)))
+		v80 := lane.Select((v47&0x7FFFFFFF) < 0x800000, math.Float32frombits(0x7F800000), lane.Select(v46 < math.Float32frombits(0x00000000), math.Float32frombits(0x7FC00000), lane.Select(v47 == 0x7F800000, math.Float32frombits(0x00000000), float32(v60*(math.Float32frombits(0x3FF1E7A4)-float32(float32(v46*v60)*v60))))))
+		v89 := ((nk + 63) >> 6) << 1
+		v90 := (t0 >> 2) * v89
+		v92 := t0 & 3
+		v96 := (nk >> 6) * 2
+		for v98 := 0; v98 < v96; v98 += 1 {
+			v100 := v98 * 32
+			v103 := (t0 * nk) + v100
 			for l := range 32 {
-				v88 := v86 + l
-				v89 := v88 < nk
-				var v94 float32
-				if v89 {
-					v94 = *(*float32)(unsafe.Add(px, (v92+v88)*4))
+				v111 := float32(float32(*(*float32)(unsafe.Add(px, (v103+l)*4))*v80) * *(*float32)(unsafe.Add(pw, (v100+l)*4)))
+				w111[l] = v111
+				w115[l] = math.Float32bits(v111) & 0x7FFFFFFF
+			}
+			v116 := lane.FoldMaxU32(w115[:])
+			v118 := v116 < 0x26800000
+			v120 := 0x5F7FFFFF < v116
+			v123 := float32(math.Float32frombits(v116) * math.Float32frombits(0x3C010204))
+			v127 := math.Float32frombits(0x7F000000 - math.Float32bits(v123))
+			v128 := float32(v123 * v127)
+			v136 := float32(v127 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v128)+math.Float32frombits(0xC02A8710))*v128) + math.Float32frombits(0x40350755)))
+			v140 := float32(v136 * (math.Float32frombits(0x40000000) - float32(v123*v136)))
+			v147 := v118 || v120
+			v152 := lane.Select(v120, math.Float32frombits(0x7FC00000), lane.Select(v118, math.Float32frombits(0x00000000), v123))
+			for l := range 32 {
+				v148 := lane.Select(v147, int32(0), int32(math.Float32bits(float32(w111[l]*v140)+math.Float32frombits(0x4B400000)))-1262485504)
+				w148[l] = v148
+				w161[l] = v148 + (v148 << uint32(int32((l&16)+16)))
+			}
+			v162 := lane.FoldAddI32(w161[:])
+			v166 := (v162 << 16) >> 16
+			v173 := v90 + v98
+			v178 := (v173 * 192) + (v92 * 32)
+			v183 := (v173 * 48) + v92
+			for l := range 32 {
+				*(*uint8)(unsafe.Add(pact, v178+l)) = uint8(w148[l])
+			}
+			*(*float32)(unsafe.Add(pact, v183*4+128)) = v152
+			*(*float32)(unsafe.Add(pact, v183*4+144)) = lane.Select(v120, math.Float32frombits(0x7FC00000), float32(float32(v166)*v152))
+			*(*int32)(unsafe.Add(pact, v183*4+160)) = 0 - v166
+			*(*int32)(unsafe.Add(pact, v183*4+176)) = 0 - ((v162 - v166) >> 16)
+		}
+		for v207 := v96; v207 < v89; v207 += 1 {
+			v209 := v207 * 32
+			v215 := (t0 * nk) + v209
+			for l := range 32 {
+				v211 := v209 + l
+				v212 := v211 < nk
+				var v218 float32
+				if v212 {
+					v218 = *(*float32)(unsafe.Add(px, (v215+l)*4))
 				}
-				var v96 float32
-				if v89 {
-					v96 = *(*float32)(unsafe.Add(pw, v88*4))
+				var v222 float32
+				if v212 {
+					v222 = *(*float32)(unsafe.Add(pw, v211*4))
 				}
-				v99 := lane.Select(v89, float32(float32(v94*v63)*v96), math.Float32frombits(0x00000000))
-				w99[l] = v99
-				w103[l] = math.Float32bits(v99) & 0x7FFFFFFF
+				v225 := lane.Select(v212, float32(float32(v218*v80)*v222), math.Float32frombits(0x00000000))
+				w225[l] = v225
+				w229[l] = math.Float32bits(v225) & 0x7FFFFFFF
 			}
-			v104 := lane.FoldMaxU32(w103[:])
-			v106 := v104 < 0x26800000
-			v108 := 0x5F7FFFFF < v104
-			v111 := float32(math.Float32frombits(v104) * math.Float32frombits(0x3C010204))
-			v113 := math.Float32bits(v111)
-			v115 := math.Float32frombits(0x7F000000 - v113)
-			v116 := float32(v111 * v115)
-			v124 := float32(v115 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v116)+math.Float32frombits(0xC02A8710))*v116) + math.Float32frombits(0x40350755)))
-			v131 := v113 & 0x7FFFFFFF
-			v134 := v113 & 0x80000000
-			v145 := lane.Select(v131 < 0x800000, math.Float32frombits(v134|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v131), math.Float32frombits(v134), float32(v124*(math.Float32frombits(0x40000000)-float32(v111*v124)))))
-			v152 := v106 || v108
-			v157 := lane.Select(v108, math.Float32frombits(0x7FC00000), lane.Select(v106, math.Float32frombits(0x00000000), v111))
+			v230 := lane.FoldMaxU32(w229[:])
+			v232 := v230 < 0x26800000
+			v234 := 0x5F7FFFFF < v230
+			v237 := float32(math.Float32frombits(v230) * math.Float32frombits(0x3C010204))
+			v241 := math.Float32frombits(0x7F000000 - math.Float32bits(v237))
+			v242 := float32(v237 * v241)
+			v250 := float32(v241 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v242)+math.Float32frombits(0xC02A8710))*v242) + math.Float32frombits(0x40350755)))
+			v254 := float32(v250 * (math.Float32frombits(0x40000000) - float32(v237*v250)))
+			v261 := v232 || v234
+			v266 := lane.Select(v234, math.Float32frombits(0x7FC00000), lane.Select(v232, math.Float32frombits(0x00000000), v237))
 			for l := range 32 {
-				w153[l] = lane.Select(v152, int32(0), int32(math.Float32bits(float32(w99[l]*v145)+math.Float32frombits(0x4B400000)))-1262485504)
+				v262 := lane.Select(v261, int32(0), int32(math.Float32bits(float32(w225[l]*v254)+math.Float32frombits(0x4B400000)))-1262485504)
+				w262[l] = v262
+				w275[l] = v262 + (v262 << uint32(int32((l&16)+16)))
 			}
-			v158 := lane.FoldAddI32(w153[:])
+			v276 := lane.FoldAddI32(w275[:])
+			v280 := (v276 << 16) >> 16
+			v287 := v90 + v207
+			v292 := (v287 * 192) + (v92 * 32)
+			v297 := (v287 * 48) + v92
 			for l := range 32 {
-				w165[l] = lane.Select(l < 16, w153[l], int32(0))
+				*(*uint8)(unsafe.Add(pact, v292+l)) = uint8(w262[l])
 			}
-			v166 := lane.FoldAddI32(w165[:])
-			v167 := v73 + v84
-			v172 := (v167 * 192) + (v75 * 32)
-			v177 := (v167 * 48) + v75
-			for l := range 32 {
-				*(*uint8)(unsafe.Add(pact, v172+l)) = uint8(w153[l])
-			}
-			*(*float32)(unsafe.Add(pact, v177*4+128)) = v157
-			*(*float32)(unsafe.Add(pact, v177*4+144)) = lane.Select(v108, math.Float32frombits(0x7FC00000), float32(float32(v158)*v157))
-			*(*int32)(unsafe.Add(pact, v177*4+160)) = 0 - v158
-			*(*int32)(unsafe.Add(pact, v177*4+176)) = 0 - v166
+			*(*float32)(unsafe.Add(pact, v297*4+128)) = v266
+			*(*float32)(unsafe.Add(pact, v297*4+144)) = lane.Select(v234, math.Float32frombits(0x7FC00000), float32(float32(v280)*v266))
+			*(*int32)(unsafe.Add(pact, v297*4+160)) = 0 - v280
+			*(*int32)(unsafe.Add(pact, v297*4+176)) = 0 - ((v276 - v280) >> 16)
 		}
 		t0++
 	}

@@ -4,7 +4,6 @@ package portable
 
 import (
 	"github.com/swizzle-rt/swizzle/runtime/kernel"
-	"github.com/swizzle-rt/swizzle/runtime/kernel/lane"
 	"unsafe"
 )
 
@@ -18,49 +17,119 @@ func rope_query__p1r0__portable(a *kernel.Args, lo, hi int) {
 	ps := a.Buf[2]
 	ppos := a.Buf[3]
 	pout := a.Buf[4]
-	nm := int(a.Int[0])
+	nrows := int(a.Int[0])
 	nkv := int(a.Int[1])
 	ngroup := int(a.Int[2])
 	nhd := int(a.Int[3])
 	nrot := int(a.Int[4])
 	fscale := a.F32[0]
-	var w42 [16]float32
-	var w44 [16]bool
+	sturned := unsafe.Add(a.Scratch, 0)
+	var w55, w72 [16]float32
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v10 := int(*(*int32)(unsafe.Add(ppos, t0*4))) * nhd
-		v17 := (((nm * ngroup) + 3) >> 2) * nhd
-		for v19 := 0; v19 < nkv; v19 += 1 {
-			for v21 := 0; v21 < ngroup; v21 += 1 {
-				v26 := ((((t0 * nkv) + v19) * ngroup) + v21) * nhd
-				v28 := (t0 * ngroup) + v21
-				v33 := (v19 * v17) + ((v28 >> 2) * nhd)
-				for v35 := 0; v35 < nhd; v35 += 16 {
-					for l := range 16 {
-						v37 := v35 + l
-						v38 := v37 < nhd
-						var v42 float32
-						if v38 {
-							v42 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
+		v13 := ((nrows + 3) >> 2) * nhd
+		for v15 := 0; v15 < nkv; v15 += 1 {
+			for v18 := 0; v18 < 4; v18 += 1 {
+				v24 := min((t0*4)+v18, (nrows - 1))
+				v25 := v24 / ngroup
+				v31 := (((((v25 * nkv) + v15) - v25) * ngroup) + v24) * nhd
+				v34 := int(*(*int32)(unsafe.Add(ppos, v25*4))) * nhd
+				v36 := v18 * 256
+				for v39 := 0; v39 < 1; v39 += 1 {
+					v40 := v39 * nrot
+					v41 := v40 + nrot
+					v46 := v40 + ((nrot >> 4) * 16)
+					for v51 := v40; v51 < v46; v51 += 16 {
+						for l := range 16 {
+							w55[l] = *(*float32)(unsafe.Add(pq, (v31+(v51+l))*4))
 						}
-						w42[l] = v42
-						w44[l] = (v37 < nrot) && v38
+						for l := range 16 {
+							v53 := v51 + l
+							v57 := v34 + v53
+							*(*float32)(unsafe.Add(sturned, (v36+v53)*4)) = float32(w55[l]**(*float32)(unsafe.Add(pc, v57*4))) + float32(w55[l^1]**(*float32)(unsafe.Add(ps, v57*4)))
+						}
 					}
-					v59 := v28 & 3
+					for v65 := v46; v65 < v41; v65 += 16 {
+						for l := range 16 {
+							v67 := v65 + l
+							var v72 float32
+							if v67 < v41 {
+								v72 = *(*float32)(unsafe.Add(pq, (v31+v67)*4))
+							}
+							w72[l] = v72
+						}
+						for l := range 16 {
+							v67 := v65 + l
+							v68 := v67 < v41
+							var v75 float32
+							v74 := v34 + v67
+							if v68 {
+								v75 = *(*float32)(unsafe.Add(pc, v74*4))
+							}
+							var v78 float32
+							if v68 {
+								v78 = *(*float32)(unsafe.Add(ps, v74*4))
+							}
+							if v68 {
+								*(*float32)(unsafe.Add(sturned, (v36+v67)*4)) = float32(w72[l]*v75) + float32(w72[l^1]*v78)
+							}
+						}
+					}
+				}
+				for v82 := nrot; v82 < nhd; v82 += 16 {
 					for l := range 16 {
-						var v47 float32
-						v37 := v35 + l
-						v46 := v10 + v37
-						if w44[l] {
-							v47 = *(*float32)(unsafe.Add(pc, v46*4))
+						v84 := v82 + l
+						v87 := v84 < nhd
+						var v88 float32
+						if v87 {
+							v88 = *(*float32)(unsafe.Add(pq, (v31+v84)*4))
 						}
-						var v50 float32
-						if w44[l] {
-							v50 = *(*float32)(unsafe.Add(ps, v46*4))
+						if v87 {
+							*(*float32)(unsafe.Add(sturned, (v36+v84)*4)) = v88
 						}
-						if v37 < nhd {
-							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v59)*4)) = float32(lane.Select(w44[l], float32(w42[l]*v47)+float32(w42[l^1]*v50), w42[l]) * fscale)
-						}
+					}
+				}
+			}
+			v92 := (v15 * v13) + (t0 * nhd)
+			v96 := (nhd >> 4) * 16
+			for v98 := 0; v98 < v96; v98 += 16 {
+				for l := range 16 {
+					v101 := v98 + l
+					v102 := *(*float32)(unsafe.Add(sturned, v101*4))
+					v111 := *(*float32)(unsafe.Add(sturned, v101*4+1024))
+					v120 := *(*float32)(unsafe.Add(sturned, v101*4+2048))
+					v129 := *(*float32)(unsafe.Add(sturned, v101*4+3072))
+					*(*float32)(unsafe.Add(pout, ((v92+v101)*4)*4)) = float32(v102 * fscale)
+					*(*float32)(unsafe.Add(pout, ((v92+v101)*4)*4+4)) = float32(v111 * fscale)
+					*(*float32)(unsafe.Add(pout, ((v92+v101)*4)*4+8)) = float32(v120 * fscale)
+					*(*float32)(unsafe.Add(pout, ((v92+v101)*4)*4+12)) = float32(v129 * fscale)
+				}
+			}
+			for v136 := v96; v136 < nhd; v136 += 16 {
+				for l := range 16 {
+					v138 := v136 + l
+					v139 := v138 < nhd
+					var v143 float32
+					if v139 {
+						v143 = *(*float32)(unsafe.Add(sturned, v138*4))
+					}
+					var v152 float32
+					if v139 {
+						v152 = *(*float32)(unsafe.Add(sturned, v138*4+1024))
+					}
+					var v161 float32
+					if v139 {
+						v161 = *(*float32)(unsafe.Add(sturned, v138*4+2048))
+					}
+					var v170 float32
+					if v139 {
+						v170 = *(*float32)(unsafe.Add(sturned, v138*4+3072))
+					}
+					if v139 {
+						*(*float32)(unsafe.Add(pout, ((v92+v138)*4)*4)) = float32(v143 * fscale)
+						*(*float32)(unsafe.Add(pout, ((v92+v138)*4)*4+4)) = float32(v152 * fscale)
+						*(*float32)(unsafe.Add(pout, ((v92+v138)*4)*4+8)) = float32(v161 * fscale)
+						*(*float32)(unsafe.Add(pout, ((v92+v138)*4)*4+12)) = float32(v170 * fscale)
 					}
 				}
 			}

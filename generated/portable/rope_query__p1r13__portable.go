@@ -19,52 +19,143 @@ func rope_query__p1r13__portable(a *kernel.Args, lo, hi int) {
 	ps := a.Buf[2]
 	ppos := a.Buf[3]
 	pout := a.Buf[4]
-	nm := int(a.Int[0])
+	nrows := int(a.Int[0])
 	nkv := int(a.Int[1])
 	ngroup := int(a.Int[2])
 	nhd := int(a.Int[3])
 	nrot := int(a.Int[4])
 	fscale := a.F32[0]
-	var w42 [16]float32
-	var w44 [16]bool
+	sturned := unsafe.Add(a.Scratch, 0)
+	var w55, w72 [16]float32
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v10 := int(*(*int32)(unsafe.Add(ppos, t0*4))) * nhd
-		v17 := (((nm * ngroup) + 3) >> 2) * nhd
-		for v19 := 0; v19 < nkv; v19 += 1 {
-			for v21 := 0; v21 < ngroup; v21 += 1 {
-				v26 := ((((t0 * nkv) + v19) * ngroup) + v21) * nhd
-				v28 := (t0 * ngroup) + v21
-				v33 := (v19 * v17) + ((v28 >> 2) * nhd)
-				for v35 := 0; v35 < nhd; v35 += 16 {
-					for l := range 16 {
-						v37 := v35 + l
-						v38 := v37 < nhd
-						var v42 float32
-						if v38 {
-							v42 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
+		v13 := ((nrows + 3) >> 2) * nhd
+		for v15 := 0; v15 < nkv; v15 += 1 {
+			for v18 := 0; v18 < 4; v18 += 1 {
+				v24 := min((t0*4)+v18, (nrows - 1))
+				v25 := v24 / ngroup
+				v31 := (((((v25 * nkv) + v15) - v25) * ngroup) + v24) * nhd
+				v34 := int(*(*int32)(unsafe.Add(ppos, v25*4))) * nhd
+				v36 := v18 * 256
+				for v39 := 0; v39 < 1; v39 += 1 {
+					v40 := v39 * nrot
+					v41 := v40 + nrot
+					v46 := v40 + ((nrot >> 4) * 16)
+					for v51 := v40; v51 < v46; v51 += 16 {
+						for l := range 16 {
+							w55[l] = *(*float32)(unsafe.Add(pq, (v31+(v51+l))*4))
 						}
-						w42[l] = v42
-						w44[l] = (v37 < nrot) && v38
+						for l := range 16 {
+							v53 := v51 + l
+							v57 := v34 + v53
+							*(*float32)(unsafe.Add(sturned, (v36+v53)*4)) = float32(w55[l]**(*float32)(unsafe.Add(pc, v57*4))) + float32(w55[l^1]**(*float32)(unsafe.Add(ps, v57*4)))
+						}
 					}
-					v81 := v28 & 3
+					for v65 := v46; v65 < v41; v65 += 16 {
+						for l := range 16 {
+							v67 := v65 + l
+							var v72 float32
+							if v67 < v41 {
+								v72 = *(*float32)(unsafe.Add(pq, (v31+v67)*4))
+							}
+							w72[l] = v72
+						}
+						for l := range 16 {
+							v67 := v65 + l
+							v68 := v67 < v41
+							var v75 float32
+							v74 := v34 + v67
+							if v68 {
+								v75 = *(*float32)(unsafe.Add(pc, v74*4))
+							}
+							var v78 float32
+							if v68 {
+								v78 = *(*float32)(unsafe.Add(ps, v74*4))
+							}
+							if v68 {
+								*(*float32)(unsafe.Add(sturned, (v36+v67)*4)) = float32(w72[l]*v75) + float32(w72[l^1]*v78)
+							}
+						}
+					}
+				}
+				for v82 := nrot; v82 < nhd; v82 += 16 {
 					for l := range 16 {
-						var v47 float32
-						v37 := v35 + l
-						v46 := v10 + v37
-						if w44[l] {
-							v47 = *(*float32)(unsafe.Add(pc, v46*4))
+						v84 := v82 + l
+						v87 := v84 < nhd
+						var v88 float32
+						if v87 {
+							v88 = *(*float32)(unsafe.Add(pq, (v31+v84)*4))
 						}
-						var v50 float32
-						if w44[l] {
-							v50 = *(*float32)(unsafe.Add(ps, v46*4))
+						if v87 {
+							*(*float32)(unsafe.Add(sturned, (v36+v84)*4)) = v88
 						}
-						v55 := math.Float32bits(float32(lane.Select(w44[l], float32(w42[l]*v47)+float32(w42[l^1]*v50), w42[l]) * fscale))
-						v57 := v55 & 0x7FFFFFFF
-						v75 := lane.Select(0x5F7FFFFF < v57, uint32(0x7FC00000), lane.Select(v57 < 0x26800000, uint32(0x0), ((v55+0x3FF)+((v55>>11)&0x1))&0xFFFFF800))
-						if v37 < nhd {
-							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v81)*4)) = math.Float32frombits(v75)
-						}
+					}
+				}
+			}
+			v92 := (v15 * v13) + (t0 * nhd)
+			v96 := (nhd >> 4) * 16
+			for v98 := 0; v98 < v96; v98 += 16 {
+				for l := range 16 {
+					v101 := v98 + l
+					v102 := *(*float32)(unsafe.Add(sturned, v101*4))
+					v133 := *(*float32)(unsafe.Add(sturned, v101*4+1024))
+					v164 := *(*float32)(unsafe.Add(sturned, v101*4+2048))
+					v195 := *(*float32)(unsafe.Add(sturned, v101*4+3072))
+					v104 := math.Float32bits(float32(v102 * fscale))
+					v106 := v104 & 0x7FFFFFFF
+					v124 := lane.Select(0x5F7FFFFF < v106, uint32(0x7FC00000), lane.Select(v106 < 0x26800000, uint32(0x0), ((v104+0x3FF)+((v104>>11)&0x1))&0xFFFFF800))
+					v135 := math.Float32bits(float32(v133 * fscale))
+					v137 := v135 & 0x7FFFFFFF
+					v155 := lane.Select(0x5F7FFFFF < v137, uint32(0x7FC00000), lane.Select(v137 < 0x26800000, uint32(0x0), ((v135+0x3FF)+((v135>>11)&0x1))&0xFFFFF800))
+					v166 := math.Float32bits(float32(v164 * fscale))
+					v168 := v166 & 0x7FFFFFFF
+					v186 := lane.Select(0x5F7FFFFF < v168, uint32(0x7FC00000), lane.Select(v168 < 0x26800000, uint32(0x0), ((v166+0x3FF)+((v166>>11)&0x1))&0xFFFFF800))
+					v197 := math.Float32bits(float32(v195 * fscale))
+					v199 := v197 & 0x7FFFFFFF
+					v217 := lane.Select(0x5F7FFFFF < v199, uint32(0x7FC00000), lane.Select(v199 < 0x26800000, uint32(0x0), ((v197+0x3FF)+((v197>>11)&0x1))&0xFFFFF800))
+					*(*float32)(unsafe.Add(pout, ((v92+v101)*4)*4)) = math.Float32frombits(v124)
+					*(*float32)(unsafe.Add(pout, ((v92+v101)*4)*4+4)) = math.Float32frombits(v155)
+					*(*float32)(unsafe.Add(pout, ((v92+v101)*4)*4+8)) = math.Float32frombits(v186)
+					*(*float32)(unsafe.Add(pout, ((v92+v101)*4)*4+12)) = math.Float32frombits(v217)
+				}
+			}
+			for v224 := v96; v224 < nhd; v224 += 16 {
+				for l := range 16 {
+					v226 := v224 + l
+					v227 := v226 < nhd
+					var v231 float32
+					if v227 {
+						v231 = *(*float32)(unsafe.Add(sturned, v226*4))
+					}
+					var v262 float32
+					if v227 {
+						v262 = *(*float32)(unsafe.Add(sturned, v226*4+1024))
+					}
+					var v293 float32
+					if v227 {
+						v293 = *(*float32)(unsafe.Add(sturned, v226*4+2048))
+					}
+					var v324 float32
+					if v227 {
+						v324 = *(*float32)(unsafe.Add(sturned, v226*4+3072))
+					}
+					v233 := math.Float32bits(float32(v231 * fscale))
+					v235 := v233 & 0x7FFFFFFF
+					v253 := lane.Select(0x5F7FFFFF < v235, uint32(0x7FC00000), lane.Select(v235 < 0x26800000, uint32(0x0), ((v233+0x3FF)+((v233>>11)&0x1))&0xFFFFF800))
+					v264 := math.Float32bits(float32(v262 * fscale))
+					v266 := v264 & 0x7FFFFFFF
+					v284 := lane.Select(0x5F7FFFFF < v266, uint32(0x7FC00000), lane.Select(v266 < 0x26800000, uint32(0x0), ((v264+0x3FF)+((v264>>11)&0x1))&0xFFFFF800))
+					v295 := math.Float32bits(float32(v293 * fscale))
+					v297 := v295 & 0x7FFFFFFF
+					v315 := lane.Select(0x5F7FFFFF < v297, uint32(0x7FC00000), lane.Select(v297 < 0x26800000, uint32(0x0), ((v295+0x3FF)+((v295>>11)&0x1))&0xFFFFF800))
+					v326 := math.Float32bits(float32(v324 * fscale))
+					v328 := v326 & 0x7FFFFFFF
+					v346 := lane.Select(0x5F7FFFFF < v328, uint32(0x7FC00000), lane.Select(v328 < 0x26800000, uint32(0x0), ((v326+0x3FF)+((v326>>11)&0x1))&0xFFFFF800))
+					if v227 {
+						*(*float32)(unsafe.Add(pout, ((v92+v226)*4)*4)) = math.Float32frombits(v253)
+						*(*float32)(unsafe.Add(pout, ((v92+v226)*4)*4+4)) = math.Float32frombits(v284)
+						*(*float32)(unsafe.Add(pout, ((v92+v226)*4)*4+8)) = math.Float32frombits(v315)
+						*(*float32)(unsafe.Add(pout, ((v92+v226)*4)*4+12)) = math.Float32frombits(v346)
 					}
 				}
 			}

@@ -19,86 +19,141 @@ func rope_query__p2r13__portable(a *kernel.Args, lo, hi int) {
 	ps := a.Buf[2]
 	ppos := a.Buf[3]
 	pout := a.Buf[4]
-	nm := int(a.Int[0])
+	nrows := int(a.Int[0])
 	nkv := int(a.Int[1])
 	ngroup := int(a.Int[2])
 	nhd := int(a.Int[3])
 	nrot := int(a.Int[4])
 	fscale := a.F32[0]
-	var rpartner [1][16]float32
-	var w42 [16]float32
-	var w44 [16]bool
+	sturned := unsafe.Add(a.Scratch, 0)
 	t0 := lo
 	for ; lo < hi; lo++ {
-		v10 := int(*(*int32)(unsafe.Add(ppos, t0*4))) * nhd
-		v17 := (((nm * ngroup) + 3) >> 2) * nhd
-		for v19 := 0; v19 < nkv; v19 += 1 {
-			for v21 := 0; v21 < ngroup; v21 += 1 {
-				v26 := ((((t0 * nkv) + v19) * ngroup) + v21) * nhd
-				v28 := (t0 * ngroup) + v21
-				v33 := (v19 * v17) + ((v28 >> 2) * nhd)
-				for v35 := 0; v35 < nhd; v35 += 16 {
-					v46 := nrot >> 1
-					for l := range 16 {
-						v37 := v35 + l
-						v38 := v37 < nhd
-						var v42 float32
-						if v38 {
-							v42 = *(*float32)(unsafe.Add(pq, (v26+v37)*4))
-						}
-						w42[l] = v42
-						w44[l] = (v37 < nrot) && v38
-					}
-					if (v46 & 15) == 0 {
-						if v35 < v46 {
-							v53 := (v26 + v35) + v46
-							for l := range 16 {
-								var v56 float32
-								if w44[l] {
-									v56 = *(*float32)(unsafe.Add(pq, (v53+l)*4))
-								}
-								rpartner[0][l] = v56
-							}
-						} else {
-							v59 := (v26 + v35) - v46
-							for l := range 16 {
-								var v62 float32
-								if w44[l] {
-									v62 = *(*float32)(unsafe.Add(pq, (v59+l)*4))
-								}
-								rpartner[0][l] = v62
-							}
-						}
-					} else {
-						v67 := int32(v46)
+		v13 := ((nrows + 3) >> 2) * nhd
+		for v15 := 0; v15 < nkv; v15 += 1 {
+			for v18 := 0; v18 < 4; v18 += 1 {
+				v24 := min((t0*4)+v18, (nrows - 1))
+				v25 := v24 / ngroup
+				v31 := (((((v25 * nkv) + v15) - v25) * ngroup) + v24) * nhd
+				v34 := int(*(*int32)(unsafe.Add(ppos, v25*4))) * nhd
+				v36 := v18 * 256
+				v38 := nrot >> 1
+				for v41 := 0; v41 < 2; v41 += 1 {
+					v42 := v41 * v38
+					v43 := v42 + v38
+					v48 := v42 + ((v38 >> 4) * 16)
+					v52 := (v31 + v38) - (v42 * 2)
+					for v53 := v42; v53 < v48; v53 += 16 {
 						for l := range 16 {
-							var v74 float32
-							v66 := int32(v35 + l)
-							if w44[l] {
-								v74 = *(*float32)(unsafe.Add(pq, (v26+int(lane.Select(v66 < v67, v66+v67, v66-v67)))*4))
-							}
-							rpartner[0][l] = v74
+							v55 := v53 + l
+							v60 := v34 + v55
+							*(*float32)(unsafe.Add(sturned, (v36+v55)*4)) = float32(*(*float32)(unsafe.Add(pq, (v31+v55)*4))**(*float32)(unsafe.Add(pc, v60*4))) + float32(*(*float32)(unsafe.Add(pq, (v52+v55)*4))**(*float32)(unsafe.Add(ps, v60*4)))
 						}
 					}
-					v113 := v28 & 3
+					for v68 := v48; v68 < v43; v68 += 16 {
+						for l := range 16 {
+							v70 := v68 + l
+							v71 := v70 < v43
+							var v75 float32
+							if v71 {
+								v75 = *(*float32)(unsafe.Add(pq, (v31+v70)*4))
+							}
+							var v77 float32
+							if v71 {
+								v77 = *(*float32)(unsafe.Add(pq, (v52+v70)*4))
+							}
+							var v79 float32
+							v78 := v34 + v70
+							if v71 {
+								v79 = *(*float32)(unsafe.Add(pc, v78*4))
+							}
+							var v82 float32
+							if v71 {
+								v82 = *(*float32)(unsafe.Add(ps, v78*4))
+							}
+							if v71 {
+								*(*float32)(unsafe.Add(sturned, (v36+v70)*4)) = float32(v75*v79) + float32(v77*v82)
+							}
+						}
+					}
+				}
+				for v86 := nrot; v86 < nhd; v86 += 16 {
 					for l := range 16 {
-						v77 := rpartner[0][l]
-						var v79 float32
-						v37 := v35 + l
-						v78 := v10 + v37
-						if w44[l] {
-							v79 = *(*float32)(unsafe.Add(pc, v78*4))
+						v88 := v86 + l
+						v91 := v88 < nhd
+						var v92 float32
+						if v91 {
+							v92 = *(*float32)(unsafe.Add(pq, (v31+v88)*4))
 						}
-						var v82 float32
-						if w44[l] {
-							v82 = *(*float32)(unsafe.Add(ps, v78*4))
+						if v91 {
+							*(*float32)(unsafe.Add(sturned, (v36+v88)*4)) = v92
 						}
-						v87 := math.Float32bits(float32(lane.Select(w44[l], float32(w42[l]*v79)+float32(v77*v82), w42[l]) * fscale))
-						v89 := v87 & 0x7FFFFFFF
-						v107 := lane.Select(0x5F7FFFFF < v89, uint32(0x7FC00000), lane.Select(v89 < 0x26800000, uint32(0x0), ((v87+0x3FF)+((v87>>11)&0x1))&0xFFFFF800))
-						if v37 < nhd {
-							*(*float32)(unsafe.Add(pout, (((v33+v37)*4)+v113)*4)) = math.Float32frombits(v107)
-						}
+					}
+				}
+			}
+			v96 := (v15 * v13) + (t0 * nhd)
+			v100 := (nhd >> 4) * 16
+			for v102 := 0; v102 < v100; v102 += 16 {
+				for l := range 16 {
+					v105 := v102 + l
+					v106 := *(*float32)(unsafe.Add(sturned, v105*4))
+					v137 := *(*float32)(unsafe.Add(sturned, v105*4+1024))
+					v168 := *(*float32)(unsafe.Add(sturned, v105*4+2048))
+					v199 := *(*float32)(unsafe.Add(sturned, v105*4+3072))
+					v108 := math.Float32bits(float32(v106 * fscale))
+					v110 := v108 & 0x7FFFFFFF
+					v128 := lane.Select(0x5F7FFFFF < v110, uint32(0x7FC00000), lane.Select(v110 < 0x26800000, uint32(0x0), ((v108+0x3FF)+((v108>>11)&0x1))&0xFFFFF800))
+					v139 := math.Float32bits(float32(v137 * fscale))
+					v141 := v139 & 0x7FFFFFFF
+					v159 := lane.Select(0x5F7FFFFF < v141, uint32(0x7FC00000), lane.Select(v141 < 0x26800000, uint32(0x0), ((v139+0x3FF)+((v139>>11)&0x1))&0xFFFFF800))
+					v170 := math.Float32bits(float32(v168 * fscale))
+					v172 := v170 & 0x7FFFFFFF
+					v190 := lane.Select(0x5F7FFFFF < v172, uint32(0x7FC00000), lane.Select(v172 < 0x26800000, uint32(0x0), ((v170+0x3FF)+((v170>>11)&0x1))&0xFFFFF800))
+					v201 := math.Float32bits(float32(v199 * fscale))
+					v203 := v201 & 0x7FFFFFFF
+					v221 := lane.Select(0x5F7FFFFF < v203, uint32(0x7FC00000), lane.Select(v203 < 0x26800000, uint32(0x0), ((v201+0x3FF)+((v201>>11)&0x1))&0xFFFFF800))
+					*(*float32)(unsafe.Add(pout, ((v96+v105)*4)*4)) = math.Float32frombits(v128)
+					*(*float32)(unsafe.Add(pout, ((v96+v105)*4)*4+4)) = math.Float32frombits(v159)
+					*(*float32)(unsafe.Add(pout, ((v96+v105)*4)*4+8)) = math.Float32frombits(v190)
+					*(*float32)(unsafe.Add(pout, ((v96+v105)*4)*4+12)) = math.Float32frombits(v221)
+				}
+			}
+			for v228 := v100; v228 < nhd; v228 += 16 {
+				for l := range 16 {
+					v230 := v228 + l
+					v231 := v230 < nhd
+					var v235 float32
+					if v231 {
+						v235 = *(*float32)(unsafe.Add(sturned, v230*4))
+					}
+					var v266 float32
+					if v231 {
+						v266 = *(*float32)(unsafe.Add(sturned, v230*4+1024))
+					}
+					var v297 float32
+					if v231 {
+						v297 = *(*float32)(unsafe.Add(sturned, v230*4+2048))
+					}
+					var v328 float32
+					if v231 {
+						v328 = *(*float32)(unsafe.Add(sturned, v230*4+3072))
+					}
+					v237 := math.Float32bits(float32(v235 * fscale))
+					v239 := v237 & 0x7FFFFFFF
+					v257 := lane.Select(0x5F7FFFFF < v239, uint32(0x7FC00000), lane.Select(v239 < 0x26800000, uint32(0x0), ((v237+0x3FF)+((v237>>11)&0x1))&0xFFFFF800))
+					v268 := math.Float32bits(float32(v266 * fscale))
+					v270 := v268 & 0x7FFFFFFF
+					v288 := lane.Select(0x5F7FFFFF < v270, uint32(0x7FC00000), lane.Select(v270 < 0x26800000, uint32(0x0), ((v268+0x3FF)+((v268>>11)&0x1))&0xFFFFF800))
+					v299 := math.Float32bits(float32(v297 * fscale))
+					v301 := v299 & 0x7FFFFFFF
+					v319 := lane.Select(0x5F7FFFFF < v301, uint32(0x7FC00000), lane.Select(v301 < 0x26800000, uint32(0x0), ((v299+0x3FF)+((v299>>11)&0x1))&0xFFFFF800))
+					v330 := math.Float32bits(float32(v328 * fscale))
+					v332 := v330 & 0x7FFFFFFF
+					v350 := lane.Select(0x5F7FFFFF < v332, uint32(0x7FC00000), lane.Select(v332 < 0x26800000, uint32(0x0), ((v330+0x3FF)+((v330>>11)&0x1))&0xFFFFF800))
+					if v231 {
+						*(*float32)(unsafe.Add(pout, ((v96+v230)*4)*4)) = math.Float32frombits(v257)
+						*(*float32)(unsafe.Add(pout, ((v96+v230)*4)*4+4)) = math.Float32frombits(v288)
+						*(*float32)(unsafe.Add(pout, ((v96+v230)*4)*4+8)) = math.Float32frombits(v319)
+						*(*float32)(unsafe.Add(pout, ((v96+v230)*4)*4+12)) = math.Float32frombits(v350)
 					}
 				}
 			}

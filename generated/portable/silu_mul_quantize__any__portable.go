@@ -18,73 +18,117 @@ func silu_mul_quantize__any__portable(a *kernel.Args, lo, hi int) {
 	py := a.Buf[1]
 	pact := a.Buf[2]
 	nk := int(a.Int[1])
-	var w105 [32]float32
-	var w159, w171 [32]int32
-	var w109 [32]uint32
+	var w97, w274 [32]float32
+	var w134, w147, w311, w324 [32]int32
+	var w101, w278 [32]uint32
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v12 := ((nk + 63) >> 6) << 1
 		v13 := (t0 >> 2) * v12
 		v15 := t0 & 3
-		for v24 := 0; v24 < v12; v24 += 1 {
-			v26 := v24 * 32
-			v31 := (t0 * nk) + v26
+		v19 := (nk >> 6) * 2
+		for v21 := 0; v21 < v19; v21 += 1 {
+			v25 := (t0 * nk) + (v21 * 32)
 			for l := range 32 {
-				v29 := (v26 + l) < nk
-				var v34 float32
-				v33 := v31 + l
-				if v29 {
-					v34 = *(*float32)(unsafe.Add(px, v33*4))
+				v27 := v25 + l
+				v28 := *(*float32)(unsafe.Add(px, v27*4))
+				v33 := math.Float32frombits(math.Float32bits(v28) ^ 0x80000000)
+				v36 := lane.Select(math.Float32frombits(0x42AE0000) < v33, math.Float32frombits(0x42AE0000), v33)
+				v40 := float32(v36*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+				v42 := v40 - math.Float32frombits(0x4B40007F)
+				v48 := (v36 - float32(v42*math.Float32frombits(0x3F317200))) - float32(v42*math.Float32frombits(0x35BFBE8E))
+				v62 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v48)+math.Float32frombits(0x3C092F9D))*v48)+math.Float32frombits(0x3D2AACD0))*v48)+math.Float32frombits(0x3E2AAA32))*v48) + math.Float32frombits(0x3EFFFFFD)) * v48)
+				v77 := math.Float32frombits(0x3F800000) + lane.Select(v33 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v62+math.Float32frombits(0x3F800000))*v48)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v40)<<23)))
+				v81 := math.Float32frombits(0x7F000000 - math.Float32bits(v77))
+				v82 := float32(v77 * v81)
+				v90 := float32(v81 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v82)+math.Float32frombits(0xC02A8710))*v82) + math.Float32frombits(0x40350755)))
+				v97 := float32(float32(v28*float32(v90*(math.Float32frombits(0x40000000)-float32(v77*v90)))) * *(*float32)(unsafe.Add(py, v27*4)))
+				w97[l] = v97
+				w101[l] = math.Float32bits(v97) & 0x7FFFFFFF
+			}
+			v102 := lane.FoldMaxU32(w101[:])
+			v104 := v102 < 0x26800000
+			v106 := 0x5F7FFFFF < v102
+			v109 := float32(math.Float32frombits(v102) * math.Float32frombits(0x3C010204))
+			v113 := math.Float32frombits(0x7F000000 - math.Float32bits(v109))
+			v114 := float32(v109 * v113)
+			v122 := float32(v113 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v114)+math.Float32frombits(0xC02A8710))*v114) + math.Float32frombits(0x40350755)))
+			v126 := float32(v122 * (math.Float32frombits(0x40000000) - float32(v109*v122)))
+			v133 := v104 || v106
+			v138 := lane.Select(v106, math.Float32frombits(0x7FC00000), lane.Select(v104, math.Float32frombits(0x00000000), v109))
+			for l := range 32 {
+				v134 := lane.Select(v133, int32(0), int32(math.Float32bits(float32(w97[l]*v126)+math.Float32frombits(0x4B400000)))-1262485504)
+				w134[l] = v134
+				w147[l] = v134 + (v134 << uint32(int32((l&16)+16)))
+			}
+			v148 := lane.FoldAddI32(w147[:])
+			v152 := (v148 << 16) >> 16
+			v159 := v13 + v21
+			v164 := (v159 * 192) + (v15 * 32)
+			v169 := (v159 * 48) + v15
+			for l := range 32 {
+				*(*uint8)(unsafe.Add(pact, v164+l)) = uint8(w134[l])
+			}
+			*(*float32)(unsafe.Add(pact, v169*4+128)) = v138
+			*(*float32)(unsafe.Add(pact, v169*4+144)) = lane.Select(v106, math.Float32frombits(0x7FC00000), float32(float32(v152)*v138))
+			*(*int32)(unsafe.Add(pact, v169*4+160)) = 0 - v152
+			*(*int32)(unsafe.Add(pact, v169*4+176)) = 0 - ((v148 - v152) >> 16)
+		}
+		for v193 := v19; v193 < v12; v193 += 1 {
+			v195 := v193 * 32
+			v200 := (t0 * nk) + v195
+			for l := range 32 {
+				v198 := (v195 + l) < nk
+				var v203 float32
+				v202 := v200 + l
+				if v198 {
+					v203 = *(*float32)(unsafe.Add(px, v202*4))
 				}
-				var v102 float32
-				if v29 {
-					v102 = *(*float32)(unsafe.Add(py, v33*4))
+				var v271 float32
+				if v198 {
+					v271 = *(*float32)(unsafe.Add(py, v202*4))
 				}
-				v39 := math.Float32frombits(math.Float32bits(v34) ^ 0x80000000)
-				v45 := lane.Select(math.Float32frombits(0x42AE0000) < v39, math.Float32frombits(0x42AE0000), v39)
-				v49 := float32(v45*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-				v51 := v49 - math.Float32frombits(0x4B40007F)
-				v57 := (v45 - float32(v51*math.Float32frombits(0x3F317200))) - float32(v51*math.Float32frombits(0x35BFBE8E))
-				v71 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v57)+math.Float32frombits(0x3C092F9D))*v57)+math.Float32frombits(0x3D2AACD0))*v57)+math.Float32frombits(0x3E2AAA32))*v57) + math.Float32frombits(0x3EFFFFFD)) * v57)
-				v83 := math.Float32frombits(0x3F800000) + lane.Select(v39 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v71+math.Float32frombits(0x3F800000))*v57)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v49)<<23)))
-				v87 := math.Float32frombits(0x7F000000 - math.Float32bits(v83))
-				v88 := float32(v83 * v87)
-				v96 := float32(v87 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v88)+math.Float32frombits(0xC02A8710))*v88) + math.Float32frombits(0x40350755)))
-				v105 := lane.Select(v29, float32(float32(v34*float32(v96*(math.Float32frombits(0x40000000)-float32(v83*v96))))*v102), math.Float32frombits(0x00000000))
-				w105[l] = v105
-				w109[l] = math.Float32bits(v105) & 0x7FFFFFFF
+				v208 := math.Float32frombits(math.Float32bits(v203) ^ 0x80000000)
+				v211 := lane.Select(math.Float32frombits(0x42AE0000) < v208, math.Float32frombits(0x42AE0000), v208)
+				v215 := float32(v211*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+				v217 := v215 - math.Float32frombits(0x4B40007F)
+				v223 := (v211 - float32(v217*math.Float32frombits(0x3F317200))) - float32(v217*math.Float32frombits(0x35BFBE8E))
+				v237 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v223)+math.Float32frombits(0x3C092F9D))*v223)+math.Float32frombits(0x3D2AACD0))*v223)+math.Float32frombits(0x3E2AAA32))*v223) + math.Float32frombits(0x3EFFFFFD)) * v223)
+				v252 := math.Float32frombits(0x3F800000) + lane.Select(v208 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v237+math.Float32frombits(0x3F800000))*v223)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v215)<<23)))
+				v256 := math.Float32frombits(0x7F000000 - math.Float32bits(v252))
+				v257 := float32(v252 * v256)
+				v265 := float32(v256 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v257)+math.Float32frombits(0xC02A8710))*v257) + math.Float32frombits(0x40350755)))
+				v274 := lane.Select(v198, float32(float32(v203*float32(v265*(math.Float32frombits(0x40000000)-float32(v252*v265))))*v271), math.Float32frombits(0x00000000))
+				w274[l] = v274
+				w278[l] = math.Float32bits(v274) & 0x7FFFFFFF
 			}
-			v110 := lane.FoldMaxU32(w109[:])
-			v112 := v110 < 0x26800000
-			v114 := 0x5F7FFFFF < v110
-			v117 := float32(math.Float32frombits(v110) * math.Float32frombits(0x3C010204))
-			v119 := math.Float32bits(v117)
-			v121 := math.Float32frombits(0x7F000000 - v119)
-			v122 := float32(v117 * v121)
-			v130 := float32(v121 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v122)+math.Float32frombits(0xC02A8710))*v122) + math.Float32frombits(0x40350755)))
-			v137 := v119 & 0x7FFFFFFF
-			v140 := v119 & 0x80000000
-			v151 := lane.Select(v137 < 0x800000, math.Float32frombits(v140|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v137), math.Float32frombits(v140), float32(v130*(math.Float32frombits(0x40000000)-float32(v117*v130)))))
-			v158 := v112 || v114
-			v163 := lane.Select(v114, math.Float32frombits(0x7FC00000), lane.Select(v112, math.Float32frombits(0x00000000), v117))
+			v279 := lane.FoldMaxU32(w278[:])
+			v281 := v279 < 0x26800000
+			v283 := 0x5F7FFFFF < v279
+			v286 := float32(math.Float32frombits(v279) * math.Float32frombits(0x3C010204))
+			v290 := math.Float32frombits(0x7F000000 - math.Float32bits(v286))
+			v291 := float32(v286 * v290)
+			v299 := float32(v290 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v291)+math.Float32frombits(0xC02A8710))*v291) + math.Float32frombits(0x40350755)))
+			v303 := float32(v299 * (math.Float32frombits(0x40000000) - float32(v286*v299)))
+			v310 := v281 || v283
+			v315 := lane.Select(v283, math.Float32frombits(0x7FC00000), lane.Select(v281, math.Float32frombits(0x00000000), v286))
 			for l := range 32 {
-				w159[l] = lane.Select(v158, int32(0), int32(math.Float32bits(float32(w105[l]*v151)+math.Float32frombits(0x4B400000)))-1262485504)
+				v311 := lane.Select(v310, int32(0), int32(math.Float32bits(float32(w274[l]*v303)+math.Float32frombits(0x4B400000)))-1262485504)
+				w311[l] = v311
+				w324[l] = v311 + (v311 << uint32(int32((l&16)+16)))
 			}
-			v164 := lane.FoldAddI32(w159[:])
+			v325 := lane.FoldAddI32(w324[:])
+			v329 := (v325 << 16) >> 16
+			v336 := v13 + v193
+			v341 := (v336 * 192) + (v15 * 32)
+			v346 := (v336 * 48) + v15
 			for l := range 32 {
-				w171[l] = lane.Select(l < 16, w159[l], int32(0))
+				*(*uint8)(unsafe.Add(pact, v341+l)) = uint8(w311[l])
 			}
-			v172 := lane.FoldAddI32(w171[:])
-			v173 := v13 + v24
-			v178 := (v173 * 192) + (v15 * 32)
-			v183 := (v173 * 48) + v15
-			for l := range 32 {
-				*(*uint8)(unsafe.Add(pact, v178+l)) = uint8(w159[l])
-			}
-			*(*float32)(unsafe.Add(pact, v183*4+128)) = v163
-			*(*float32)(unsafe.Add(pact, v183*4+144)) = lane.Select(v114, math.Float32frombits(0x7FC00000), float32(float32(v164)*v163))
-			*(*int32)(unsafe.Add(pact, v183*4+160)) = 0 - v164
-			*(*int32)(unsafe.Add(pact, v183*4+176)) = 0 - v172
+			*(*float32)(unsafe.Add(pact, v346*4+128)) = v315
+			*(*float32)(unsafe.Add(pact, v346*4+144)) = lane.Select(v283, math.Float32frombits(0x7FC00000), float32(float32(v329)*v315))
+			*(*int32)(unsafe.Add(pact, v346*4+160)) = 0 - v329
+			*(*int32)(unsafe.Add(pact, v346*4+176)) = 0 - ((v325 - v329) >> 16)
 		}
 		t0++
 	}

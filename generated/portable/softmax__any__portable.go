@@ -57,12 +57,12 @@ func softmax__any__portable(a *kernel.Args, lo, hi int) {
 					v37 = *(*float32)(unsafe.Add(px, v35*4))
 				}
 				v38 := v37 - v26
-				v44 := lane.Select(math.Float32frombits(0x42AE0000) < v38, math.Float32frombits(0x42AE0000), v38)
-				v48 := float32(v44*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-				v50 := v48 - math.Float32frombits(0x4B40007F)
-				v56 := (v44 - float32(v50*math.Float32frombits(0x3F317200))) - float32(v50*math.Float32frombits(0x35BFBE8E))
-				v70 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v56)+math.Float32frombits(0x3C092F9D))*v56)+math.Float32frombits(0x3D2AACD0))*v56)+math.Float32frombits(0x3E2AAA32))*v56) + math.Float32frombits(0x3EFFFFFD)) * v56)
-				v81 := lane.Select(v38 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v70+math.Float32frombits(0x3F800000))*v56)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v48)<<23)))
+				v41 := lane.Select(math.Float32frombits(0x42AE0000) < v38, math.Float32frombits(0x42AE0000), v38)
+				v45 := float32(v41*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+				v47 := v45 - math.Float32frombits(0x4B40007F)
+				v53 := (v41 - float32(v47*math.Float32frombits(0x3F317200))) - float32(v47*math.Float32frombits(0x35BFBE8E))
+				v67 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v53)+math.Float32frombits(0x3C092F9D))*v53)+math.Float32frombits(0x3D2AACD0))*v53)+math.Float32frombits(0x3E2AAA32))*v53) + math.Float32frombits(0x3EFFFFFD)) * v53)
+				v81 := lane.Select(v38 < math.Float32frombits(0xC2AE0000), math.Float32frombits(0x00000000), float32((float32((v67+math.Float32frombits(0x3F800000))*v53)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v45)<<23)))
 				if v36 {
 					*(*float32)(unsafe.Add(pout, v35*4)) = v81
 				}

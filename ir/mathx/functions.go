@@ -9,12 +9,14 @@ import (
 func Exp(x *ir.Value) *ir.Value {
 	b := x.Builder()
 	top := b.F32(canon.ExpMax)
-	return x.Lt(canon.ExpMin).Select(b.F32(0), exp(top.Lt(x).Select(top, x)))
+	y := exp(top.Lt(x).Select(top, x))
+	return x.Lt(canon.ExpMin).Select(b.F32(0), y)
 }
 
 // ExpCut is canon.Exp for x ≤ 0 or NaN, but +0 below cut, which is at least canon.ExpMin.
 func ExpCut(x *ir.Value, cut float32) *ir.Value {
-	return x.Lt(cut).Select(x.Builder().F32(0), exp(x))
+	y := exp(x)
+	return x.Lt(cut).Select(x.Builder().F32(0), y)
 }
 
 // exp is Exp between its limits, and NaN for NaN.
@@ -48,14 +50,14 @@ func Log(x *ir.Value) *ir.Value {
 // Rcp is canon.Rcp.
 func Rcp(x *ir.Value) *ir.Value {
 	b := x.Builder()
-	y := rcp(x)
+	y := RcpNormal(x)
 	a, s := magnitude(x), sign(x)
 	y = b.F32(canon.RcpMax).Lt(a.As(ir.F32)).Select(s.As(ir.F32), y)
 	return a.Lt(b.U32(minimum)).Select(s.Or(infBits).As(ir.F32), y)
 }
 
-// rcp is Rcp for 2⁻¹²⁶ ≤ |x| ≤ 2¹²⁶ and NaN.
-func rcp(x *ir.Value) *ir.Value {
+// RcpNormal is Rcp for 2⁻¹²⁶ ≤ |x| ≤ 2¹²⁶ and NaN; elsewhere it gives any bits.
+func RcpNormal(x *ir.Value) *ir.Value {
 	b := x.Builder()
 	y := b.U32(canon.RcpGuess).Sub(x.As(ir.U32)).As(ir.F32)
 	p := poly(x.Mul(y), canon.RcpC2, canon.RcpC1, canon.RcpC0)
@@ -91,12 +93,12 @@ func Tanh(x *ir.Value) *ir.Value {
 	p := poly(r, canon.TanhC5, canon.TanhC4, canon.TanhC3, canon.TanhC2, canon.TanhC1, 2).Mul(r)
 	s := t.As(ir.U32).Shl(23).As(ir.F32)
 	w := b.F32(1).Sub(s).Add(s.Mul(p))
-	y := w.Mul(rcp(b.F32(2).Sub(w)))
+	y := w.Mul(RcpNormal(b.F32(2).Sub(w)))
 	return y.As(ir.U32).Or(sign(x)).As(ir.F32)
 }
 
 // Sigmoid is canon.Sigmoid.
-func Sigmoid(x *ir.Value) *ir.Value { return rcp(x.Builder().F32(1).Add(Exp(neg(x)))) }
+func Sigmoid(x *ir.Value) *ir.Value { return RcpNormal(x.Builder().F32(1).Add(Exp(neg(x)))) }
 
 // SiLU is canon.SiLU.
 func SiLU(x *ir.Value) *ir.Value { return x.Mul(Sigmoid(x)) }
@@ -105,5 +107,5 @@ func SiLU(x *ir.Value) *ir.Value { return x.Mul(Sigmoid(x)) }
 func GELU(x *ir.Value) *ir.Value {
 	b := x.Builder()
 	t := x.Mul(b.F32(canon.GELUA0).Add(b.F32(canon.GELUA1).Mul(x.Mul(x))))
-	return x.Mul(rcp(b.F32(1).Add(Exp(t))))
+	return x.Mul(RcpNormal(b.F32(1).Add(Exp(t))))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/canon"
 	"github.com/swizzle-rt/swizzle/ir/mathx"
+	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
 // Quantized activations on CPUs: a record of 192 bytes holds 32 consecutive k of four rows, which is three cache lines read
@@ -78,10 +79,23 @@ type quantizer struct {
 	act  ir.Memory
 	base *ir.Value // index of the row's first record
 	slot *ir.Value
+	k    *ir.Value
+	wide bool // two blocks at a time
 }
 
-func newQuantizer(b *ir.Builder, act ir.Memory, row, k *ir.Value) *quantizer {
-	return &quantizer{b, act, row.Shr(2).Mul(actBlocksIR(k)), row.And(3)}
+// rowOp are the variants of an op on rows, 32 lanes: wide tells that the target has registers for several vectors at a time.
+func rowOp(build func(b *ir.Builder, wide bool)) func(c *target.Caps) []Variant {
+	return func(c *target.Caps) []Variant {
+		if c.Family != target.CPU {
+			return nil
+		}
+		wide := c.VecRegs*c.VecBits >= 32*512
+		return []Variant{{Config: "any", Lanes: 32, Groups: 1, Build: func(b *ir.Builder) { build(b, wide) }}}
+	}
+}
+
+func newQuantizer(b *ir.Builder, act ir.Memory, row, k *ir.Value, wide bool) *quantizer {
+	return &quantizer{b: b, act: act, base: row.Shr(2).Mul(actBlocksIR(k)), slot: row.And(3), k: k, wide: wide}
 }
 
 // block quantizes 32 lanes of x by rule 12 as block kb of the row.
@@ -92,13 +106,15 @@ func (q *quantizer) block(x, kb *ir.Value) {
 	small := amax.Lt(b.U32(0x26800000))
 	huge := b.U32(0x5F7FFFFF).Lt(amax)
 	d := amax.As(ir.F32).Mul(b.Const(ir.F32, 0x3C010204))
-	code := mathx.RoundI32(x.Mul(mathx.Rcp(d)))
+	code := mathx.RoundI32(x.Mul(mathx.RcpNormal(d))) // d is normal unless small or huge
 	code = small.OrB(huge).Select(zero, code)
 	nan := b.Const(ir.F32, 0x7FC00000)
 	d = huge.Select(nan, small.Select(b.F32(0), d))
-	sum := code.FoldAdd()
+	// Both sums by one fold: that of the first 16 lanes counts in the upper half as well.
+	both := code.Add(code.Shl(b.Lane().And(16).Add(16).FromIndex())).FoldAdd()
+	sum := both.Shl(16).Shr(16)
+	half := both.Sub(sum).Shr(16)
 	sigma := huge.Select(nan, sum.ToF32().Mul(d))
-	half := b.Lane().Lt(16).Select(code, zero).FoldAdd()
 	record := q.base.Add(kb)
 	b.Store(q.act.As(ir.I8), record.Mul(actRecord).Add(q.slot.Mul(32)).Add(b.Lane()), code)
 	word := record.Mul(actRecord / 4).Add(q.slot)
@@ -108,11 +124,22 @@ func (q *quantizer) block(x, kb *ir.Value) {
 	b.Store(q.act.As(ir.I32), word.Add(44), zero.Sub(half))
 }
 
-// each runs f over the blocks of 32 of a row of k elements, padding included, with the mask of elements that exist.
-func (q *quantizer) each(k *ir.Value, f func(kb, first, mask *ir.Value) *ir.Value) {
-	q.b.For(0, actBlocksIR(k), 1, func(kb *ir.Value) {
+// each runs f over the blocks of 32 of a row, padding included: elements first + lane, those that exist by a mask, which is
+// nil where all do. f is straight-line code.
+func (q *quantizer) each(f func(first, mask *ir.Value) *ir.Value) {
+	b := q.b
+	whole := func(kb *ir.Value) func() {
+		return func() { q.block(f(kb.Mul(32), nil), kb) }
+	}
+	pairs := q.k.Shr(6)
+	if q.wide {
+		b.For(0, pairs, 1, func(pair *ir.Value) { b.Interleave(whole(pair.Mul(2)), whole(pair.Mul(2).Add(1))) })
+	} else {
+		b.For(0, pairs.Mul(2), 1, func(kb *ir.Value) { whole(kb)() })
+	}
+	b.For(pairs.Mul(2), actBlocksIR(q.k), 1, func(kb *ir.Value) {
 		first := kb.Mul(32)
-		mask := first.Add(q.b.Lane()).Lt(k)
-		q.block(mask.Select(f(kb, first, mask), q.b.F32(0)), kb)
+		mask := first.Add(b.Lane()).Lt(q.k)
+		q.block(mask.Select(f(first, mask), b.F32(0)), kb)
 	})
 }

@@ -31,7 +31,11 @@ func Attention() []*Op {
 				}
 				var vs []Variant
 				for _, rows := range gemmRows(c) {
-					vs = append(vs, Variant{Config: fmt.Sprintf("r%d", rows), Lanes: 16, Groups: 1, Rows: rows, Build: attention{t, rows}.build})
+					vectors := 1
+					if c.VecRegs*c.VecBits >= 32*512 {
+						vectors = 2
+					}
+					vs = append(vs, Variant{Config: fmt.Sprintf("r%d", rows), Lanes: 16, Groups: 1, Rows: rows, Build: attention{t, rows, vectors}.build})
 				}
 				return vs
 			},
@@ -42,10 +46,11 @@ func Attention() []*Op {
 	return append(list, attentionMerge())
 }
 
-// attention is the CPU schedule: a lane is a position for scores, an element of the head for values.
+// attention is the CPU schedule: a lane is a position for scores, an element of the head for values. Of either it takes
+// vectors at a time, so that a broadcast serves several products.
 type attention struct {
-	t    ir.Type
-	rows int
+	t             ir.Type
+	rows, vectors int
 }
 
 // visible is the range of positions of the segment that a row sees.
@@ -60,24 +65,28 @@ func (a attention) build(b *ir.Builder) {
 	h, segment := b.Tiles(kv, 1), b.Tiles(segments, 1)
 	row0 := tile.Mul(max(a.rows, 4))
 	last := rows.Sub(1)
+	n := b.Lanes()
 
-	// sees is made where it is needed: keeping it for every row would take too many registers. A row beyond the last one sees
-	// what the last one sees, and is not stored.
+	scores, seen := b.Shared("scores", ir.F32, 256*a.rows), b.Shared("seen", ir.I32, 2*a.rows)
 	sees := func(r any) visible {
-		n := b.LoadIndex(position, row0.Add(r).Min(last)).Sub(segment.Mul(256))
-		hi := n.Add(1).Min(256).Max(0)
-		return visible{n.Sub(window).Add(1).Max(0).Min(hi), hi}
+		at := b.Idx(r).Mul(2)
+		return visible{b.LoadIndex(seen, at), b.LoadIndex(seen, at.Add(1))}
 	}
 	stored := func(r any, s visible) *ir.Value { return row0.Add(r).Le(last).AndB(s.lo.Lt(s.hi)) }
 	all := visible{b.Idx(256), b.Idx(0)}    // from the first to the last key that some row sees
 	common := visible{b.Idx(0), b.Idx(256)} // keys that all rows see
 	for r := range a.rows {
-		s := sees(r)
-		all = visible{all.lo.Min(s.lo), all.hi.Max(s.hi)}
-		common = visible{common.lo.Max(s.lo), common.hi.Min(s.hi)}
+		// A row beyond the last one sees what the last one sees, and is not stored.
+		at := b.LoadIndex(position, row0.Add(r).Min(last)).Sub(segment.Mul(256))
+		hi := at.Add(1).Min(256).Max(0)
+		lo := at.Sub(window).Add(1).Max(0).Min(hi)
+		b.Store(seen, b.Idx(2*r), lo.FromIndex())
+		b.Store(seen, b.Idx(2*r+1), hi.FromIndex())
+		all = visible{all.lo.Min(lo), all.hi.Max(hi)}
+		common = visible{common.lo.Max(lo), common.hi.Min(hi)}
 	}
 	common.hi = common.hi.Max(common.lo)
-	scores := b.Shared("scores", ir.F32, 256*a.rows)
+	b.Barrier() // lanes read what others stored
 	b.If(all.lo.Lt(all.hi), func() {
 		page := b.LoadIndex(pages, segment).Mul(kv).Add(h).Mul(256)
 		part := segment.Mul(kv).Add(h).Mul(rows).Add(row0)
@@ -86,7 +95,9 @@ func (a attention) build(b *ir.Builder) {
 		for i := range groups {
 			groups[i] = h.Mul(last.Shr(2).Add(1)).Add(tile.Mul(len(groups)).Add(i).Min(last.Shr(2))).Mul(hd)
 		}
-		a.scores(b, q, k, scores, groups, page.Mul(hd), hd, all)
+		b.For(all.lo.Div(n*a.vectors), all.hi.Add(n*a.vectors-1).Div(n*a.vectors), 1, func(c *ir.Value) {
+			a.scores(b, q, k, scores, groups, page.Mul(hd), hd, c.Mul(a.vectors))
+		})
 		b.For(0, a.rows, 1, func(r *ir.Value) {
 			s := sees(r)
 			m, l := a.softmax(b, scores, r.Mul(256), s)
@@ -95,75 +106,108 @@ func (a attention) build(b *ir.Builder) {
 				b.Store(ml, part.Add(r).Mul(2).Add(1), l)
 			})
 		})
-		b.Barrier() // lanes read what others stored
-		b.For(0, hd, 16, func(first *ir.Value) {
+		b.Barrier()
+		stride := valueStride(hd)
+		columns := func(first *ir.Value, vectors int) {
 			e := first.Add(b.Lane())
-			sum := a.values(b, v, scores, page.Mul(valueStride(hd)).Add(e), valueStride(hd), sees, common)
+			sum := a.values(b, v, scores, page.Mul(stride).Add(e), stride, vectors, sees, all, common)
 			for r := range a.rows {
-				s := sees(r)
-				b.If(stored(r, s), func() { b.StoreMasked(o, part.Add(r).Mul(hd).Add(e), sum.At(r), e.Lt(hd)) })
+				b.If(stored(r, sees(r)), func() {
+					for i := range vectors {
+						b.StoreMasked(o, part.Add(r).Mul(hd).Add(e).Add(n*i), sum.At(r, i), e.Add(n*i).Lt(hd))
+					}
+				})
 			}
-		})
+		}
+		if a.vectors == 1 {
+			b.For(0, hd, n, func(first *ir.Value) { columns(first, 1) })
+			return
+		}
+		whole := stride.Div(n * a.vectors).Mul(n * a.vectors)
+		b.For(0, whole, n*a.vectors, func(first *ir.Value) { columns(first, a.vectors) })
+		b.For(whole, hd, n, func(first *ir.Value) { columns(first, 1) })
 	})
 }
 
-// scores stores q'·k of every row for the positions from all.lo to all.hi, rounded out to 16.
-func (a attention) scores(b *ir.Builder, q, k, scores ir.Memory, groups []*ir.Value, base, hd *ir.Value, all visible) {
-	sum := b.Reg("score", ir.F32, a.rows)
-	b.For(all.lo.Shr(4), all.hi.Add(15).Shr(4), 1, func(c *ir.Value) {
-		sum.Fill(b.F32(0))
-		b.For(0, hd, 1, func(e *ir.Value) {
-			key := b.Load(k, base.Add(c.Mul(hd).Add(e).Mul(16)).Add(b.Lane()))
-			for r := range a.rows {
-				x := b.Load(q, groups[r/4].Add(e).Mul(4).Add(r%4))
-				a.multiplyAdd(b, sum, x, key, r)
-			}
-		})
+// scores stores q'·k of every row for the positions of the vectors from number c on.
+func (a attention) scores(b *ir.Builder, q, k, scores ir.Memory, groups []*ir.Value, base, hd, c *ir.Value) {
+	n := b.Lanes()
+	sum := b.Reg("score", ir.F32, a.rows, a.vectors)
+	sum.Fill(b.F32(0))
+	b.For(0, hd, 1, func(e *ir.Value) {
+		keys := make([]*ir.Value, a.vectors)
+		for i := range keys {
+			keys[i] = b.Load(k, base.Add(c.Add(i).Mul(hd).Add(e).Mul(n)).Add(b.Lane()))
+		}
 		for r := range a.rows {
-			b.Store(scores, c.Mul(16).Add(256*r).Add(b.Lane()), sum.At(r))
+			x := b.Load(q, groups[r/4].Add(e).Mul(4).Add(r%4))
+			for i, key := range keys {
+				a.multiplyAdd(b, sum, x, key, r, i)
+			}
 		}
 	})
+	for r := range a.rows {
+		for i := range a.vectors {
+			b.Store(scores, c.Add(i).Mul(n).Add(256*r).Add(b.Lane()), sum.At(r, i))
+		}
+	}
 }
 
-func (a attention) multiplyAdd(b *ir.Builder, sum ir.Tile, x, y *ir.Value, r int) {
+func (a attention) multiplyAdd(b *ir.Builder, sum ir.Tile, x, y *ir.Value, r, i int) {
 	if a.t == ir.F32 {
-		sum.Add(x.Mul(y), r)
+		sum.Add(x.Mul(y), r, i)
 	} else {
-		sum.Set(b.FMAExact(x, y, sum.At(r)), r)
+		sum.Set(b.FMAExact(x, y, sum.At(r, i)), r, i)
 	}
 }
 
 // softmax replaces the scores of the row at index row by p and returns m and l, uniform. Two registers hold the 32 virtual
 // lanes of l.
 func (a attention) softmax(b *ir.Builder, scores ir.Memory, row *ir.Value, s visible) (m, l *ir.Value) {
-	top, sum := b.Reg("top", ir.F32, 1), b.Reg("sum", ir.F32, 2)
+	top, sum := b.Reg("top", ir.F32, 2), b.Reg("sum", ir.F32, 2)
 	low := b.Const(ir.F32, 0xFF800000)
 	// A lane sees its key if the key's distance from the first visible one is less than their number.
 	distance, count := b.Lane().FromIndex().Sub(s.lo.FromIndex()), s.hi.Sub(s.lo).FromIndex().As(ir.U32)
-	each := func(step int, f func(at, mask *ir.Value)) {
-		b.For(s.lo.Shr(5).Shl(5), s.hi, step, func(c *ir.Value) {
-			for i := range step / 16 {
-				f(c.Add(16*i).Add(b.Lane()), distance.Add(c.FromIndex()).Add(16*i).As(ir.U32).Lt(count))
+	// each runs f on the vectors of 32 positions that are visible in part or, without masks, as a whole.
+	each := func(f func(i int, at, mask *ir.Value)) {
+		part := func(from, to *ir.Value) {
+			b.For(from, to, 32, func(c *ir.Value) {
+				for i := range 2 {
+					f(i, row.Add(c).Add(16*i).Add(b.Lane()), distance.Add(c.FromIndex()).Add(16*i).As(ir.U32).Lt(count))
+				}
+			})
+		}
+		begin := s.lo.Shr(5).Shl(5)
+		from := s.lo.Add(31).Shr(5).Shl(5)
+		to := s.hi.Shr(5).Shl(5).Max(from)
+		part(begin, from.Min(s.hi))
+		b.For(from, to, 32, func(c *ir.Value) {
+			for i := range 2 {
+				f(i, row.Add(c).Add(16*i).Add(b.Lane()), nil)
 			}
 		})
+		part(to, s.hi)
+	}
+	pick := func(mask, x, otherwise *ir.Value) *ir.Value {
+		if mask == nil {
+			return x
+		}
+		return mask.Select(x, otherwise)
 	}
 	top.Fill(low)
-	each(16, func(j, mask *ir.Value) {
-		x := mask.Select(b.LoadMasked(scores, row.Add(j), mask), low)
-		top.Set(top.At(0).Lt(x).Select(x, top.At(0)), 0)
+	each(func(i int, at, mask *ir.Value) {
+		x := pick(mask, b.LoadMasked(scores, at, mask), low)
+		top.Set(top.At(i).Lt(x).Select(x, top.At(i)), i)
 	})
-	m = top.At(0).FoldMax()
+	m = top.At(0).Lt(top.At(1)).Select(top.At(1), top.At(0)).FoldMax()
 	sum.Fill(b.F32(0))
-	half := 0
-	each(32, func(j, mask *ir.Value) {
-		x := b.LoadMasked(scores, row.Add(j), mask).Sub(m)
-		p := mathx.ExpCut(x, -44)
+	each(func(i int, at, mask *ir.Value) {
+		p := mathx.ExpCut(b.LoadMasked(scores, at, mask).Sub(m), -44)
 		if a.t == ir.F16 {
 			p = mathx.RoundSigProbability(p, 13)
 		}
-		b.StoreMasked(scores, row.Add(j), p, mask)
-		sum.Add(mask.Select(p, b.F32(0)), half%2)
-		half++
+		b.StoreMasked(scores, at, p, mask)
+		sum.Add(pick(mask, p, b.F32(0)), i)
 	})
 	return m, sum.At(0).Add(sum.At(1)).FoldAdd()
 }
@@ -171,24 +215,34 @@ func (a attention) softmax(b *ir.Builder, scores ir.Memory, row *ir.Value, s vis
 // values returns Σ p·v of every row, in ascending order of positions: first those that only some rows see, row by row, then
 // the common ones for all rows, then the rest. at is the index of the page's first element of the lane, stride the distance
 // of two positions.
-func (a attention) values(b *ir.Builder, v, scores ir.Memory, at, stride *ir.Value, sees func(r any) visible, common visible) ir.Tile {
-	sum := b.Reg("value", ir.F32, a.rows)
+func (a attention) values(b *ir.Builder, v, scores ir.Memory, at, stride *ir.Value, vectors int, sees func(r any) visible, all, common visible) ir.Tile {
+	sum := b.Reg(fmt.Sprintf("value%d", vectors), ir.F32, a.rows, vectors)
 	sum.Fill(b.F32(0))
 	step := func(j *ir.Value, from, to int) {
-		x := b.Load(v, at.Add(j.Mul(stride)))
+		xs := make([]*ir.Value, vectors)
+		for i := range xs {
+			xs[i] = b.Load(v, at.Add(j.Mul(stride)).Add(b.Lanes()*i))
+		}
 		for r := from; r < to; r++ {
-			a.multiplyAdd(b, sum, b.Load(scores, j.Add(256*r)), x, r)
+			p := b.Load(scores, j.Add(256*r))
+			for i, x := range xs {
+				a.multiplyAdd(b, sum, p, x, r, i)
+			}
 		}
 	}
-	for r := range a.rows {
-		s := sees(r)
-		b.For(s.lo, common.lo.Min(s.hi), 1, func(j *ir.Value) { step(j, r, r+1) })
-	}
+	b.If(all.lo.Lt(common.lo), func() {
+		for r := range a.rows {
+			s := sees(r)
+			b.For(s.lo, common.lo.Min(s.hi), 1, func(j *ir.Value) { step(j, r, r+1) })
+		}
+	})
 	b.For(common.lo, common.hi, 1, func(j *ir.Value) { step(j, 0, a.rows) })
-	for r := range a.rows {
-		s := sees(r)
-		b.For(common.hi.Max(s.lo), s.hi, 1, func(j *ir.Value) { step(j, r, r+1) })
-	}
+	b.If(common.hi.Lt(all.hi), func() {
+		for r := range a.rows {
+			s := sees(r)
+			b.For(common.hi.Max(s.lo), s.hi, 1, func(j *ir.Value) { step(j, r, r+1) })
+		}
+	})
 	return sum
 }
 

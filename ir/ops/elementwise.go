@@ -81,11 +81,11 @@ func ActMul() []*Op {
 			},
 		}, &Op{
 			Name: a.name + "_mul_quantize", Source: "elementwise.go", Doc: a.name + " of one array times another, quantized",
-			Variants: one(32, func(b *ir.Builder) {
+			Variants: rowOp(func(b *ir.Builder, wide bool) {
 				x, y, act := b.In("x", ir.F32), b.In("y", ir.F32), b.Out("act", ir.I8)
 				m, k := b.Int("m"), b.Int("k")
 				row := b.Tiles(m, 1)
-				newQuantizer(b, act, row, k).each(k, func(_, first, mask *ir.Value) *ir.Value {
+				newQuantizer(b, act, row, k, wide).each(func(first, mask *ir.Value) *ir.Value {
 					i := row.Mul(k).Add(first).Add(b.Lane())
 					return a.ir(b.LoadMasked(x, i, mask)).Mul(b.LoadMasked(y, i, mask))
 				})

@@ -39,13 +39,21 @@ func gemmVariants(f *quant.Format, c *target.Caps) []Variant {
 	}
 	var vs []Variant
 	for _, rows := range gemmRows(c) {
-		s := gemm{f: f, rows: rows, interleave: min(rows, 3), signed: f.UMax > c.DotUMax}
+		s := gemm{f: f, rows: rows, interleave: min(rows, gemmInterleave(f)), signed: f.UMax > c.DotUMax}
 		if c.VecRegs > 0 && c.VecRegs*c.VecBits < 32*512 {
 			s.interleave = rows // a word of codes meets all rows at once, and no two words are held
 		}
 		vs = append(vs, Variant{Config: fmt.Sprintf("m%d", rows), Lanes: quant.Rows, Groups: 1, Rows: rows, Build: s.build})
 	}
 	return vs
+}
+
+// gemmInterleave is the number of rows that pass together: more chains of dots where the format leaves registers for them.
+func gemmInterleave(f *quant.Format) int {
+	if f.Halves {
+		return 2
+	}
+	return 4
 }
 
 // gemmRows lists the row tiles of a target, the largest first. An accumulator takes 16 lanes a row.
@@ -85,10 +93,15 @@ func (s gemm) build(b *ir.Builder) {
 		sum.Fill(b.F32(0))
 		b.For(segment, segment.Add(perSegment).Min(records), 1, func(r *ir.Value) {
 			record := wTile.Add(r).Mul(f.Record)
-			if s.rows < actRows { // few rows: the weights come from memory
+			prefetch := func() {
 				for line := 0; line < f.Record; line += 64 {
 					b.Prefetch(w, record.Add(prefetchAhead+line))
 				}
+			}
+			if s.rows < actRows { // few rows: the weights come from memory
+				prefetch()
+			} else { // the first tile of rows brings them to the cache
+				b.If(tile.Eq(0), prefetch)
 			}
 			rec := f.Open(b, s.cached(quant.Loader(b, w, record, b.Lane())))
 			for i := range f.Span / 32 {

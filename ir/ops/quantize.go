@@ -6,16 +6,15 @@ import "github.com/swizzle-rt/swizzle/ir"
 func Quantize() *Op {
 	return &Op{
 		Name: "quantize", Source: "quantize.go", Doc: "rows of f32 to int8 blocks of 32 with scales and sums",
-		Variants: one(32, func(b *ir.Builder) {
+		Variants: rowOp(func(b *ir.Builder, wide bool) {
 			x, act := b.In("x", ir.F32), b.Out("act", ir.I8)
 			m, k := b.Int("m"), b.Int("k")
 			row := b.Tiles(m, 1)
-			q := newQuantizer(b, act, row, k)
-			q.each(k, func(_, first, mask *ir.Value) *ir.Value {
+			newQuantizer(b, act, row, k, wide).each(func(first, mask *ir.Value) *ir.Value {
 				return b.LoadMasked(x, row.Mul(k).Add(first).Add(b.Lane()), mask)
 			})
 		}),
-		Shapes: []Shape{{1, 32}, {5, 64}, {3, 96}, {4, 576}, {2, 40}},
+		Shapes: []Shape{{1, 32}, {5, 64}, {3, 96}, {4, 576}, {2, 40}, {1, 150}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
 			m, k := s[0], s[1]
 			x := d.floats(m * k)

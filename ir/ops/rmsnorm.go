@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"fmt"
+
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/canon"
 	"github.com/swizzle-rt/swizzle/ir/mathx"
@@ -10,17 +12,22 @@ import (
 func RMSNorm() *Op {
 	return &Op{
 		Name: "rmsnorm", Source: "rmsnorm.go", Doc: "root mean square normalisation of rows",
-		Variants: one(32, func(b *ir.Builder) {
+		Variants: rowOp(func(b *ir.Builder, wide bool) {
 			x, w, out := b.In("x", ir.F32), b.In("w", ir.F32), b.Out("out", ir.F32)
 			m, k := b.Int("m"), b.Int("k")
-			row := b.Tiles(m, 1)
-			n := newNorm(b, x, w, row, k)
-			b.For(0, k, 32, func(first *ir.Value) {
-				mask := first.Add(b.Lane()).Lt(k)
-				b.StoreMasked(out, row.Mul(k).Add(first).Add(b.Lane()), n.at(first, mask), mask)
+			a := normArgs{x, w, k, b.Float("inv"), b.Float("eps")}
+			rows := 2 // of a head, which are short: their latencies overlap
+			if wide {
+				rows = 4
+			}
+			first := b.Tiles(m, rows).Mul(rows)
+			b.IfElse(first.Add(rows).Le(m), func() {
+				newNorm(b, a, first, rows).write(out)
+			}, func() {
+				b.For(first, m, 1, func(row *ir.Value) { newNorm(b, a, row, 1).write(out) })
 			})
 		}),
-		Shapes: []Shape{{1, 32}, {2, 576}, {3, 40}, {1, 1}},
+		Shapes: []Shape{{1, 32}, {2, 576}, {3, 40}, {1, 1}, {6, 100}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
 			c, rows := normCase(s, d)
 			out := filled(4 * s[0] * s[1])
@@ -34,16 +41,25 @@ func RMSNorm() *Op {
 	}
 }
 
+// write stores the normalised rows.
+func (n *norm) write(out ir.Memory) {
+	n.each(func(first, mask *ir.Value) {
+		for r := range n.r {
+			n.b.StoreMasked(out, n.row.Add(r).Mul(n.k).Add(first).Add(n.b.Lane()), n.at(r, first, mask), mask)
+		}
+	})
+}
+
 // RMSNormQuantize is RMSNorm followed by quantization. Shape: m, k.
 func RMSNormQuantize() *Op {
 	return &Op{
 		Name: "rmsnorm_quantize", Source: "rmsnorm.go", Doc: "root mean square normalisation of rows, quantized",
-		Variants: one(32, func(b *ir.Builder) {
+		Variants: rowOp(func(b *ir.Builder, wide bool) {
 			x, w, act := b.In("x", ir.F32), b.In("w", ir.F32), b.Out("act", ir.I8)
 			m, k := b.Int("m"), b.Int("k")
 			row := b.Tiles(m, 1)
-			n := newNorm(b, x, w, row, k)
-			newQuantizer(b, act, row, k).each(k, func(_, first, mask *ir.Value) *ir.Value { return n.at(first, mask) })
+			n := newNorm(b, normArgs{x, w, k, b.Float("inv"), b.Float("eps")}, row, 1)
+			newQuantizer(b, act, row, k, wide).each(func(first, mask *ir.Value) *ir.Value { return n.at(0, first, mask) })
 		}),
 		Shapes: []Shape{{1, 32}, {5, 64}, {2, 576}, {3, 40}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
@@ -78,27 +94,50 @@ func normCase(s Shape, d *Data) (*Case, []float32) {
 	return c, out
 }
 
-// norm holds a row's factor.
+// norm holds the factors of consecutive rows.
 type norm struct {
-	b         *ir.Builder
-	x, w      ir.Memory
-	row, k, r *ir.Value
+	normArgs
+	b   *ir.Builder
+	row *ir.Value
+	r   []*ir.Value
 }
 
-// newNorm computes r over the row: 32 virtual lanes, each adding its squares in order from +0, then folded.
-func newNorm(b *ir.Builder, x, w ir.Memory, row, k *ir.Value) *norm {
-	inv, eps := b.Float("inv"), b.Float("eps")
-	sum := b.Reg("sum", ir.F32, 1)
+// normArgs are the parameters of a kernel that normalises rows.
+type normArgs struct {
+	x, w     ir.Memory
+	k        *ir.Value
+	inv, eps *ir.Value
+}
+
+// newNorm computes r over the rows: 32 virtual lanes, each adding its squares in order from +0, then folded.
+func newNorm(b *ir.Builder, a normArgs, row *ir.Value, rows int) *norm {
+	n := &norm{normArgs: a, b: b, row: row}
+	sum := b.Reg(fmt.Sprintf("sum%d", rows), ir.F32, rows)
 	sum.Fill(b.F32(0))
-	b.For(0, k, 32, func(first *ir.Value) {
-		v := b.LoadMasked(x, row.Mul(k).Add(first).Add(b.Lane()), first.Add(b.Lane()).Lt(k))
-		sum.Add(v.Mul(v), 0)
+	n.each(func(first, mask *ir.Value) {
+		for r := range rows {
+			v := n.load(r, first, mask)
+			sum.Add(v.Mul(v), r)
+		}
 	})
-	return &norm{b, x, w, row, k, mathx.Rsqrt(sum.At(0).FoldAdd().Mul(inv).Add(eps))}
+	for r := range rows {
+		n.r = append(n.r, mathx.Rsqrt(sum.At(r).FoldAdd().Mul(a.inv).Add(a.eps)))
+	}
+	return n
 }
 
-// at returns the normalised elements first + lane.
-func (n *norm) at(first, mask *ir.Value) *ir.Value {
-	i := first.Add(n.b.Lane())
-	return n.b.LoadMasked(n.x, n.row.Mul(n.k).Add(i), mask).Mul(n.r).Mul(n.b.LoadMasked(n.w, i, mask))
+// each runs f over a row, 32 elements at a time, with the mask of those that exist, nil where all do.
+func (n *norm) each(f func(first, mask *ir.Value)) {
+	whole := n.k.Shr(5).Shl(5)
+	n.b.For(0, whole, 32, func(first *ir.Value) { f(first, nil) })
+	n.b.For(whole, n.k, 32, func(first *ir.Value) { f(first, first.Add(n.b.Lane()).Lt(n.k)) })
+}
+
+func (n *norm) load(r int, first, mask *ir.Value) *ir.Value {
+	return n.b.LoadMasked(n.x, n.row.Add(r).Mul(n.k).Add(first).Add(n.b.Lane()), mask)
+}
+
+// at returns the normalised elements first + lane of a row.
+func (n *norm) at(r int, first, mask *ir.Value) *ir.Value {
+	return n.load(r, first, mask).Mul(n.r[r]).Mul(n.b.LoadMasked(n.w, first.Add(n.b.Lane()), mask))
 }

@@ -19,34 +19,55 @@ const (
 	halvesOf   pairing = 2
 )
 
-// rotate returns elements first + lane of the head that starts at head in x.
-func (p pairing) rotate(b *ir.Builder, x, c, s ir.Memory, head, table, first, rot, mask *ir.Value) *ir.Value {
-	e := first.Add(b.Lane())
-	v := b.LoadMasked(x, head.Add(e), mask)
-	turns := e.Lt(rot).AndB(mask)
-	var partner *ir.Value
-	if p == neighbours {
-		partner = v.ShuffleXor(1)
-	} else {
-		partner = otherHalf(b, x, head, first, rot.Shr(1), turns)
+// rotate stores the head of hd elements that starts at head in x, turned, from element to of dst on.
+func (p pairing) rotate(b *ir.Builder, x, c, s ir.Memory, head, table, hd, rot *ir.Value, dst ir.Memory, to *ir.Value) {
+	n := b.Lanes()
+	sides, length := 1, rot
+	if p == halvesOf {
+		sides, length = 2, rot.Shr(1)
 	}
-	y := v.Mul(b.LoadMasked(c, table.Add(e), turns)).Add(partner.Mul(b.LoadMasked(s, table.Add(e), turns)))
-	return turns.Select(y, v)
+	b.For(0, sides, 1, func(side *ir.Value) {
+		begin := side.Mul(length)
+		end := begin.Add(length)
+		whole := begin.Add(length.Div(n).Mul(n))
+		other := head.Add(length).Sub(begin.Mul(2))
+		turn := func(first, mask *ir.Value) {
+			e := first.Add(b.Lane())
+			y := b.LoadMasked(x, head.Add(e), mask)
+			var partner *ir.Value
+			if p == neighbours {
+				partner = y.ShuffleXor(1)
+			} else {
+				partner = b.LoadMasked(x, other.Add(e), mask)
+			}
+			y = y.Mul(b.LoadMasked(c, table.Add(e), mask)).Add(partner.Mul(b.LoadMasked(s, table.Add(e), mask)))
+			b.StoreMasked(dst, to.Add(e), y, mask)
+		}
+		b.For(begin, whole, n, func(first *ir.Value) { turn(first, nil) })
+		b.For(whole, end, n, func(first *ir.Value) { turn(first, first.Add(b.Lane()).Lt(end)) })
+	})
+	b.For(rot, hd, n, func(first *ir.Value) {
+		e := first.Add(b.Lane())
+		b.StoreMasked(dst, to.Add(e), b.LoadMasked(x, head.Add(e), e.Lt(hd)), e.Lt(hd))
+	})
 }
 
-// otherHalf loads the partners of elements first + lane: half a turn away. Where the halves are whole vectors, so are the
-// partners.
-func otherHalf(b *ir.Builder, x ir.Memory, head, first, half, mask *ir.Value) *ir.Value {
-	partner := b.Reg("partner", ir.F32, 1)
-	whole := func(at *ir.Value) { partner.Set(b.LoadMasked(x, at.Add(b.Lane()), mask), 0) }
-	b.IfElse(half.And(15).Eq(0), func() {
-		b.IfElse(first.Lt(half), func() { whole(head.Add(first).Add(half)) }, func() { whole(head.Add(first).Sub(half)) })
-	}, func() {
-		at, h := first.Add(b.Lane()).FromIndex(), half.FromIndex()
-		at = at.Lt(h).Select(at.Add(h), at.Sub(h))
-		partner.Set(b.LoadMasked(x, head.Add(at.ToIndex()), mask), 0)
-	})
-	return partner.At(0)
+// maxHead is the longest head that the ops for attention take.
+const maxHead = 256
+
+// fours stores four turned heads of scratch, element by element: those of element e together, at(e) on.
+func fours(b *ir.Builder, turned, out ir.Memory, hd *ir.Value, at func(e *ir.Value) *ir.Value, f func(y *ir.Value) *ir.Value) {
+	store := func(first, mask *ir.Value) {
+		var ys [4]*ir.Value
+		for i := range ys {
+			ys[i] = f(b.LoadMasked(turned, first.Add(maxHead*i).Add(b.Lane()), mask))
+		}
+		b.StoreN(out, at(first.Add(b.Lane())), mask, ys[:]...)
+	}
+	n := b.Lanes()
+	whole := hd.Div(n).Mul(n)
+	b.For(0, whole, n, func(first *ir.Value) { store(first, nil) })
+	b.For(whole, hd, n, func(first *ir.Value) { store(first, first.Add(b.Lane()).Lt(hd)) })
 }
 
 // rotateScalar is rotate for one head.
@@ -64,7 +85,8 @@ func (p pairing) rotateScalar(x, c, s []float32, rot int) []float32 {
 
 // RopeQuery turns, scales and rounds the queries of m tokens for attention: q' = r(q·scale). The input has heads·hd elements
 // a token; head h belongs to key head h / (heads/kv). Rows of a key head are token·group + h mod group, group = heads/kv;
-// the output holds, for each key head, its rows, four interleaved: element e of row r at 4·(r/4·hd + e) + r mod 4.
+// the output holds, for each key head, its rows, four interleaved: element e of row r at 4·(r/4·hd + e) + r mod 4; missing
+// rows of the last four are copies of the last. A head has at most 256 elements.
 // Config rN rounds to N significant bits (13 for an f16 cache, 0 for f32). Shape: m, kv, group, hd, rot.
 func RopeQuery() *Op {
 	var vs []Variant
@@ -97,6 +119,9 @@ func RopeQuery() *Op {
 							y = canon.RoundSig(y, bits)
 						}
 						putFloat(out, h/group*padded*hd+4*(r/4*hd+e)+r%4, y)
+						for pad := r + 1; r == rows-1 && pad < padded; pad++ {
+							putFloat(out, h/group*padded*hd+4*(pad/4*hd+e)+pad%4, y)
+						}
 					}
 				}
 			}
@@ -105,35 +130,37 @@ func RopeQuery() *Op {
 			}
 			cs.Buf["pos"] = int32Bytes(pos)
 			cs.Want = map[string][]byte{"out": out}
-			cs.Int = map[string]int64{"m": int64(m), "kv": int64(kv), "group": int64(group), "hd": int64(hd), "rot": int64(rot)}
+			cs.Int = map[string]int64{"rows": int64(rows), "kv": int64(kv), "group": int64(group), "hd": int64(hd), "rot": int64(rot)}
 			cs.Float = map[string]float32{"scale": 0.125}
 			return cs
 		},
 	}
 }
 
+// ropeQuery computes four rows a tile, which lie interleaved in the output; rows beyond the last are copies of it.
 func ropeQuery(b *ir.Builder, p pairing, bits int) {
 	q, c, s, pos, out := b.In("q", ir.F32), b.In("c", ir.F32), b.In("s", ir.F32), b.In("pos", ir.I32), b.Out("out", ir.F32)
-	m, kv, group, hd, rot := b.Int("m"), b.Int("kv"), b.Int("group"), b.Int("hd"), b.Int("rot")
+	rows, kv, group, hd, rot := b.Int("rows"), b.Int("kv"), b.Int("group"), b.Int("hd"), b.Int("rot")
 	scale := b.Float("scale")
-	token := b.Tiles(m, 1)
-	table := b.LoadIndex(pos, token).Mul(hd)
-	stride := m.Mul(group).Add(3).Shr(2).Mul(hd)
+	quad := b.Tiles(rows, 4)
+	stride := rows.Add(3).Shr(2).Mul(hd)
+	turned := b.Shared("turned", ir.F32, 4*maxHead)
 	b.For(0, kv, 1, func(h *ir.Value) {
-		b.For(0, group, 1, func(g *ir.Value) {
-			head := token.Mul(kv).Add(h).Mul(group).Add(g).Mul(hd)
-			row := token.Mul(group).Add(g)
-			to := h.Mul(stride).Add(row.Shr(2).Mul(hd))
-			b.For(0, hd, 16, func(first *ir.Value) {
-				e := first.Add(b.Lane())
-				mask := e.Lt(hd)
-				y := p.rotate(b, q, c, s, head, table, first, rot, mask).Mul(scale)
-				if bits > 0 {
-					y = mathx.RoundSig(y, bits)
-				}
-				b.StoreMasked(out, to.Add(e).Mul(4).Add(row.And(3)), y, mask)
-			})
+		b.For(0, 4, 1, func(i *ir.Value) {
+			r := quad.Mul(4).Add(i).Min(rows.Sub(1))
+			token := r.Div(group)
+			head := token.Mul(kv).Add(h).Sub(token).Mul(group).Add(r).Mul(hd)
+			p.rotate(b, q, c, s, head, b.LoadIndex(pos, token).Mul(hd), hd, rot, turned, i.Mul(maxHead))
 		})
+		b.Barrier() // lanes read what others stored
+		to := h.Mul(stride).Add(quad.Mul(hd))
+		fours(b, turned, out, hd, func(e *ir.Value) *ir.Value { return to.Add(e).Mul(4) }, func(y *ir.Value) *ir.Value {
+			if y = y.Mul(scale); bits > 0 {
+				y = mathx.RoundSig(y, bits)
+			}
+			return y
+		})
+		b.Barrier()
 	})
 }
 
@@ -151,32 +178,54 @@ func KVStore() []*Op {
 		list = append(list, &Op{
 			Name: "kv_store_" + t.String(), Source: "rope.go", Doc: "rotary embedding of keys; keys and values to an " + t.String() + " cache",
 			Variants: cpu(vs...),
-			Shapes:   []Shape{{1, 3, 64, 64}, {5, 2, 8, 8}, {2, 1, 40, 24}, {3, 2, 4, 4}},
+			Shapes:   []Shape{{1, 3, 64, 64}, {5, 2, 8, 8}, {2, 1, 40, 24}, {3, 2, 4, 4}, {11, 2, 40, 24}, {10, 1, 64, 64}},
 			Case:     func(v Variant, s Shape, d *Data) *Case { return kvStoreCase(v.pairing, t, s, d) },
 		})
 	}
 	return list
 }
 
+// kvStore takes four tokens a tile. Where they fill four consecutive positions of a page's sixteen, their keys are stored
+// together.
 func kvStore(b *ir.Builder, p pairing, t ir.Type) {
 	k, v, c, s := b.In("k", ir.F32), b.In("v", ir.F32), b.In("c", ir.F32), b.In("s", ir.F32)
 	pos, pages, kc, vc := b.In("pos", ir.I32), b.In("pages", ir.I32), b.Out("kcache", t), b.Out("vcache", t)
 	m, kv, hd, rot := b.Int("m"), b.Int("kv"), b.Int("hd"), b.Int("rot")
-	token := b.Tiles(m, 1)
-	at := b.LoadIndex(pos, token)
-	table := at.Mul(hd)
-	page := b.LoadIndex(pages, at.Shr(8)).Mul(kv)
-	stride := valueStride(hd)
-	j := at.And(255)
+	first := b.Tiles(m, 4).Mul(4)
+	last := first.Add(3).Min(m.Sub(1))
+	turned := b.Shared("turned", ir.F32, 4*maxHead)
+	// Of the head's keys and values, the first position's row.
+	page := func(at, h *ir.Value) *ir.Value { return b.LoadIndex(pages, at.Shr(8)).Mul(kv).Add(h).Mul(256) }
+	key := func(at, h *ir.Value) func(e *ir.Value) *ir.Value {
+		j := at.And(255)
+		first := page(at, h).Add(j.Shr(4).Mul(16)).Mul(hd).Add(j.And(15))
+		return func(e *ir.Value) *ir.Value { return first.Add(e.Mul(16)) }
+	}
+	start := b.LoadIndex(pos, first)
+	together := b.LoadIndex(pos, last).Sub(start).Eq(3).AndB(start.And(3).Eq(0)) // positions ascend
 	b.For(0, kv, 1, func(h *ir.Value) {
-		head := token.Mul(kv).Add(h).Mul(hd)
-		to := page.Add(h).Mul(256)
-		b.For(0, hd, 16, func(first *ir.Value) {
-			e := first.Add(b.Lane())
-			mask := e.Lt(hd)
-			b.StoreMasked(kc, to.Mul(hd).Add(j.Shr(4).Mul(hd).Add(e).Mul(16)).Add(j.And(15)), p.rotate(b, k, c, s, head, table, first, rot, mask), mask)
-			b.StoreMasked(vc, to.Add(j).Mul(stride).Add(e), b.LoadMasked(v, head.Add(e), mask), mask)
+		b.For(first, last.Add(1), 1, func(token *ir.Value) {
+			at, head := b.LoadIndex(pos, token), token.Mul(kv).Add(h).Mul(hd)
+			p.rotate(b, k, c, s, head, at.Mul(hd), hd, rot, turned, token.Sub(first).Mul(maxHead))
+			row := page(at, h).Add(at.And(255)).Mul(valueStride(hd))
+			b.For(0, hd, b.Lanes(), func(first *ir.Value) {
+				e := first.Add(b.Lane())
+				b.StoreMasked(vc, row.Add(e), b.LoadMasked(v, head.Add(e), e.Lt(hd)), e.Lt(hd))
+			})
 		})
+		b.Barrier() // lanes read what others stored
+		b.IfElse(together, func() {
+			fours(b, turned, kc, hd, key(start, h), func(y *ir.Value) *ir.Value { return y })
+		}, func() {
+			b.For(first, last.Add(1), 1, func(token *ir.Value) {
+				k := key(b.LoadIndex(pos, token), h)
+				b.For(0, hd, b.Lanes(), func(i *ir.Value) {
+					e := i.Add(b.Lane())
+					b.StoreMasked(kc, k(e), b.LoadMasked(turned, token.Sub(first).Mul(maxHead).Add(e), e.Lt(hd)), e.Lt(hd))
+				})
+			})
+		})
+		b.Barrier()
 	})
 }
 
@@ -185,8 +234,8 @@ func valueStride(hd *ir.Value) *ir.Value { return hd.Add(15).Shr(4).Shl(4) }
 
 func kvStoreCase(p pairing, t ir.Type, s Shape, d *Data) *Case {
 	m, kv, hd, rot := s[0], s[1], s[2], s[3]
-	first := 254
-	k, v, c, sn := d.floats(m*kv*hd), d.floats(m*kv*hd), d.finite(260*hd), d.finite(260*hd)
+	first := 254 - 2*(m%2) // odd numbers of tokens start at a multiple of four
+	k, v, c, sn := d.floats(m*kv*hd), d.floats(m*kv*hd), d.finite(264*hd), d.finite(264*hd)
 	pages := []int32{2, 0}
 	stride := (hd + 15) / 16 * 16
 	size := 3 * kv * 256 * t.Bytes()

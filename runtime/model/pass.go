@@ -137,7 +137,7 @@ func (p *pass) bind(m *Decoder) (err error) {
 	if m.Config.Neighbours {
 		pairs = 1
 	}
-	get(&p.ropeQuery, "rope_query", fmt.Sprintf("p%dr%d", pairs, bits), "q", "c", "s", "pos", "out", "m", "kv", "group", "hd", "rot", "scale")
+	get(&p.ropeQuery, "rope_query", fmt.Sprintf("p%dr%d", pairs, bits), "q", "c", "s", "pos", "out", "rows", "kv", "group", "hd", "rot", "scale")
 	get(&p.kvStore, "kv_store_"+m.KV, fmt.Sprintf("p%d", pairs), "k", "v", "c", "s", "pos", "pages", "kcache", "vcache", "m", "kv", "hd", "rot")
 	get(&p.merge, "attention_merge", "any", "o", "ml", "position", "out", "rows", "kv", "group", "hd", "window")
 	for _, w := range m.weights.matrices {
@@ -311,17 +311,17 @@ func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
 	for i, v := range [...]int{n, c.KVHeads, c.HeadDim, c.Rot} {
 		st.int(8+i, v)
 	}
-	st.run(16 * c.KVHeads * c.HeadDim)
+	st.run(64 * c.KVHeads * c.HeadDim)
 
 	q := p.ropeQuery
 	for i, b := range [...]unsafe.Pointer{pointer(p.q), pointer(rope.cos), pointer(rope.sin), pointer(p.pos), pointer(p.turned)} {
 		q.buf(i, b)
 	}
-	for i, v := range [...]int{n, c.KVHeads, group, c.HeadDim, c.Rot} {
+	for i, v := range [...]int{n * group, c.KVHeads, group, c.HeadDim, c.Rot} {
 		q.int(5+i, v)
 	}
 	q.float(10, attentionScale(c.HeadDim))
-	q.run(8 * c.Heads * c.HeadDim)
+	q.run(32 * c.KVHeads * c.HeadDim)
 
 	rows, segments := n*group, (s.n+n+PageTokens-1)/PageTokens
 	tile := p.attention.plan.Tile(rows)
