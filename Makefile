@@ -1,6 +1,7 @@
 # make run      answers a question with a small model, which it fetches first
 # make test     every check there is; make lint, unit, race, gc, v3, arm64 and check are its parts
 # make generate writes generated/ anew
+# make figures  assembles the PTX kernels and records their registers and instructions, which the report shows
 
 export CGO_ENABLED = 0
 export SWIZZLE_TEST_MODELS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swizzle/models
@@ -16,7 +17,7 @@ RACE = ./gen/conform/... ./ir/interp/... ./runtime/device/... ./runtime/dispatch
 NUMERIC = ./ir/canon/... ./ir/mathx/... ./gen/conform/... ./runtime/sample/...
 V3 = $(NUMERIC) ./ir/ops/... ./backends/portable/... ./runtime/engine/...
 
-.PHONY: build run bench generate check setup lint unit race gc v3 arm64 test clean
+.PHONY: build run bench generate figures check setup lint unit race gc v3 arm64 test clean
 
 build:
 	go build -trimpath -o bin/swizzle ./cmd/swizzle
@@ -32,6 +33,10 @@ model:
 	@test -f "$(MODEL)" || .ci/models.sh smollm2
 
 generate:
+	go generate ./...
+
+figures: generate
+	go test -count=1 -run PTXAssembles ./gen/conform -figures
 	go generate ./...
 
 # check proves that generated/ is what the generator writes.

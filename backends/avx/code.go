@@ -207,8 +207,8 @@ type data struct {
 	g   *avo.Global
 }
 
-func newData(symbol string) *data {
-	g := avo.NewStaticGlobal(symbol + "_data")
+func newData() *data {
+	g := avo.NewStaticGlobal("data") // a file's own
 	g.Attributes = attr.RODATA | attr.NOPTR
 	return &data{g.Symbol, map[string]int{}, g}
 }

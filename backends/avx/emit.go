@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"regexp"
 	"strings"
 
 	"github.com/mmcloughlin/avo/attr"
@@ -128,7 +129,7 @@ func compile(k *ir.Kernel, a *arch, symbol string, p plan) (f *compiled, err err
 			f, err = nil, e
 		}
 	}()
-	g := newGen(k, a, symbol, p)
+	g := newGen(k, a, p)
 	entry := g.out
 	g.function()
 	fn := avo.NewFunction(symbol)
@@ -152,10 +153,10 @@ func compile(k *ir.Kernel, a *arch, symbol string, p plan) (f *compiled, err err
 	return f, nil
 }
 
-func newGen(k *ir.Kernel, a *arch, symbol string, p plan) *gen {
+func newGen(k *ir.Kernel, a *arch, p plan) *gen {
 	g := &gen{k: k, arch: a, regs: reg.NewCollection(), out: &code{}, bases: map[any]*atom{}, vals: make([]val, k.Values()),
 		uses: countUses(k), folds: make([]bool, k.Values()), elems: map[*ir.Reg][]reg.VecVirtual{},
-		temps: map[*ir.Value]reg.VecVirtual{}, data: newData(symbol), hoist: p.hoist, again: map[*avo.Instruction]bool{}, origin: map[*avo.Instruction]ir.Stmt{}}
+		temps: map[*ir.Value]reg.VecVirtual{}, data: newData(), hoist: p.hoist, again: map[*avo.Instruction]bool{}, origin: map[*avo.Instruction]ir.Stmt{}}
 	if k.Lanes != 8 && k.Lanes != 16 && k.Lanes != 32 {
 		g.fail("%d lanes; 8, 16 and 32 are possible", k.Lanes)
 	}
@@ -179,6 +180,9 @@ func newGen(k *ir.Kernel, a *arch, symbol string, p plan) *gen {
 	g.findFolds(k.Body)
 	return g
 }
+
+// columns matches the spaces that align operands.
+var columns = regexp.MustCompile(`(?m)^(\t\S+) +`)
 
 // assembly prints the function and its data.
 func (f *compiled) assembly(header string) ([]byte, error) {
@@ -205,7 +209,7 @@ func (f *compiled) assembly(header string) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(comment(header))
 	out.WriteString("\n//go:build amd64\n")
-	out.Write(body)
+	out.Write(columns.ReplaceAll(body, []byte("$1 "))) // which would be an eighth of the text
 	return out.Bytes(), nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,11 +157,18 @@ func TestVersion(t *testing.T) {
 
 func TestKernels(t *testing.T) {
 	list := decode[[]listedKernel](t, ok(t, "", "kernels", "list", "--json"))
-	if len(list) != len(kernels()) {
-		t.Fatalf("%d kernels of %d", len(list), len(kernels()))
+	all, err := newCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) != len(all.kernels) || len(list) <= len(kernels()) {
+		t.Fatalf("%d kernels of %d", len(list), len(all.kernels))
 	}
 	chosen := ""
 	for _, k := range list {
+		if gpu := slices.Contains([]string{"ptx", "spirv", "msl"}, k.Target); gpu != (k.Threads > 0 && k.Tiles > 0) || gpu && k.Chosen {
+			t.Errorf("a kernel of %s: %+v", k.Target, k)
+		}
 		if len(k.BLAKE3) != 64 {
 			t.Errorf("%s has the BLAKE3 %q", k.Name, k.BLAKE3)
 		}
@@ -292,7 +300,7 @@ func TestCompletion(t *testing.T) {
 	script := ok(t, "", "completion", "bash")
 	for _, test := range []struct{ line, want string }{
 		{"swizzle to", "tokenize"},
-		{"swizzle kernels ", "list show check explain bench"},
+		{"swizzle kernels ", "list show report check explain bench"},
 		{"swizzle kernels list --a", "--arch"},
 		{"swizzle completion z", "zsh"},
 		{"swizzle run -m ", ""},

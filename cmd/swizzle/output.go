@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -20,11 +24,49 @@ func printJSON(v any) error {
 
 // printTable writes rows of cells to stdout in aligned columns. A row that begins with an empty cell is indented.
 func printTable(rows [][]string) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	var text bytes.Buffer
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	return w.Flush()
+	_ = w.Flush()                                    // to memory
+	for line := range strings.Lines(text.String()) { // without the blanks that pad an empty last cell
+		if _, err := fmt.Println(strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes a file for anyone to read, whole or not at all.
+func writeFile(path string, text []byte) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory", path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".swizzle-*")
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("write %s: %w", path, e.Err) // without the temporary name
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer os.Remove(f.Name()) // gone already if all went well
+	if _, err = f.Write(text); err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // formatBytes returns a size with three digits or so and its binary unit.
@@ -65,3 +107,6 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // canMoveCursor reports whether f is a terminal that understands more than lines of text.
 func canMoveCursor(f *os.File) bool { return isTerminal(f) && os.Getenv("TERM") != "dumb" }
+
+// hasColour reports whether f is a terminal that shows colours, and its user wants them (see no-color.org).
+func hasColour(f *os.File) bool { return canMoveCursor(f) && os.Getenv("NO_COLOR") == "" }

@@ -169,7 +169,7 @@ func TestTune(t *testing.T) {
 	}
 	before := text()
 	page := filepath.Join(t.TempDir(), "report.html")
-	got := swizzleEnv(t, env, "", "tune", "--device", "cpu:0", "-m", path, "--kv", kv, "--budget", "700ms", "--json", "--report", page)
+	got := swizzleEnv(t, env, "", "tune", "--device", "cpu:0", "-m", path, "--kv", kv, "--budget", "4s", "--json", "--report", page)
 	if got.status != 0 {
 		t.Fatalf("%+v", got)
 	}

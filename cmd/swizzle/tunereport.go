@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -85,25 +83,8 @@ func writeTuneReport(path string, out tuneOutput) error {
 	if err := tuneReportPage.Execute(&b, newTuneReport(out)); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tune-*.html")
-	if err != nil {
+	if err := writeFile(path, b.Bytes()); err != nil {
 		return fmt.Errorf("report: %w", err)
-	}
-	defer os.Remove(f.Name()) // gone already if all went well
-	if _, err = f.Write(b.Bytes()); err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("report %s: %w", path, err)
 	}
 	return nil
 }

@@ -6,8 +6,14 @@
 // runtime traces, profiles and collects garbage. The files of generated/ are held to the list of ops, and their descriptors
 // to the ops' IR. Kernels for instruction sets that the CPU lacks run in the simulator of backends/avx.
 //
-// The tests print how many cases each instruction set ran, and for how long. With -short they take one pattern of data a
-// shape; with -exhaustive many more shapes:
+// Kernels of GPUs are executed as they are shipped, by what the manifest says of their launch, and compared in the same way:
+// PTX in the simulator of backends/ptx, SPIR-V on lavapipe and on SwiftShader under the validation layer, Metal kernels
+// compiled for the CPU by backends/msl/shim. NVIDIA's assembler takes every PTX kernel for every architecture that it serves.
+// Kernels with faults are told apart by all of these, and accesses to shared memory are free of bank conflicts. What none of
+// this shows: how fast a GPU runs them, and how it orders accesses to memory.
+//
+// The tests print how many cases each instruction set or device ran, and for how long. With -short they take one pattern of
+// data a shape and leave out what takes long to compile; with -exhaustive they take many more shapes:
 //
 //	go test -v -run Reference ./gen/conform -exhaustive
 //	go test -run '^$' -fuzz Kernels ./gen/conform

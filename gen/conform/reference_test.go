@@ -3,6 +3,7 @@ package conform
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -114,12 +115,11 @@ func (t *tally) add(row string, d time.Duration, err error) {
 	}
 }
 
-// report logs a row for each architecture.
+// report logs a row for each architecture or device.
 func (t *tally) report(b testing.TB) {
-	for _, isa := range append(cpu.Detect().Available(), "reference") {
-		if s := t.rows[string(isa)]; s != nil {
-			b.Logf("%-11s %7d cases %7.2f s", isa, s.cases, s.time.Seconds())
-		}
+	for _, row := range slices.Sorted(maps.Keys(t.rows)) {
+		s := t.rows[row]
+		b.Logf("%-14s %7d cases %7.2f s", row, s.cases, s.time.Seconds())
 	}
 }
 

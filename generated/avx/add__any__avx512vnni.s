@@ -10,72 +10,72 @@ TEXT ·add__any__avx512vnni(SB), NOSPLIT, $0-24
 	MOVQ lo+8(FP), R11
 	MOVQ hi+16(FP), R10
 	SUBQ R11, R10
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), AX
 	MOVQ 96(AX), R9
 	MOVQ 8(AX), R8
 	MOVQ (AX), DI
 
 tile:
-	IMUL3Q  $+1024, R11, SI
-	LEAQ    1024(SI), BX
-	CMPQ    R9, BX
+	IMUL3Q $+1024, R11, SI
+	LEAQ 1024(SI), BX
+	CMPQ R9, BX
 	CMOVQLT R9, BX
-	IMUL3Q  $-1024, R11, AX
-	LEAQ    (R9)(AX*1), DX
-	CMPQ    SI, BX
-	JGE     end2
+	IMUL3Q $-1024, R11, AX
+	LEAQ (R9)(AX*1), DX
+	CMPQ SI, BX
+	JGE end2
 
 loop1:
-	VMOVUPS      add__any__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      add__any__avx512vnni_data<>+64(SB), Z1
-	MOVQ         DX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ DX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R8)(SI*4), K2, Z3
-	VMOVUPS.Z    64(R8)(SI*4), K1, Z2
-	VMOVUPS.Z    (DI)(SI*4), K2, Z1
-	VMOVUPS.Z    64(DI)(SI*4), K1, Z0
-	VADDPS       Z1, Z3, Z1
-	VADDPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K2, (R8)(SI*4)
-	VMOVUPS      Z0, K1, 64(R8)(SI*4)
-	ADDQ         $-32, DX
-	ADDQ         $+32, SI
-	CMPQ         SI, BX
-	JLT          loop1
+	VPCMPD $0x01, Z0, Z2, K2
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R8)(SI*4), K2, Z3
+	VMOVUPS.Z 64(R8)(SI*4), K1, Z2
+	VMOVUPS.Z (DI)(SI*4), K2, Z1
+	VMOVUPS.Z 64(DI)(SI*4), K1, Z0
+	VADDPS Z1, Z3, Z1
+	VADDPS Z0, Z2, Z0
+	VMOVUPS Z1, K2, (R8)(SI*4)
+	VMOVUPS Z0, K1, 64(R8)(SI*4)
+	ADDQ $-32, DX
+	ADDQ $+32, SI
+	CMPQ SI, BX
+	JLT loop1
 
 end2:
 	DECQ R10
-	JEQ  done
+	JEQ done
 	INCQ R11
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA add__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA add__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA add__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA add__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA add__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA add__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA add__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA add__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA add__any__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA add__any__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA add__any__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA add__any__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA add__any__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA add__any__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA add__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA add__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-GLOBL add__any__avx512vnni_data<>(SB), RODATA|NOPTR, $128
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+GLOBL data<>(SB), RODATA|NOPTR, $128

@@ -10,238 +10,238 @@ TEXT ·argmax__any__avx2(SB), NOSPLIT, $128-24
 	MOVQ lo+8(FP), R11
 	MOVQ hi+16(FP), R10
 	SUBQ R11, R10
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), AX
 	MOVQ 104(AX), R9
 	MOVQ (AX), R8
 	MOVQ 8(AX), DI
 
 tile:
-	VMOVUPS argmax__any__avx2_data<>+0(SB), Y11
-	VMOVUPS argmax__any__avx2_data<>+0(SB), Y10
-	VMOVUPS argmax__any__avx2_data<>+0(SB), Y9
-	VMOVUPS argmax__any__avx2_data<>+0(SB), Y8
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	MOVQ    R9, BX
-	MOVQ    R9, AX
-	IMULQ   R11, AX
-	LEAQ    (R8)(AX*4), SI
-	XORQ    DX, DX
-	CMPQ    DX, R9
-	JGE     end2
+	VMOVUPS data<>+0(SB), Y11
+	VMOVUPS data<>+0(SB), Y10
+	VMOVUPS data<>+0(SB), Y9
+	VMOVUPS data<>+0(SB), Y8
+	VPXOR Y6, Y6, Y6
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	MOVQ R9, BX
+	MOVQ R9, AX
+	IMULQ R11, AX
+	LEAQ (R8)(AX*4), SI
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end2
 
 loop1:
-	VMOVUPS      argmax__any__avx2_data<>+32(SB), Y12
-	VMOVUPS      argmax__any__avx2_data<>+64(SB), Y7
-	VMOVUPS      argmax__any__avx2_data<>+96(SB), Y2
-	VMOVUPS      argmax__any__avx2_data<>+128(SB), Y1
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+32(SB), Y12
+	VMOVUPS data<>+64(SB), Y7
+	VMOVUPS data<>+96(SB), Y2
+	VMOVUPS data<>+128(SB), Y1
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y12, Y0, Y15
-	VPCMPGTD     Y7, Y0, Y14
-	VPCMPGTD     Y2, Y0, Y13
-	VPCMPGTD     Y1, Y0, Y12
-	VPMASKMOVD   (SI)(DX*4), Y15, Y0
-	VMOVUPS      Y0, (SP)
-	VPMASKMOVD   32(SI)(DX*4), Y14, Y0
-	VMOVUPS      Y0, 64(SP)
-	VPMASKMOVD   64(SI)(DX*4), Y13, Y7
-	VPMASKMOVD   96(SI)(DX*4), Y12, Y2
-	VMOVUPS      argmax__any__avx2_data<>+0(SB), Y1
-	VMOVUPS      (SP), Y0
-	VBLENDVPS    Y15, Y0, Y1, Y15
-	VMOVUPS      64(SP), Y0
-	VBLENDVPS    Y14, Y0, Y1, Y14
-	VBLENDVPS    Y13, Y7, Y1, Y13
-	VBLENDVPS    Y12, Y2, Y1, Y12
-	VCMPPS       $0x11, Y15, Y11, Y7
-	VCMPPS       $0x11, Y14, Y10, Y2
-	VCMPPS       $0x11, Y13, Y9, Y1
-	VCMPPS       $0x11, Y12, Y8, Y0
-	VBLENDVPS    Y7, Y15, Y11, Y11
-	VBLENDVPS    Y2, Y14, Y10, Y10
-	VBLENDVPS    Y1, Y13, Y9, Y9
-	VBLENDVPS    Y0, Y12, Y8, Y8
-	VPAND        argmax__any__avx2_data<>+160(SB), Y15, Y7
-	VPAND        argmax__any__avx2_data<>+160(SB), Y14, Y2
-	VPAND        argmax__any__avx2_data<>+160(SB), Y13, Y1
-	VPAND        argmax__any__avx2_data<>+160(SB), Y12, Y0
-	VPMAXUD      Y7, Y6, Y6
-	VPMAXUD      Y2, Y5, Y5
-	VPMAXUD      Y1, Y4, Y4
-	VPMAXUD      Y0, Y3, Y3
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop1
+	VPCMPGTD Y12, Y0, Y15
+	VPCMPGTD Y7, Y0, Y14
+	VPCMPGTD Y2, Y0, Y13
+	VPCMPGTD Y1, Y0, Y12
+	VPMASKMOVD (SI)(DX*4), Y15, Y0
+	VMOVUPS Y0, (SP)
+	VPMASKMOVD 32(SI)(DX*4), Y14, Y0
+	VMOVUPS Y0, 64(SP)
+	VPMASKMOVD 64(SI)(DX*4), Y13, Y7
+	VPMASKMOVD 96(SI)(DX*4), Y12, Y2
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS (SP), Y0
+	VBLENDVPS Y15, Y0, Y1, Y15
+	VMOVUPS 64(SP), Y0
+	VBLENDVPS Y14, Y0, Y1, Y14
+	VBLENDVPS Y13, Y7, Y1, Y13
+	VBLENDVPS Y12, Y2, Y1, Y12
+	VCMPPS $0x11, Y15, Y11, Y7
+	VCMPPS $0x11, Y14, Y10, Y2
+	VCMPPS $0x11, Y13, Y9, Y1
+	VCMPPS $0x11, Y12, Y8, Y0
+	VBLENDVPS Y7, Y15, Y11, Y11
+	VBLENDVPS Y2, Y14, Y10, Y10
+	VBLENDVPS Y1, Y13, Y9, Y9
+	VBLENDVPS Y0, Y12, Y8, Y8
+	VPAND data<>+160(SB), Y15, Y7
+	VPAND data<>+160(SB), Y14, Y2
+	VPAND data<>+160(SB), Y13, Y1
+	VPAND data<>+160(SB), Y12, Y0
+	VPMAXUD Y7, Y6, Y6
+	VPMAXUD Y2, Y5, Y5
+	VPMAXUD Y1, Y4, Y4
+	VPMAXUD Y0, Y3, Y3
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop1
 
 end2:
-	VMAXPS  argmax__any__avx2_data<>+0(SB), Y11, Y7
-	VMAXPS  argmax__any__avx2_data<>+0(SB), Y10, Y2
-	VMAXPS  argmax__any__avx2_data<>+0(SB), Y9, Y1
-	VMAXPS  argmax__any__avx2_data<>+0(SB), Y8, Y0
-	VMAXPS  Y1, Y7, Y1
-	VMAXPS  Y0, Y2, Y0
-	VMAXPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VMAXPS  Y0, Y1, Y1
+	VMAXPS data<>+0(SB), Y11, Y7
+	VMAXPS data<>+0(SB), Y10, Y2
+	VMAXPS data<>+0(SB), Y9, Y1
+	VMAXPS data<>+0(SB), Y8, Y0
+	VMAXPS Y1, Y7, Y1
+	VMAXPS Y0, Y2, Y0
+	VMAXPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
-	VMAXPS  Y0, Y1, Y1
+	VMAXPS Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VMAXPS  Y0, Y1, Y14
-	VPXOR   Y7, Y7, Y7
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y0, Y0, Y0
-	MOVQ    R9, BX
-	XORQ    DX, DX
-	CMPQ    DX, R9
-	JGE     end4
+	VMAXPS Y0, Y1, Y14
+	VPXOR Y7, Y7, Y7
+	VPXOR Y2, Y2, Y2
+	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
+	MOVQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end4
 
 loop3:
-	VMOVUPS      argmax__any__avx2_data<>+32(SB), Y12
-	VMOVUPS      argmax__any__avx2_data<>+64(SB), Y11
-	VMOVUPS      argmax__any__avx2_data<>+96(SB), Y10
-	VMOVUPS      argmax__any__avx2_data<>+128(SB), Y9
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X8
+	VMOVUPS data<>+32(SB), Y12
+	VMOVUPS data<>+64(SB), Y11
+	VMOVUPS data<>+96(SB), Y10
+	VMOVUPS data<>+128(SB), Y9
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X8
 	VPBROADCASTD X8, Y8
-	VPCMPGTD     Y12, Y8, Y15
-	VPCMPGTD     Y11, Y8, Y13
-	VPCMPGTD     Y10, Y8, Y12
-	VPCMPGTD     Y9, Y8, Y11
-	VPMASKMOVD   (SI)(DX*4), Y15, Y10
-	VPMASKMOVD   32(SI)(DX*4), Y13, Y9
-	VPMASKMOVD   64(SI)(DX*4), Y12, Y8
-	VMOVUPS      Y8, 96(SP)
-	VPMASKMOVD   96(SI)(DX*4), Y11, Y8
-	VMOVUPS      Y8, 32(SP)
-	VCMPPS       $0x00, Y14, Y10, Y8
-	VMOVUPS      Y8, (SP)
-	VCMPPS       $0x00, Y14, Y9, Y8
-	VMOVUPS      Y8, 64(SP)
-	VMOVUPS      96(SP), Y8
-	VCMPPS       $0x00, Y14, Y8, Y10
-	VMOVUPS      32(SP), Y8
-	VCMPPS       $0x00, Y14, Y8, Y9
-	VMOVUPS      (SP), Y8
-	VPAND        Y15, Y8, Y8
-	VMOVUPS      Y8, 32(SP)
-	VMOVUPS      64(SP), Y8
-	VPAND        Y13, Y8, Y8
-	VMOVUPS      Y8, (SP)
-	VPAND        Y12, Y10, Y8
-	VMOVUPS      Y8, 64(SP)
-	VPAND        Y11, Y9, Y15
-	VMOVD        DX, X8
+	VPCMPGTD Y12, Y8, Y15
+	VPCMPGTD Y11, Y8, Y13
+	VPCMPGTD Y10, Y8, Y12
+	VPCMPGTD Y9, Y8, Y11
+	VPMASKMOVD (SI)(DX*4), Y15, Y10
+	VPMASKMOVD 32(SI)(DX*4), Y13, Y9
+	VPMASKMOVD 64(SI)(DX*4), Y12, Y8
+	VMOVUPS Y8, 96(SP)
+	VPMASKMOVD 96(SI)(DX*4), Y11, Y8
+	VMOVUPS Y8, 32(SP)
+	VCMPPS $0x00, Y14, Y10, Y8
+	VMOVUPS Y8, (SP)
+	VCMPPS $0x00, Y14, Y9, Y8
+	VMOVUPS Y8, 64(SP)
+	VMOVUPS 96(SP), Y8
+	VCMPPS $0x00, Y14, Y8, Y10
+	VMOVUPS 32(SP), Y8
+	VCMPPS $0x00, Y14, Y8, Y9
+	VMOVUPS (SP), Y8
+	VPAND Y15, Y8, Y8
+	VMOVUPS Y8, 32(SP)
+	VMOVUPS 64(SP), Y8
+	VPAND Y13, Y8, Y8
+	VMOVUPS Y8, (SP)
+	VPAND Y12, Y10, Y8
+	VMOVUPS Y8, 64(SP)
+	VPAND Y11, Y9, Y15
+	VMOVD DX, X8
 	VPBROADCASTD X8, Y8
-	VPADDD       argmax__any__avx2_data<>+32(SB), Y8, Y11
-	VPADDD       argmax__any__avx2_data<>+64(SB), Y8, Y10
-	VPADDD       argmax__any__avx2_data<>+96(SB), Y8, Y9
-	VPADDD       argmax__any__avx2_data<>+128(SB), Y8, Y8
-	VPXOR        argmax__any__avx2_data<>+192(SB), Y11, Y11
-	VPXOR        argmax__any__avx2_data<>+192(SB), Y10, Y10
-	VPXOR        argmax__any__avx2_data<>+192(SB), Y9, Y9
-	VPXOR        argmax__any__avx2_data<>+192(SB), Y8, Y13
-	VPXOR        Y12, Y12, Y12
-	VMOVUPS      32(SP), Y8
-	VBLENDVPS    Y8, Y11, Y12, Y11
-	VMOVUPS      (SP), Y8
-	VBLENDVPS    Y8, Y10, Y12, Y10
-	VMOVUPS      64(SP), Y8
-	VBLENDVPS    Y8, Y9, Y12, Y9
-	VBLENDVPS    Y15, Y13, Y12, Y8
-	VPMAXUD      Y11, Y7, Y7
-	VPMAXUD      Y10, Y2, Y2
-	VPMAXUD      Y9, Y1, Y1
-	VPMAXUD      Y8, Y0, Y0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop3
+	VPADDD data<>+32(SB), Y8, Y11
+	VPADDD data<>+64(SB), Y8, Y10
+	VPADDD data<>+96(SB), Y8, Y9
+	VPADDD data<>+128(SB), Y8, Y8
+	VPXOR data<>+192(SB), Y11, Y11
+	VPXOR data<>+192(SB), Y10, Y10
+	VPXOR data<>+192(SB), Y9, Y9
+	VPXOR data<>+192(SB), Y8, Y13
+	VPXOR Y12, Y12, Y12
+	VMOVUPS 32(SP), Y8
+	VBLENDVPS Y8, Y11, Y12, Y11
+	VMOVUPS (SP), Y8
+	VBLENDVPS Y8, Y10, Y12, Y10
+	VMOVUPS 64(SP), Y8
+	VBLENDVPS Y8, Y9, Y12, Y9
+	VBLENDVPS Y15, Y13, Y12, Y8
+	VPMAXUD Y11, Y7, Y7
+	VPMAXUD Y10, Y2, Y2
+	VPMAXUD Y9, Y1, Y1
+	VPMAXUD Y8, Y0, Y0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop3
 
 end4:
-	VPMAXUD   Y1, Y7, Y1
-	VPMAXUD   Y0, Y2, Y0
-	VPMAXUD   Y0, Y1, Y1
-	VPERMQ    $0x4e, Y1, Y0
-	VPMAXUD   Y0, Y1, Y1
-	VPSHUFD   $0x4e, Y1, Y0
-	VPMAXUD   Y0, Y1, Y1
-	VPSHUFD   $0xb1, Y1, Y0
-	VPMAXUD   Y0, Y1, Y0
-	VPXOR     argmax__any__avx2_data<>+192(SB), Y0, Y2
-	VPMAXUD   Y4, Y6, Y1
-	VPMAXUD   Y3, Y5, Y0
-	VPMAXUD   Y0, Y1, Y1
-	VPERMQ    $0x4e, Y1, Y0
-	VPMAXUD   Y0, Y1, Y1
-	VPSHUFD   $0x4e, Y1, Y0
-	VPMAXUD   Y0, Y1, Y1
-	VPSHUFD   $0xb1, Y1, Y0
-	VPMAXUD   Y0, Y1, Y1
-	VMOVUPS   argmax__any__avx2_data<>+224(SB), Y0
-	VPMAXUD   Y1, Y0, Y1
-	VPCMPEQD  Y0, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPXOR     Y0, Y1, Y0
-	VBLENDVPS Y0, argmax__any__avx2_data<>+192(SB), Y2, Y0
-	VMOVD     X0, (DI)(R11*4)
-	DECQ      R10
-	JEQ       done
-	INCQ      R11
-	JMP       tile
+	VPMAXUD Y1, Y7, Y1
+	VPMAXUD Y0, Y2, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPMAXUD Y0, Y1, Y0
+	VPXOR data<>+192(SB), Y0, Y2
+	VPMAXUD Y4, Y6, Y1
+	VPMAXUD Y3, Y5, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VMOVUPS data<>+224(SB), Y0
+	VPMAXUD Y1, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y0
+	VBLENDVPS Y0, data<>+192(SB), Y2, Y0
+	VMOVD X0, (DI)(R11*4)
+	DECQ R10
+	JEQ done
+	INCQ R11
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA argmax__any__avx2_data<>+0(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx2_data<>+8(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx2_data<>+16(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx2_data<>+24(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx2_data<>+32(SB)/8, $0x0000000100000000
-DATA argmax__any__avx2_data<>+40(SB)/8, $0x0000000300000002
-DATA argmax__any__avx2_data<>+48(SB)/8, $0x0000000500000004
-DATA argmax__any__avx2_data<>+56(SB)/8, $0x0000000700000006
-DATA argmax__any__avx2_data<>+64(SB)/8, $0x0000000900000008
-DATA argmax__any__avx2_data<>+72(SB)/8, $0x0000000b0000000a
-DATA argmax__any__avx2_data<>+80(SB)/8, $0x0000000d0000000c
-DATA argmax__any__avx2_data<>+88(SB)/8, $0x0000000f0000000e
-DATA argmax__any__avx2_data<>+96(SB)/8, $0x0000001100000010
-DATA argmax__any__avx2_data<>+104(SB)/8, $0x0000001300000012
-DATA argmax__any__avx2_data<>+112(SB)/8, $0x0000001500000014
-DATA argmax__any__avx2_data<>+120(SB)/8, $0x0000001700000016
-DATA argmax__any__avx2_data<>+128(SB)/8, $0x0000001900000018
-DATA argmax__any__avx2_data<>+136(SB)/8, $0x0000001b0000001a
-DATA argmax__any__avx2_data<>+144(SB)/8, $0x0000001d0000001c
-DATA argmax__any__avx2_data<>+152(SB)/8, $0x0000001f0000001e
-DATA argmax__any__avx2_data<>+160(SB)/8, $0x7fffffff7fffffff
-DATA argmax__any__avx2_data<>+168(SB)/8, $0x7fffffff7fffffff
-DATA argmax__any__avx2_data<>+176(SB)/8, $0x7fffffff7fffffff
-DATA argmax__any__avx2_data<>+184(SB)/8, $0x7fffffff7fffffff
-DATA argmax__any__avx2_data<>+192(SB)/8, $0xffffffffffffffff
-DATA argmax__any__avx2_data<>+200(SB)/8, $0xffffffffffffffff
-DATA argmax__any__avx2_data<>+208(SB)/8, $0xffffffffffffffff
-DATA argmax__any__avx2_data<>+216(SB)/8, $0xffffffffffffffff
-DATA argmax__any__avx2_data<>+224(SB)/8, $0x7f8000007f800000
-DATA argmax__any__avx2_data<>+232(SB)/8, $0x7f8000007f800000
-DATA argmax__any__avx2_data<>+240(SB)/8, $0x7f8000007f800000
-DATA argmax__any__avx2_data<>+248(SB)/8, $0x7f8000007f800000
-GLOBL argmax__any__avx2_data<>(SB), RODATA|NOPTR, $256
+DATA data<>+0(SB)/8, $0xff800000ff800000
+DATA data<>+8(SB)/8, $0xff800000ff800000
+DATA data<>+16(SB)/8, $0xff800000ff800000
+DATA data<>+24(SB)/8, $0xff800000ff800000
+DATA data<>+32(SB)/8, $0x0000000100000000
+DATA data<>+40(SB)/8, $0x0000000300000002
+DATA data<>+48(SB)/8, $0x0000000500000004
+DATA data<>+56(SB)/8, $0x0000000700000006
+DATA data<>+64(SB)/8, $0x0000000900000008
+DATA data<>+72(SB)/8, $0x0000000b0000000a
+DATA data<>+80(SB)/8, $0x0000000d0000000c
+DATA data<>+88(SB)/8, $0x0000000f0000000e
+DATA data<>+96(SB)/8, $0x0000001100000010
+DATA data<>+104(SB)/8, $0x0000001300000012
+DATA data<>+112(SB)/8, $0x0000001500000014
+DATA data<>+120(SB)/8, $0x0000001700000016
+DATA data<>+128(SB)/8, $0x0000001900000018
+DATA data<>+136(SB)/8, $0x0000001b0000001a
+DATA data<>+144(SB)/8, $0x0000001d0000001c
+DATA data<>+152(SB)/8, $0x0000001f0000001e
+DATA data<>+160(SB)/8, $0x7fffffff7fffffff
+DATA data<>+168(SB)/8, $0x7fffffff7fffffff
+DATA data<>+176(SB)/8, $0x7fffffff7fffffff
+DATA data<>+184(SB)/8, $0x7fffffff7fffffff
+DATA data<>+192(SB)/8, $0xffffffffffffffff
+DATA data<>+200(SB)/8, $0xffffffffffffffff
+DATA data<>+208(SB)/8, $0xffffffffffffffff
+DATA data<>+216(SB)/8, $0xffffffffffffffff
+DATA data<>+224(SB)/8, $0x7f8000007f800000
+DATA data<>+232(SB)/8, $0x7f8000007f800000
+DATA data<>+240(SB)/8, $0x7f8000007f800000
+DATA data<>+248(SB)/8, $0x7f8000007f800000
+GLOBL data<>(SB), RODATA|NOPTR, $256

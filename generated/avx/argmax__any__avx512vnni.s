@@ -7,173 +7,173 @@
 // func argmax__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·argmax__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ         lo+8(FP), R11
-	MOVQ         hi+16(FP), R10
-	SUBQ         R11, R10
-	JLE          done
-	MOVQ         a+0(FP), AX
-	MOVQ         104(AX), R9
-	MOVQ         (AX), R8
-	VBROADCASTSS argmax__any__avx512vnni_data<>+0(SB), Z7
-	VBROADCASTSS argmax__any__avx512vnni_data<>+192(SB), Z6
-	VPTERNLOGD   $0xff, Z5, Z5, Z5
-	VPXORD       Z4, Z4, Z4
-	MOVQ         8(AX), DI
+	MOVQ lo+8(FP), R11
+	MOVQ hi+16(FP), R10
+	SUBQ R11, R10
+	JLE done
+	MOVQ a+0(FP), AX
+	MOVQ 104(AX), R9
+	MOVQ (AX), R8
+	VBROADCASTSS data<>+0(SB), Z7
+	VBROADCASTSS data<>+192(SB), Z6
+	VPTERNLOGD $0xff, Z5, Z5, Z5
+	VPXORD Z4, Z4, Z4
+	MOVQ 8(AX), DI
 
 tile:
-	VBROADCASTSS argmax__any__avx512vnni_data<>+0(SB), Z3
-	VBROADCASTSS argmax__any__avx512vnni_data<>+0(SB), Z2
-	VPXORD       Z11, Z11, Z11
-	VPXORD       Z10, Z10, Z10
-	MOVQ         R9, BX
-	MOVQ         R9, AX
-	IMULQ        R11, AX
-	LEAQ         (R8)(AX*4), SI
-	XORQ         DX, DX
-	CMPQ         DX, R9
-	JGE          end2
+	VBROADCASTSS data<>+0(SB), Z3
+	VBROADCASTSS data<>+0(SB), Z2
+	VPXORD Z11, Z11, Z11
+	VPXORD Z10, Z10, Z10
+	MOVQ R9, BX
+	MOVQ R9, AX
+	IMULQ R11, AX
+	LEAQ (R8)(AX*4), SI
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end2
 
 loop1:
-	VMOVUPS      argmax__any__avx512vnni_data<>+64(SB), Z8
-	VMOVUPS      argmax__any__avx512vnni_data<>+128(SB), Z1
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+64(SB), Z8
+	VMOVUPS data<>+128(SB), Z1
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z8, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (SI)(DX*4), K2, Z1
-	VMOVUPS.Z    64(SI)(DX*4), K1, Z0
-	VPBLENDMD    Z1, Z7, K2, Z1
-	VPBLENDMD    Z0, Z7, K1, Z0
-	VCMPPS       $0x11, Z1, Z3, K2
-	VCMPPS       $0x11, Z0, Z2, K1
-	VPBLENDMD    Z1, Z3, K2, Z3
-	VPBLENDMD    Z0, Z2, K1, Z2
-	VPANDD       Z6, Z1, Z1
-	VPANDD       Z6, Z0, Z0
-	VPMAXUD      Z1, Z11, Z11
-	VPMAXUD      Z0, Z10, Z10
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop1
+	VPCMPD $0x01, Z0, Z8, K2
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (SI)(DX*4), K2, Z1
+	VMOVUPS.Z 64(SI)(DX*4), K1, Z0
+	VPBLENDMD Z1, Z7, K2, Z1
+	VPBLENDMD Z0, Z7, K1, Z0
+	VCMPPS $0x11, Z1, Z3, K2
+	VCMPPS $0x11, Z0, Z2, K1
+	VPBLENDMD Z1, Z3, K2, Z3
+	VPBLENDMD Z0, Z2, K1, Z2
+	VPANDD Z6, Z1, Z1
+	VPANDD Z6, Z0, Z0
+	VPMAXUD Z1, Z11, Z11
+	VPMAXUD Z0, Z10, Z10
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop1
 
 end2:
-	VMAXPS     argmax__any__avx512vnni_data<>+256(SB), Z3, Z1
-	VMAXPS     argmax__any__avx512vnni_data<>+256(SB), Z2, Z0
-	VMAXPS     Z0, Z1, Z1
+	VMAXPS data<>+256(SB), Z3, Z1
+	VMAXPS data<>+256(SB), Z2, Z0
+	VMAXPS Z0, Z1, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
+	VMAXPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z9
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z0, Z0, Z0
-	MOVQ       R9, BX
-	XORQ       DX, DX
-	CMPQ       DX, R9
-	JGE        end4
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VMAXPS Z0, Z1, Z9
+	VPXORD Z1, Z1, Z1
+	VPXORD Z0, Z0, Z0
+	MOVQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end4
 
 loop3:
-	VMOVUPS      argmax__any__avx512vnni_data<>+64(SB), Z8
-	VMOVUPS      argmax__any__avx512vnni_data<>+128(SB), Z3
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+64(SB), Z8
+	VMOVUPS data<>+128(SB), Z3
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z2
-	VPCMPD       $0x01, Z2, Z8, K4
-	VPCMPD       $0x01, Z2, Z3, K3
-	VMOVUPS.Z    (SI)(DX*4), K4, Z3
-	VMOVUPS.Z    64(SI)(DX*4), K3, Z2
-	VCMPPS       $0x00, Z9, Z3, K2
-	VCMPPS       $0x00, Z9, Z2, K1
-	KANDW        K4, K2, K2
-	KANDW        K3, K1, K1
+	VPCMPD $0x01, Z2, Z8, K4
+	VPCMPD $0x01, Z2, Z3, K3
+	VMOVUPS.Z (SI)(DX*4), K4, Z3
+	VMOVUPS.Z 64(SI)(DX*4), K3, Z2
+	VCMPPS $0x00, Z9, Z3, K2
+	VCMPPS $0x00, Z9, Z2, K1
+	KANDW K4, K2, K2
+	KANDW K3, K1, K1
 	VPBROADCASTD DX, Z2
-	VPADDD       argmax__any__avx512vnni_data<>+64(SB), Z2, Z3
-	VPADDD       argmax__any__avx512vnni_data<>+128(SB), Z2, Z2
-	VPXORD       Z5, Z3, Z3
-	VPXORD       Z5, Z2, Z2
-	VPBLENDMD    Z3, Z4, K2, Z3
-	VPBLENDMD    Z2, Z4, K1, Z2
-	VPMAXUD      Z3, Z1, Z1
-	VPMAXUD      Z2, Z0, Z0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop3
+	VPADDD data<>+64(SB), Z2, Z3
+	VPADDD data<>+128(SB), Z2, Z2
+	VPXORD Z5, Z3, Z3
+	VPXORD Z5, Z2, Z2
+	VPBLENDMD Z3, Z4, K2, Z3
+	VPBLENDMD Z2, Z4, K1, Z2
+	VPMAXUD Z3, Z1, Z1
+	VPMAXUD Z2, Z0, Z0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop3
 
 end4:
-	VPMAXUD        Z0, Z1, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z0
-	VPXORD.BCST    argmax__any__avx512vnni_data<>+320(SB), Z0, Z2
-	VPMAXUD        Z10, Z11, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VBROADCASTSS   argmax__any__avx512vnni_data<>+324(SB), Z0
-	VPCMPUD        $0x01, Z1, Z0, K1
-	VPBLENDMD.BCST argmax__any__avx512vnni_data<>+320(SB), Z2, K1, Z0
-	VMOVD          X0, (DI)(R11*4)
-	DECQ           R10
-	JEQ            done
-	INCQ           R11
-	JMP            tile
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPMAXUD Z0, Z1, Z0
+	VPXORD.BCST data<>+320(SB), Z0, Z2
+	VPMAXUD Z10, Z11, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VBROADCASTSS data<>+324(SB), Z0
+	VPCMPUD $0x01, Z1, Z0, K1
+	VPBLENDMD.BCST data<>+320(SB), Z2, K1, Z0
+	VMOVD X0, (DI)(R11*4)
+	DECQ R10
+	JEQ done
+	INCQ R11
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA argmax__any__avx512vnni_data<>+0(SB)/4, $0xff800000
-DATA argmax__any__avx512vnni_data<>+64(SB)/8, $0x0000000100000000
-DATA argmax__any__avx512vnni_data<>+72(SB)/8, $0x0000000300000002
-DATA argmax__any__avx512vnni_data<>+80(SB)/8, $0x0000000500000004
-DATA argmax__any__avx512vnni_data<>+88(SB)/8, $0x0000000700000006
-DATA argmax__any__avx512vnni_data<>+96(SB)/8, $0x0000000900000008
-DATA argmax__any__avx512vnni_data<>+104(SB)/8, $0x0000000b0000000a
-DATA argmax__any__avx512vnni_data<>+112(SB)/8, $0x0000000d0000000c
-DATA argmax__any__avx512vnni_data<>+120(SB)/8, $0x0000000f0000000e
-DATA argmax__any__avx512vnni_data<>+128(SB)/8, $0x0000001100000010
-DATA argmax__any__avx512vnni_data<>+136(SB)/8, $0x0000001300000012
-DATA argmax__any__avx512vnni_data<>+144(SB)/8, $0x0000001500000014
-DATA argmax__any__avx512vnni_data<>+152(SB)/8, $0x0000001700000016
-DATA argmax__any__avx512vnni_data<>+160(SB)/8, $0x0000001900000018
-DATA argmax__any__avx512vnni_data<>+168(SB)/8, $0x0000001b0000001a
-DATA argmax__any__avx512vnni_data<>+176(SB)/8, $0x0000001d0000001c
-DATA argmax__any__avx512vnni_data<>+184(SB)/8, $0x0000001f0000001e
-DATA argmax__any__avx512vnni_data<>+192(SB)/4, $0x7fffffff
-DATA argmax__any__avx512vnni_data<>+256(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx512vnni_data<>+264(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx512vnni_data<>+272(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx512vnni_data<>+280(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx512vnni_data<>+288(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx512vnni_data<>+296(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx512vnni_data<>+304(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx512vnni_data<>+312(SB)/8, $0xff800000ff800000
-DATA argmax__any__avx512vnni_data<>+320(SB)/4, $0xffffffff
-DATA argmax__any__avx512vnni_data<>+324(SB)/4, $0x7f800000
-GLOBL argmax__any__avx512vnni_data<>(SB), RODATA|NOPTR, $328
+DATA data<>+0(SB)/4, $0xff800000
+DATA data<>+64(SB)/8, $0x0000000100000000
+DATA data<>+72(SB)/8, $0x0000000300000002
+DATA data<>+80(SB)/8, $0x0000000500000004
+DATA data<>+88(SB)/8, $0x0000000700000006
+DATA data<>+96(SB)/8, $0x0000000900000008
+DATA data<>+104(SB)/8, $0x0000000b0000000a
+DATA data<>+112(SB)/8, $0x0000000d0000000c
+DATA data<>+120(SB)/8, $0x0000000f0000000e
+DATA data<>+128(SB)/8, $0x0000001100000010
+DATA data<>+136(SB)/8, $0x0000001300000012
+DATA data<>+144(SB)/8, $0x0000001500000014
+DATA data<>+152(SB)/8, $0x0000001700000016
+DATA data<>+160(SB)/8, $0x0000001900000018
+DATA data<>+168(SB)/8, $0x0000001b0000001a
+DATA data<>+176(SB)/8, $0x0000001d0000001c
+DATA data<>+184(SB)/8, $0x0000001f0000001e
+DATA data<>+192(SB)/4, $0x7fffffff
+DATA data<>+256(SB)/8, $0xff800000ff800000
+DATA data<>+264(SB)/8, $0xff800000ff800000
+DATA data<>+272(SB)/8, $0xff800000ff800000
+DATA data<>+280(SB)/8, $0xff800000ff800000
+DATA data<>+288(SB)/8, $0xff800000ff800000
+DATA data<>+296(SB)/8, $0xff800000ff800000
+DATA data<>+304(SB)/8, $0xff800000ff800000
+DATA data<>+312(SB)/8, $0xff800000ff800000
+DATA data<>+320(SB)/4, $0xffffffff
+DATA data<>+324(SB)/4, $0x7f800000
+GLOBL data<>(SB), RODATA|NOPTR, $328

@@ -7,333 +7,333 @@
 // func attention_f16__r3__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3
 TEXT ·attention_f16__r3__avx2(SB), NOSPLIT, $448-24
-	MOVQ   lo+8(FP), CX
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 304(SP)
-	SUBQ   CX, 304(SP)
-	JLE    done
-	MOVQ   a+0(FP), DI
-	MOVQ   96(DI), AX
-	MOVQ   AX, 320(SP)
-	MOVQ   320(SP), AX
-	LEAQ   3(AX), AX
-	MOVQ   AX, 344(SP)
-	MOVQ   344(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 344(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   344(SP), CX
-	DIVQ   CX
-	MOVQ   AX, CX
-	MOVQ   DX, 248(SP)
-	MOVQ   104(DI), AX
-	MOVQ   AX, 312(SP)
-	MOVQ   312(SP), AX
-	LEAQ   (AX), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   336(SP), AX
-	SHRQ   $0x00, AX
-	MOVQ   AX, 336(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   336(SP), CX
-	DIVQ   CX
-	MOVQ   AX, 240(SP)
-	MOVQ   DX, 232(SP)
-	MOVQ   120(DI), SI
-	MOVQ   128(DI), CX
-	MOVQ   320(SP), AX
-	LEAQ   -1(AX), AX
-	MOVQ   AX, 72(SP)
-	MOVQ   32(DI), AX
-	MOVQ   AX, 288(SP)
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 304(SP)
+	SUBQ CX, 304(SP)
+	JLE done
+	MOVQ a+0(FP), DI
+	MOVQ 96(DI), AX
+	MOVQ AX, 320(SP)
+	MOVQ 320(SP), AX
+	LEAQ 3(AX), AX
+	MOVQ AX, 344(SP)
+	MOVQ 344(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 344(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 344(SP), CX
+	DIVQ CX
+	MOVQ AX, CX
+	MOVQ DX, 248(SP)
+	MOVQ 104(DI), AX
+	MOVQ AX, 312(SP)
+	MOVQ 312(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 336(SP)
+	MOVQ 336(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 336(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 336(SP), CX
+	DIVQ CX
+	MOVQ AX, 240(SP)
+	MOVQ DX, 232(SP)
+	MOVQ 120(DI), SI
+	MOVQ 128(DI), CX
+	MOVQ 320(SP), AX
+	LEAQ -1(AX), AX
+	MOVQ AX, 72(SP)
+	MOVQ 32(DI), AX
+	MOVQ AX, 288(SP)
 	IMUL3Q $-1, CX, AX
-	MOVQ   AX, 280(SP)
-	MOVQ   208(DI), BX
-	MOVQ   24(DI), AX
-	MOVQ   AX, 440(SP)
-	MOVQ   72(SP), AX
-	MOVQ   AX, 296(SP)
-	MOVQ   296(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 296(SP)
-	MOVQ   8(DI), AX
-	MOVQ   AX, 432(SP)
-	MOVQ   312(SP), AX
-	MOVQ   AX, 376(SP)
-	MOVQ   376(SP), AX
-	IMULQ  SI, AX
-	MOVQ   AX, 376(SP)
+	MOVQ AX, 280(SP)
+	MOVQ 208(DI), BX
+	MOVQ 24(DI), AX
+	MOVQ AX, 440(SP)
+	MOVQ 72(SP), AX
+	MOVQ AX, 296(SP)
+	MOVQ 296(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 296(SP)
+	MOVQ 8(DI), AX
+	MOVQ AX, 432(SP)
+	MOVQ 312(SP), AX
+	MOVQ AX, 376(SP)
+	MOVQ 376(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 376(SP)
 	IMUL3Q $+32, SI, AX
-	MOVQ   AX, 256(SP)
-	MOVQ   (DI), AX
-	MOVQ   AX, 424(SP)
-	MOVQ   SI, 368(SP)
-	MOVQ   368(SP), AX
-	IMULQ  296(SP), AX
-	MOVQ   AX, 368(SP)
-	MOVQ   48(DI), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   320(SP), AX
-	MOVQ   AX, 328(SP)
-	MOVQ   328(SP), AX
-	IMULQ  312(SP), AX
-	MOVQ   AX, 328(SP)
-	LEAQ   15(SI), DX
-	SHRQ   $0x04, DX
-	MOVQ   16(DI), AX
-	MOVQ   AX, 408(SP)
-	MOVQ   312(SP), AX
-	IMULQ  DX, AX
-	MOVQ   AX, 312(SP)
+	MOVQ AX, 256(SP)
+	MOVQ (DI), AX
+	MOVQ AX, 424(SP)
+	MOVQ SI, 368(SP)
+	MOVQ 368(SP), AX
+	IMULQ 296(SP), AX
+	MOVQ AX, 368(SP)
+	MOVQ 48(DI), AX
+	MOVQ AX, 416(SP)
+	MOVQ 320(SP), AX
+	MOVQ AX, 328(SP)
+	MOVQ 328(SP), AX
+	IMULQ 312(SP), AX
+	MOVQ AX, 328(SP)
+	LEAQ 15(SI), DX
+	SHRQ $0x04, DX
+	MOVQ 16(DI), AX
+	MOVQ AX, 408(SP)
+	MOVQ 312(SP), AX
+	IMULQ DX, AX
+	MOVQ AX, 312(SP)
 	IMUL3Q $+32, DX, CX
-	MOVQ   40(DI), AX
-	MOVQ   AX, 400(SP)
-	MOVQ   328(SP), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   360(SP), AX
-	IMULQ  SI, AX
-	MOVQ   AX, 360(SP)
-	MOVQ   320(SP), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   352(SP), AX
-	IMULQ  SI, AX
-	MOVQ   AX, 352(SP)
+	MOVQ 40(DI), AX
+	MOVQ AX, 400(SP)
+	MOVQ 328(SP), AX
+	MOVQ AX, 360(SP)
+	MOVQ 360(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 360(SP)
+	MOVQ 320(SP), AX
+	MOVQ AX, 352(SP)
+	MOVQ 352(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 352(SP)
 	IMUL3Q $+4, SI, AX
-	MOVQ   AX, 392(SP)
+	MOVQ AX, 392(SP)
 	IMUL3Q $+8, SI, AX
-	MOVQ   AX, 384(SP)
+	MOVQ AX, 384(SP)
 
 tile:
-	MOVQ         248(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 200(SP)
-	MOVQ         200(SP), DI
-	CMPQ         72(SP), DI
-	MOVQ         72(SP), AX
-	CMOVQLT      AX, DI
-	MOVQ         288(SP), AX
-	MOVLQSX      (AX)(DI*4), DI
-	MOVQ         240(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	LEAQ         1(DI), R12
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	MOVQ         280(SP), AX
-	LEAQ         (DI)(AX*1), AX
-	LEAQ         1(AX), R11
-	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	CMPQ         R12, R11
-	CMOVQLT      R12, R11
-	VMOVD        R11, X0
+	MOVQ 248(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 200(SP)
+	MOVQ 200(SP), DI
+	CMPQ 72(SP), DI
+	MOVQ 72(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 288(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 240(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R12
+	MOVQ $+256, AX
+	CMPQ AX, R12
+	CMOVQLT AX, R12
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	MOVQ 280(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), R11
+	XORQ AX, AX
+	CMPQ AX, R11
+	CMOVQGT AX, R11
+	CMPQ R12, R11
+	CMOVQLT R12, R11
+	VMOVD R11, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 3072(BX)
-	VMOVD        R12, X0
+	VMOVD X0, 3072(BX)
+	VMOVD R12, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 3076(BX)
-	MOVQ         $+256, DI
-	MOVQ         R11, 168(SP)
-	CMPQ         DI, 168(SP)
-	MOVQ         168(SP), AX
-	CMOVQLT      DI, AX
-	MOVQ         AX, 168(SP)
-	XORQ         DI, DI
-	MOVQ         R12, 160(SP)
-	CMPQ         DI, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      DI, AX
-	MOVQ         AX, 160(SP)
-	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	MOVQ         200(SP), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         216(SP), DI
-	CMPQ         72(SP), DI
-	MOVQ         72(SP), AX
-	CMOVQLT      AX, DI
-	MOVQ         288(SP), AX
-	MOVLQSX      (AX)(DI*4), DI
-	MOVQ         240(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	LEAQ         1(DI), R8
-	MOVQ         $+256, AX
-	CMPQ         AX, R8
-	CMOVQLT      AX, R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	MOVQ         280(SP), AX
-	LEAQ         (DI)(AX*1), AX
-	LEAQ         1(AX), DI
-	XORQ         AX, AX
-	CMPQ         AX, DI
-	CMOVQGT      AX, DI
-	CMPQ         R8, DI
-	CMOVQLT      R8, DI
-	VMOVD        DI, X0
+	VMOVD X0, 3076(BX)
+	MOVQ $+256, DI
+	MOVQ R11, 168(SP)
+	CMPQ DI, 168(SP)
+	MOVQ 168(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 168(SP)
+	XORQ DI, DI
+	MOVQ R12, 160(SP)
+	CMPQ DI, 160(SP)
+	MOVQ 160(SP), AX
+	CMOVQGT DI, AX
+	MOVQ AX, 160(SP)
+	XORQ AX, AX
+	CMPQ AX, R11
+	CMOVQGT AX, R11
+	MOVQ $+256, AX
+	CMPQ AX, R12
+	CMOVQLT AX, R12
+	MOVQ 200(SP), AX
+	LEAQ 1(AX), AX
+	MOVQ AX, 216(SP)
+	MOVQ 216(SP), DI
+	CMPQ 72(SP), DI
+	MOVQ 72(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 288(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 240(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R8
+	MOVQ $+256, AX
+	CMPQ AX, R8
+	CMOVQLT AX, R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	MOVQ 280(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), DI
+	XORQ AX, AX
+	CMPQ AX, DI
+	CMOVQGT AX, DI
+	CMPQ R8, DI
+	CMOVQLT R8, DI
+	VMOVD DI, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 3080(BX)
-	VMOVD        R8, X0
+	VMOVD X0, 3080(BX)
+	VMOVD R8, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 3084(BX)
-	CMPQ         DI, 168(SP)
-	MOVQ         168(SP), AX
-	CMOVQLT      DI, AX
-	MOVQ         AX, 168(SP)
-	CMPQ         R8, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 160(SP)
-	CMPQ         DI, R11
-	CMOVQGT      DI, R11
-	CMPQ         R8, R12
-	CMOVQLT      R8, R12
-	MOVQ         200(SP), AX
-	LEAQ         2(AX), AX
-	MOVQ         AX, 208(SP)
-	MOVQ         208(SP), DI
-	CMPQ         72(SP), DI
-	MOVQ         72(SP), AX
-	CMOVQLT      AX, DI
-	MOVQ         288(SP), AX
-	MOVLQSX      (AX)(DI*4), DI
-	MOVQ         240(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	LEAQ         1(DI), R8
-	MOVQ         $+256, AX
-	CMPQ         AX, R8
-	CMOVQLT      AX, R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	MOVQ         280(SP), AX
-	LEAQ         (DI)(AX*1), AX
-	LEAQ         1(AX), DI
-	XORQ         AX, AX
-	CMPQ         AX, DI
-	CMOVQGT      AX, DI
-	CMPQ         R8, DI
-	CMOVQLT      R8, DI
-	VMOVD        DI, X0
+	VMOVD X0, 3084(BX)
+	CMPQ DI, 168(SP)
+	MOVQ 168(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 168(SP)
+	CMPQ R8, 160(SP)
+	MOVQ 160(SP), AX
+	CMOVQGT R8, AX
+	MOVQ AX, 160(SP)
+	CMPQ DI, R11
+	CMOVQGT DI, R11
+	CMPQ R8, R12
+	CMOVQLT R8, R12
+	MOVQ 200(SP), AX
+	LEAQ 2(AX), AX
+	MOVQ AX, 208(SP)
+	MOVQ 208(SP), DI
+	CMPQ 72(SP), DI
+	MOVQ 72(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 288(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 240(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R8
+	MOVQ $+256, AX
+	CMPQ AX, R8
+	CMOVQLT AX, R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	MOVQ 280(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), DI
+	XORQ AX, AX
+	CMPQ AX, DI
+	CMOVQGT AX, DI
+	CMPQ R8, DI
+	CMOVQLT R8, DI
+	VMOVD DI, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 3088(BX)
-	VMOVD        R8, X0
+	VMOVD X0, 3088(BX)
+	VMOVD R8, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 3092(BX)
-	CMPQ         DI, 168(SP)
-	MOVQ         168(SP), AX
-	CMOVQLT      DI, AX
-	MOVQ         AX, 168(SP)
-	CMPQ         R8, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 160(SP)
-	CMPQ         DI, R11
-	CMOVQGT      DI, R11
-	CMPQ         R8, R12
-	CMOVQLT      R8, R12
-	CMPQ         R11, R12
-	CMOVQGT      R11, R12
-	MOVQ         248(SP), R9
-	CMPQ         296(SP), R9
-	MOVQ         296(SP), AX
-	CMOVQLT      AX, R9
-	MOVQ         168(SP), R15
-	SHRQ         $0x04, R15
-	MOVQ         160(SP), AX
-	LEAQ         15(AX), R14
-	SHRQ         $0x04, R14
-	MOVQ         SI, R8
-	IMULQ        232(SP), R8
-	IMUL3Q       $+512, R8, DI
-	MOVQ         432(SP), AX
-	LEAQ         (AX)(DI*1), DI
-	MOVQ         SI, AX
-	IMULQ        R15, AX
-	IMUL3Q       $+32, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	IMUL3Q       $+16, R8, R8
-	MOVQ         424(SP), AX
-	LEAQ         (AX)(R8*1), R8
-	MOVQ         368(SP), AX
-	IMULQ        232(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	MOVQ         SI, AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), R13
-	IMUL3Q       $+64, R15, AX
-	LEAQ         (BX)(AX*1), R10
-	MOVQ         328(SP), R8
-	IMULQ        240(SP), R8
-	MOVQ         416(SP), AX
-	LEAQ         (AX)(R8*8), R8
-	MOVQ         320(SP), AX
-	IMULQ        232(SP), AX
-	LEAQ         (R8)(AX*8), R8
-	MOVQ         248(SP), AX
-	IMUL3Q       $+32, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         DX, AX
-	IMULQ        232(SP), AX
-	IMUL3Q       $+8192, AX, R8
-	MOVQ         408(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 272(SP)
-	MOVQ         DX, AX
-	IMULQ        R11, AX
-	IMUL3Q       $+32, AX, AX
-	MOVQ         AX, 264(SP)
-	MOVQ         360(SP), R8
-	IMULQ        240(SP), R8
-	MOVQ         400(SP), AX
-	LEAQ         (AX)(R8*4), R8
-	MOVQ         352(SP), AX
-	IMULQ        232(SP), AX
-	LEAQ         (R8)(AX*4), R8
-	MOVQ         SI, AX
-	IMULQ        248(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         392(SP), R8
-	MOVQ         176(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 192(SP)
-	MOVQ         384(SP), R8
-	MOVQ         176(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         168(SP), AX
-	CMPQ         AX, 160(SP)
-	JGE          else1
-	MOVQ         240(SP), R8
-	MOVQ         440(SP), AX
-	MOVLQSX      (AX)(R8*4), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         376(SP), AX
-	IMULQ        224(SP), AX
-	IMUL3Q       $+512, AX, AX
-	LEAQ         (DI)(AX*1), R9
-	CMPQ         R15, R14
-	JGE          end4
+	VMOVD X0, 3092(BX)
+	CMPQ DI, 168(SP)
+	MOVQ 168(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 168(SP)
+	CMPQ R8, 160(SP)
+	MOVQ 160(SP), AX
+	CMOVQGT R8, AX
+	MOVQ AX, 160(SP)
+	CMPQ DI, R11
+	CMOVQGT DI, R11
+	CMPQ R8, R12
+	CMOVQLT R8, R12
+	CMPQ R11, R12
+	CMOVQGT R11, R12
+	MOVQ 248(SP), R9
+	CMPQ 296(SP), R9
+	MOVQ 296(SP), AX
+	CMOVQLT AX, R9
+	MOVQ 168(SP), R15
+	SHRQ $0x04, R15
+	MOVQ 160(SP), AX
+	LEAQ 15(AX), R14
+	SHRQ $0x04, R14
+	MOVQ SI, R8
+	IMULQ 232(SP), R8
+	IMUL3Q $+512, R8, DI
+	MOVQ 432(SP), AX
+	LEAQ (AX)(DI*1), DI
+	MOVQ SI, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (DI)(AX*1), DI
+	IMUL3Q $+16, R8, R8
+	MOVQ 424(SP), AX
+	LEAQ (AX)(R8*1), R8
+	MOVQ 368(SP), AX
+	IMULQ 232(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), R8
+	MOVQ SI, AX
+	IMULQ R9, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), R13
+	IMUL3Q $+64, R15, AX
+	LEAQ (BX)(AX*1), R10
+	MOVQ 328(SP), R8
+	IMULQ 240(SP), R8
+	MOVQ 416(SP), AX
+	LEAQ (AX)(R8*8), R8
+	MOVQ 320(SP), AX
+	IMULQ 232(SP), AX
+	LEAQ (R8)(AX*8), R8
+	MOVQ 248(SP), AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 152(SP)
+	MOVQ DX, AX
+	IMULQ 232(SP), AX
+	IMUL3Q $+8192, AX, R8
+	MOVQ 408(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 272(SP)
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	MOVQ AX, 264(SP)
+	MOVQ 360(SP), R8
+	IMULQ 240(SP), R8
+	MOVQ 400(SP), AX
+	LEAQ (AX)(R8*4), R8
+	MOVQ 352(SP), AX
+	IMULQ 232(SP), AX
+	LEAQ (R8)(AX*4), R8
+	MOVQ SI, AX
+	IMULQ 248(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 176(SP)
+	MOVQ 392(SP), R8
+	MOVQ 176(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 192(SP)
+	MOVQ 384(SP), R8
+	MOVQ 176(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 184(SP)
+	MOVQ 168(SP), AX
+	CMPQ AX, 160(SP)
+	JGE else1
+	MOVQ 240(SP), R8
+	MOVQ 440(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ AX, 224(SP)
+	MOVQ 376(SP), AX
+	IMULQ 224(SP), AX
+	IMUL3Q $+512, AX, AX
+	LEAQ (DI)(AX*1), R9
+	CMPQ R15, R14
+	JGE end4
 
 loop3:
 	VPXOR Y8, Y8, Y8
@@ -342,29 +342,29 @@ loop3:
 	VPXOR Y5, Y5, Y5
 	VPXOR Y4, Y4, Y4
 	VPXOR Y3, Y3, Y3
-	MOVQ  R9, R8
-	MOVQ  R13, DI
-	XORQ  AX, AX
-	CMPQ  AX, SI
-	JGE   end6
+	MOVQ R9, R8
+	MOVQ R13, DI
+	XORQ AX, AX
+	CMPQ AX, SI
+	JGE end6
 
 loop5:
-	VCVTPH2PS    (R8), Y2
-	VCVTPH2PS    16(R8), Y1
+	VCVTPH2PS (R8), Y2
+	VCVTPH2PS 16(R8), Y1
 	VBROADCASTSS (DI), Y0
-	VFMADD231PS  Y2, Y0, Y8
-	VFMADD231PS  Y1, Y0, Y7
+	VFMADD231PS Y2, Y0, Y8
+	VFMADD231PS Y1, Y0, Y7
 	VBROADCASTSS 4(DI), Y0
-	VFMADD231PS  Y2, Y0, Y6
-	VFMADD231PS  Y1, Y0, Y5
+	VFMADD231PS Y2, Y0, Y6
+	VFMADD231PS Y1, Y0, Y5
 	VBROADCASTSS 8(DI), Y0
-	VFMADD231PS  Y2, Y0, Y4
-	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         $+32, R8
-	ADDQ         $+16, DI
-	ADDQ         $+1, AX
-	CMPQ         AX, SI
-	JLT          loop5
+	VFMADD231PS Y2, Y0, Y4
+	VFMADD231PS Y1, Y0, Y3
+	ADDQ $+32, R8
+	ADDQ $+16, DI
+	ADDQ $+1, AX
+	CMPQ AX, SI
+	JLT loop5
 
 end6:
 	VMOVUPS Y8, (R10)
@@ -373,11 +373,11 @@ end6:
 	VMOVUPS Y5, 1056(R10)
 	VMOVUPS Y4, 2048(R10)
 	VMOVUPS Y3, 2080(R10)
-	ADDQ    256(SP), R9
-	ADDQ    $+64, R10
-	ADDQ    $+1, R15
-	CMPQ    R15, R14
-	JLT     loop3
+	ADDQ 256(SP), R9
+	ADDQ $+64, R10
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop3
 
 end4:
 	MOVQ BX, R10
@@ -386,1126 +386,1126 @@ end4:
 	XORQ R9, R9
 
 loop7:
-	MOVLQSX      3072(BX)(R9*8), AX
-	MOVQ         AX, 64(SP)
-	MOVLQSX      3076(BX)(R9*8), R13
-	VMOVUPS      attention_f16__r3__avx2_data<>+0(SB), Y0
-	VMOVUPS      attention_f16__r3__avx2_data<>+32(SB), Y2
-	MOVQ         64(SP), AX
-	VMOVD        AX, X1
+	MOVLQSX 3072(BX)(R9*8), AX
+	MOVQ AX, 64(SP)
+	MOVLQSX 3076(BX)(R9*8), R13
+	VMOVUPS data<>+0(SB), Y0
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ 64(SP), AX
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VPSUBD       Y1, Y0, Y0
-	VMOVUPS      Y0, 120(SP)
-	VPSUBD       Y1, Y2, Y0
-	VMOVUPS      Y0, 88(SP)
-	MOVQ         R13, AX
-	SUBQ         64(SP), AX
-	VMOVD        AX, X8
+	VPSUBD Y1, Y0, Y0
+	VMOVUPS Y0, 120(SP)
+	VPSUBD Y1, Y2, Y0
+	VMOVUPS Y0, 88(SP)
+	MOVQ R13, AX
+	SUBQ 64(SP), AX
+	VMOVD AX, X8
 	VPBROADCASTD X8, Y8
-	MOVQ         64(SP), DI
-	SHRQ         $0x05, DI
-	MOVQ         64(SP), AX
-	LEAQ         31(AX), R8
-	SHRQ         $0x05, R8
-	MOVQ         R13, AX
-	SHRQ         $0x05, AX
-	IMUL3Q       $+32, AX, R15
-	IMUL3Q       $+32, R8, R14
-	CMPQ         R14, R15
-	CMOVQGT      R14, R15
-	MOVQ         R14, R8
-	CMPQ         R13, R8
-	CMOVQLT      R13, R8
-	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y9
-	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y7
-	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y3
-	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y2
-	IMUL3Q       $+32, DI, DI
-	MOVQ         DI, AX
-	CMPQ         AX, R8
-	JGE          end10
+	MOVQ 64(SP), DI
+	SHRQ $0x05, DI
+	MOVQ 64(SP), AX
+	LEAQ 31(AX), R8
+	SHRQ $0x05, R8
+	MOVQ R13, AX
+	SHRQ $0x05, AX
+	IMUL3Q $+32, AX, R15
+	IMUL3Q $+32, R8, R14
+	CMPQ R14, R15
+	CMOVQGT R14, R15
+	MOVQ R14, R8
+	CMPQ R13, R8
+	CMOVQLT R13, R8
+	VMOVUPS data<>+64(SB), Y9
+	VMOVUPS data<>+64(SB), Y7
+	VMOVUPS data<>+64(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	IMUL3Q $+32, DI, DI
+	MOVQ DI, AX
+	CMPQ AX, R8
+	JGE end10
 
 loop9:
-	VMOVD        AX, X1
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VMOVUPS      120(SP), Y0
-	VPADDD       Y1, Y0, Y11
-	VMOVUPS      88(SP), Y0
-	VPADDD       Y1, Y0, Y10
-	VPADDD       attention_f16__r3__avx2_data<>+96(SB), Y11, Y0
-	VPADDD       attention_f16__r3__avx2_data<>+96(SB), Y10, Y4
-	VPMAXUD      Y8, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y8, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   (R10)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R10)(AX*4), Y6, Y1
-	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y9, Y1
-	VCMPPS       $0x11, Y4, Y7, Y0
-	VBLENDVPS    Y1, Y5, Y9, Y9
-	VBLENDVPS    Y0, Y4, Y7, Y7
-	VPADDD       attention_f16__r3__avx2_data<>+128(SB), Y11, Y0
-	VPADDD       attention_f16__r3__avx2_data<>+128(SB), Y10, Y4
-	VPMAXUD      Y8, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y8, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   64(R10)(AX*4), Y5, Y4
-	VPMASKMOVD   96(R10)(AX*4), Y6, Y1
-	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y3, Y1
-	VCMPPS       $0x11, Y4, Y2, Y0
-	VBLENDVPS    Y1, Y5, Y3, Y3
-	VBLENDVPS    Y0, Y4, Y2, Y2
-	ADDQ         $+32, AX
-	CMPQ         AX, R8
-	JLT          loop9
+	VMOVUPS 120(SP), Y0
+	VPADDD Y1, Y0, Y11
+	VMOVUPS 88(SP), Y0
+	VPADDD Y1, Y0, Y10
+	VPADDD data<>+96(SB), Y11, Y0
+	VPADDD data<>+96(SB), Y10, Y4
+	VPMAXUD Y8, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y8, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD (R10)(AX*4), Y5, Y4
+	VPMASKMOVD 32(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y9, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y9, Y9
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VPADDD data<>+128(SB), Y11, Y0
+	VPADDD data<>+128(SB), Y10, Y4
+	VPMAXUD Y8, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y8, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD 64(R10)(AX*4), Y5, Y4
+	VPMASKMOVD 96(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ $+32, AX
+	CMPQ AX, R8
+	JLT loop9
 
 end10:
 	MOVQ R14, AX
 	CMPQ AX, R15
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS   (R10)(AX*4), Y5
-	VMOVUPS   32(R10)(AX*4), Y4
-	VCMPPS    $0x11, Y5, Y9, Y1
-	VCMPPS    $0x11, Y4, Y7, Y0
+	VMOVUPS (R10)(AX*4), Y5
+	VMOVUPS 32(R10)(AX*4), Y4
+	VCMPPS $0x11, Y5, Y9, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
 	VBLENDVPS Y1, Y5, Y9, Y9
 	VBLENDVPS Y0, Y4, Y7, Y7
-	VMOVUPS   64(R10)(AX*4), Y5
-	VMOVUPS   96(R10)(AX*4), Y4
-	VCMPPS    $0x11, Y5, Y3, Y1
-	VCMPPS    $0x11, Y4, Y2, Y0
+	VMOVUPS 64(R10)(AX*4), Y5
+	VMOVUPS 96(R10)(AX*4), Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
 	VBLENDVPS Y1, Y5, Y3, Y3
 	VBLENDVPS Y0, Y4, Y2, Y2
-	ADDQ      $+32, AX
-	CMPQ      AX, R15
-	JLT       loop11
+	ADDQ $+32, AX
+	CMPQ AX, R15
+	JLT loop11
 
 end12:
 	MOVQ R15, AX
 	CMPQ AX, R13
-	JGE  end14
+	JGE end14
 
 loop13:
-	VMOVD        AX, X1
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VMOVUPS      120(SP), Y0
-	VPADDD       Y1, Y0, Y11
-	VMOVUPS      88(SP), Y0
-	VPADDD       Y1, Y0, Y10
-	VPADDD       attention_f16__r3__avx2_data<>+96(SB), Y11, Y0
-	VPADDD       attention_f16__r3__avx2_data<>+96(SB), Y10, Y4
-	VPMAXUD      Y8, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y8, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   (R10)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R10)(AX*4), Y6, Y1
-	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y9, Y1
-	VCMPPS       $0x11, Y4, Y7, Y0
-	VBLENDVPS    Y1, Y5, Y9, Y9
-	VBLENDVPS    Y0, Y4, Y7, Y7
-	VPADDD       attention_f16__r3__avx2_data<>+128(SB), Y11, Y0
-	VPADDD       attention_f16__r3__avx2_data<>+128(SB), Y10, Y4
-	VPMAXUD      Y8, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y8, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   64(R10)(AX*4), Y5, Y4
-	VPMASKMOVD   96(R10)(AX*4), Y6, Y1
-	VMOVUPS      attention_f16__r3__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y3, Y1
-	VCMPPS       $0x11, Y4, Y2, Y0
-	VBLENDVPS    Y1, Y5, Y3, Y3
-	VBLENDVPS    Y0, Y4, Y2, Y2
-	ADDQ         $+32, AX
-	CMPQ         AX, R13
-	JLT          loop13
+	VMOVUPS 120(SP), Y0
+	VPADDD Y1, Y0, Y11
+	VMOVUPS 88(SP), Y0
+	VPADDD Y1, Y0, Y10
+	VPADDD data<>+96(SB), Y11, Y0
+	VPADDD data<>+96(SB), Y10, Y4
+	VPMAXUD Y8, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y8, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD (R10)(AX*4), Y5, Y4
+	VPMASKMOVD 32(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y9, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y9, Y9
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VPADDD data<>+128(SB), Y11, Y0
+	VPADDD data<>+128(SB), Y10, Y4
+	VPMAXUD Y8, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y8, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD 64(R10)(AX*4), Y5, Y4
+	VPMASKMOVD 96(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ $+32, AX
+	CMPQ AX, R13
+	JLT loop13
 
 end14:
-	VCMPPS    $0x11, Y3, Y9, Y1
-	VCMPPS    $0x11, Y2, Y7, Y0
+	VCMPPS $0x11, Y3, Y9, Y1
+	VCMPPS $0x11, Y2, Y7, Y0
 	VBLENDVPS Y1, Y3, Y9, Y1
 	VBLENDVPS Y0, Y2, Y7, Y0
-	VMAXPS    attention_f16__r3__avx2_data<>+64(SB), Y1, Y1
-	VMAXPS    attention_f16__r3__avx2_data<>+64(SB), Y0, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPERMQ    $0x4e, Y1, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPSHUFD   $0x4e, Y1, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPSHUFD   $0xb1, Y1, Y0
-	VMAXPS    Y0, Y1, Y5
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y6, Y6, Y6
-	VPXOR     Y1, Y1, Y1
-	VPXOR     Y0, Y0, Y0
-	CMPQ      DI, R8
-	JGE       end16
+	VMAXPS data<>+64(SB), Y1, Y1
+	VMAXPS data<>+64(SB), Y0, Y0
+	VMAXPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VMAXPS Y0, Y1, Y5
+	VPXOR Y7, Y7, Y7
+	VPXOR Y6, Y6, Y6
+	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
+	CMPQ DI, R8
+	JGE end16
 
 loop15:
-	VMOVD        DI, X3
+	VMOVD DI, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      120(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      88(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f16__r3__avx2_data<>+96(SB), Y2, Y9
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f16__r3__avx2_data<>+96(SB), Y2, Y4
-	VPMAXUD      Y8, Y9, Y3
-	VPCMPEQD     Y9, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMAXUD      Y8, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y9
-	VPMASKMOVD   (R10)(DI*4), Y10, Y3
-	VPMASKMOVD   32(R10)(DI*4), Y9, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f16__r3__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f16__r3__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f16__r3__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f16__r3__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f16__r3__avx2_data<>+224(SB), Y3, Y11
-	VMULPS       attention_f16__r3__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y11, Y13, Y11
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f16__r3__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y11, Y11
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r3__avx2_data<>+288(SB), Y11, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y3, Y4
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y2, Y11
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y2, Y11, Y11
-	VCMPPS       $0x11, attention_f16__r3__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f16__r3__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f16__r3__avx2_data<>+96(SB), Y4, Y4
-	VBLENDVPS    Y2, attention_f16__r3__avx2_data<>+96(SB), Y11, Y14
-	VMOVUPS      attention_f16__r3__avx2_data<>+512(SB), Y11
-	VPMAXUD      Y11, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y12
-	VPMAXUD      Y11, Y14, Y3
-	VPCMPEQD     Y14, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPADDD       attention_f16__r3__avx2_data<>+544(SB), Y4, Y15
-	VPADDD       attention_f16__r3__avx2_data<>+544(SB), Y14, Y13
-	VPSRLD       $0x0b, Y4, Y3
-	VPSRLD       $0x0b, Y14, Y2
-	VPAND        attention_f16__r3__avx2_data<>+576(SB), Y3, Y3
-	VPAND        attention_f16__r3__avx2_data<>+576(SB), Y2, Y2
-	VPADDD       Y3, Y15, Y3
-	VPADDD       Y2, Y13, Y2
-	VPAND        attention_f16__r3__avx2_data<>+608(SB), Y3, Y3
-	VPAND        attention_f16__r3__avx2_data<>+608(SB), Y2, Y2
-	VBLENDVPS    Y12, attention_f16__r3__avx2_data<>+96(SB), Y3, Y12
-	VBLENDVPS    Y11, attention_f16__r3__avx2_data<>+96(SB), Y2, Y11
-	VMOVUPS      attention_f16__r3__avx2_data<>+448(SB), Y13
-	VPMAXUD      Y4, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y14, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r3__avx2_data<>+640(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r3__avx2_data<>+640(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y10, (R10)(DI*4)
-	VPMASKMOVD   Y4, Y9, 32(R10)(DI*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y10, Y3, Y2, Y3
-	VBLENDVPS    Y9, Y4, Y2, Y2
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y2, Y6, Y6
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f16__r3__avx2_data<>+128(SB), Y2, Y9
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f16__r3__avx2_data<>+128(SB), Y2, Y4
-	VPMAXUD      Y8, Y9, Y3
-	VPCMPEQD     Y9, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMAXUD      Y8, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y9
-	VPMASKMOVD   64(R10)(DI*4), Y10, Y3
-	VPMASKMOVD   96(R10)(DI*4), Y9, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f16__r3__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f16__r3__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f16__r3__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f16__r3__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f16__r3__avx2_data<>+224(SB), Y3, Y11
-	VMULPS       attention_f16__r3__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y11, Y13, Y11
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f16__r3__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y11, Y11
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r3__avx2_data<>+288(SB), Y11, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y3, Y4
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y2, Y11
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y2, Y11, Y11
-	VCMPPS       $0x11, attention_f16__r3__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f16__r3__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f16__r3__avx2_data<>+96(SB), Y4, Y4
-	VBLENDVPS    Y2, attention_f16__r3__avx2_data<>+96(SB), Y11, Y14
-	VMOVUPS      attention_f16__r3__avx2_data<>+512(SB), Y11
-	VPMAXUD      Y11, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y12
-	VPMAXUD      Y11, Y14, Y3
-	VPCMPEQD     Y14, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPADDD       attention_f16__r3__avx2_data<>+544(SB), Y4, Y15
-	VPADDD       attention_f16__r3__avx2_data<>+544(SB), Y14, Y13
-	VPSRLD       $0x0b, Y4, Y3
-	VPSRLD       $0x0b, Y14, Y2
-	VPAND        attention_f16__r3__avx2_data<>+576(SB), Y3, Y3
-	VPAND        attention_f16__r3__avx2_data<>+576(SB), Y2, Y2
-	VPADDD       Y3, Y15, Y3
-	VPADDD       Y2, Y13, Y2
-	VPAND        attention_f16__r3__avx2_data<>+608(SB), Y3, Y3
-	VPAND        attention_f16__r3__avx2_data<>+608(SB), Y2, Y2
-	VBLENDVPS    Y12, attention_f16__r3__avx2_data<>+96(SB), Y3, Y12
-	VBLENDVPS    Y11, attention_f16__r3__avx2_data<>+96(SB), Y2, Y11
-	VMOVUPS      attention_f16__r3__avx2_data<>+448(SB), Y13
-	VPMAXUD      Y4, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y14, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r3__avx2_data<>+640(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r3__avx2_data<>+640(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y10, 64(R10)(DI*4)
-	VPMASKMOVD   Y4, Y9, 96(R10)(DI*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y10, Y3, Y2, Y3
-	VBLENDVPS    Y9, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, DI
-	CMPQ         DI, R8
-	JLT          loop15
+	VMOVUPS 120(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS 88(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, (SP)
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+96(SB), Y2, Y9
+	VMOVUPS (SP), Y2
+	VPADDD data<>+96(SB), Y2, Y4
+	VPMAXUD Y8, Y9, Y3
+	VPCMPEQD Y9, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMAXUD Y8, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y9
+	VPMASKMOVD (R10)(DI*4), Y10, Y3
+	VPMASKMOVD 32(R10)(DI*4), Y9, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y11
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y11, Y13, Y11
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y11, Y11
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y11, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y4
+	VADDPS data<>+448(SB), Y2, Y11
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y4, Y4
+	VMULPS Y2, Y11, Y11
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y4, Y4
+	VBLENDVPS Y2, data<>+96(SB), Y11, Y14
+	VMOVUPS data<>+512(SB), Y11
+	VPMAXUD Y11, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y12
+	VPMAXUD Y11, Y14, Y3
+	VPCMPEQD Y14, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPADDD data<>+544(SB), Y4, Y15
+	VPADDD data<>+544(SB), Y14, Y13
+	VPSRLD $0x0b, Y4, Y3
+	VPSRLD $0x0b, Y14, Y2
+	VPAND data<>+576(SB), Y3, Y3
+	VPAND data<>+576(SB), Y2, Y2
+	VPADDD Y3, Y15, Y3
+	VPADDD Y2, Y13, Y2
+	VPAND data<>+608(SB), Y3, Y3
+	VPAND data<>+608(SB), Y2, Y2
+	VBLENDVPS Y12, data<>+96(SB), Y3, Y12
+	VBLENDVPS Y11, data<>+96(SB), Y2, Y11
+	VMOVUPS data<>+448(SB), Y13
+	VPMAXUD Y4, Y13, Y3
+	VPCMPEQD Y13, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y4
+	VPMAXUD Y14, Y13, Y3
+	VPCMPEQD Y13, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y2
+	VBLENDVPS Y4, data<>+640(SB), Y12, Y3
+	VBLENDVPS Y2, data<>+640(SB), Y11, Y4
+	VPMASKMOVD Y3, Y10, (R10)(DI*4)
+	VPMASKMOVD Y4, Y9, 32(R10)(DI*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y10, Y3, Y2, Y3
+	VBLENDVPS Y9, Y4, Y2, Y2
+	VADDPS Y3, Y7, Y7
+	VADDPS Y2, Y6, Y6
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+128(SB), Y2, Y9
+	VMOVUPS (SP), Y2
+	VPADDD data<>+128(SB), Y2, Y4
+	VPMAXUD Y8, Y9, Y3
+	VPCMPEQD Y9, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMAXUD Y8, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y9
+	VPMASKMOVD 64(R10)(DI*4), Y10, Y3
+	VPMASKMOVD 96(R10)(DI*4), Y9, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y11
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y11, Y13, Y11
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y11, Y11
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y11, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y4
+	VADDPS data<>+448(SB), Y2, Y11
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y4, Y4
+	VMULPS Y2, Y11, Y11
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y4, Y4
+	VBLENDVPS Y2, data<>+96(SB), Y11, Y14
+	VMOVUPS data<>+512(SB), Y11
+	VPMAXUD Y11, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y12
+	VPMAXUD Y11, Y14, Y3
+	VPCMPEQD Y14, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPADDD data<>+544(SB), Y4, Y15
+	VPADDD data<>+544(SB), Y14, Y13
+	VPSRLD $0x0b, Y4, Y3
+	VPSRLD $0x0b, Y14, Y2
+	VPAND data<>+576(SB), Y3, Y3
+	VPAND data<>+576(SB), Y2, Y2
+	VPADDD Y3, Y15, Y3
+	VPADDD Y2, Y13, Y2
+	VPAND data<>+608(SB), Y3, Y3
+	VPAND data<>+608(SB), Y2, Y2
+	VBLENDVPS Y12, data<>+96(SB), Y3, Y12
+	VBLENDVPS Y11, data<>+96(SB), Y2, Y11
+	VMOVUPS data<>+448(SB), Y13
+	VPMAXUD Y4, Y13, Y3
+	VPCMPEQD Y13, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y4
+	VPMAXUD Y14, Y13, Y3
+	VPCMPEQD Y13, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y2
+	VBLENDVPS Y4, data<>+640(SB), Y12, Y3
+	VBLENDVPS Y2, data<>+640(SB), Y11, Y4
+	VPMASKMOVD Y3, Y10, 64(R10)(DI*4)
+	VPMASKMOVD Y4, Y9, 96(R10)(DI*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y10, Y3, Y2, Y3
+	VBLENDVPS Y9, Y4, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, DI
+	CMPQ DI, R8
+	JLT loop15
 
 end16:
 	CMPQ R14, R15
-	JGE  end18
+	JGE end18
 
 loop17:
-	VMOVUPS   (R10)(R14*4), Y3
-	VMOVUPS   32(R10)(R14*4), Y2
-	VSUBPS    Y5, Y3, Y11
-	VSUBPS    Y5, Y2, Y10
-	VMULPS    attention_f16__r3__avx2_data<>+160(SB), Y11, Y3
-	VMULPS    attention_f16__r3__avx2_data<>+160(SB), Y10, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+192(SB), Y3, Y13
-	VADDPS    attention_f16__r3__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS    attention_f16__r3__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS    attention_f16__r3__avx2_data<>+192(SB), Y12, Y14
-	VMULPS    attention_f16__r3__avx2_data<>+224(SB), Y15, Y3
-	VMULPS    attention_f16__r3__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS    Y3, Y11, Y9
-	VSUBPS    Y2, Y10, Y4
-	VMULPS    attention_f16__r3__avx2_data<>+256(SB), Y15, Y3
-	VMULPS    attention_f16__r3__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS    Y3, Y9, Y9
-	VSUBPS    Y2, Y4, Y4
-	VMULPS    attention_f16__r3__avx2_data<>+288(SB), Y9, Y3
-	VMULPS    attention_f16__r3__avx2_data<>+288(SB), Y4, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+320(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+320(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+352(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+352(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+384(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+384(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+416(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+416(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+448(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+448(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+448(SB), Y3, Y4
-	VADDPS    attention_f16__r3__avx2_data<>+448(SB), Y2, Y9
-	VPSLLD    $0x17, Y13, Y3
-	VPSLLD    $0x17, Y12, Y2
-	VMULPS    Y3, Y4, Y4
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, attention_f16__r3__avx2_data<>+480(SB), Y11, Y3
-	VCMPPS    $0x11, attention_f16__r3__avx2_data<>+480(SB), Y10, Y2
-	VBLENDVPS Y3, attention_f16__r3__avx2_data<>+96(SB), Y4, Y4
-	VBLENDVPS Y2, attention_f16__r3__avx2_data<>+96(SB), Y9, Y12
-	VMOVUPS   attention_f16__r3__avx2_data<>+512(SB), Y9
-	VPMAXUD   Y9, Y4, Y3
-	VPCMPEQD  Y4, Y3, Y3
-	VPCMPEQD  Y2, Y2, Y2
-	VPXOR     Y2, Y3, Y10
-	VPMAXUD   Y9, Y12, Y3
-	VPCMPEQD  Y12, Y3, Y3
-	VPCMPEQD  Y2, Y2, Y2
-	VPXOR     Y2, Y3, Y9
-	VPADDD    attention_f16__r3__avx2_data<>+544(SB), Y4, Y13
-	VPADDD    attention_f16__r3__avx2_data<>+544(SB), Y12, Y11
-	VPSRLD    $0x0b, Y4, Y3
-	VPSRLD    $0x0b, Y12, Y2
-	VPAND     attention_f16__r3__avx2_data<>+576(SB), Y3, Y3
-	VPAND     attention_f16__r3__avx2_data<>+576(SB), Y2, Y2
-	VPADDD    Y3, Y13, Y3
-	VPADDD    Y2, Y11, Y2
-	VPAND     attention_f16__r3__avx2_data<>+608(SB), Y3, Y3
-	VPAND     attention_f16__r3__avx2_data<>+608(SB), Y2, Y2
-	VBLENDVPS Y10, attention_f16__r3__avx2_data<>+96(SB), Y3, Y11
-	VBLENDVPS Y9, attention_f16__r3__avx2_data<>+96(SB), Y2, Y10
-	VMOVUPS   attention_f16__r3__avx2_data<>+448(SB), Y9
-	VPMAXUD   Y4, Y9, Y3
-	VPCMPEQD  Y9, Y3, Y3
-	VPCMPEQD  Y2, Y2, Y2
-	VPXOR     Y2, Y3, Y4
-	VPMAXUD   Y12, Y9, Y3
-	VPCMPEQD  Y9, Y3, Y3
-	VPCMPEQD  Y2, Y2, Y2
-	VPXOR     Y2, Y3, Y2
-	VBLENDVPS Y4, attention_f16__r3__avx2_data<>+640(SB), Y11, Y3
-	VBLENDVPS Y2, attention_f16__r3__avx2_data<>+640(SB), Y10, Y2
-	VMOVUPS   Y3, (R10)(R14*4)
-	VMOVUPS   Y2, 32(R10)(R14*4)
-	VADDPS    Y3, Y7, Y7
-	VADDPS    Y2, Y6, Y6
-	VMOVUPS   64(R10)(R14*4), Y3
-	VMOVUPS   96(R10)(R14*4), Y2
-	VSUBPS    Y5, Y3, Y11
-	VSUBPS    Y5, Y2, Y10
-	VMULPS    attention_f16__r3__avx2_data<>+160(SB), Y11, Y3
-	VMULPS    attention_f16__r3__avx2_data<>+160(SB), Y10, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+192(SB), Y3, Y13
-	VADDPS    attention_f16__r3__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS    attention_f16__r3__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS    attention_f16__r3__avx2_data<>+192(SB), Y12, Y14
-	VMULPS    attention_f16__r3__avx2_data<>+224(SB), Y15, Y3
-	VMULPS    attention_f16__r3__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS    Y3, Y11, Y9
-	VSUBPS    Y2, Y10, Y4
-	VMULPS    attention_f16__r3__avx2_data<>+256(SB), Y15, Y3
-	VMULPS    attention_f16__r3__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS    Y3, Y9, Y9
-	VSUBPS    Y2, Y4, Y4
-	VMULPS    attention_f16__r3__avx2_data<>+288(SB), Y9, Y3
-	VMULPS    attention_f16__r3__avx2_data<>+288(SB), Y4, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+320(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+320(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+352(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+352(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+384(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+384(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+416(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+416(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+448(SB), Y3, Y3
-	VADDPS    attention_f16__r3__avx2_data<>+448(SB), Y2, Y2
-	VMULPS    Y9, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f16__r3__avx2_data<>+448(SB), Y3, Y4
-	VADDPS    attention_f16__r3__avx2_data<>+448(SB), Y2, Y9
-	VPSLLD    $0x17, Y13, Y3
-	VPSLLD    $0x17, Y12, Y2
-	VMULPS    Y3, Y4, Y4
-	VMULPS    Y2, Y9, Y9
-	VCMPPS    $0x11, attention_f16__r3__avx2_data<>+480(SB), Y11, Y3
-	VCMPPS    $0x11, attention_f16__r3__avx2_data<>+480(SB), Y10, Y2
-	VBLENDVPS Y3, attention_f16__r3__avx2_data<>+96(SB), Y4, Y4
-	VBLENDVPS Y2, attention_f16__r3__avx2_data<>+96(SB), Y9, Y12
-	VMOVUPS   attention_f16__r3__avx2_data<>+512(SB), Y9
-	VPMAXUD   Y9, Y4, Y3
-	VPCMPEQD  Y4, Y3, Y3
-	VPCMPEQD  Y2, Y2, Y2
-	VPXOR     Y2, Y3, Y10
-	VPMAXUD   Y9, Y12, Y3
-	VPCMPEQD  Y12, Y3, Y3
-	VPCMPEQD  Y2, Y2, Y2
-	VPXOR     Y2, Y3, Y9
-	VPADDD    attention_f16__r3__avx2_data<>+544(SB), Y4, Y13
-	VPADDD    attention_f16__r3__avx2_data<>+544(SB), Y12, Y11
-	VPSRLD    $0x0b, Y4, Y3
-	VPSRLD    $0x0b, Y12, Y2
-	VPAND     attention_f16__r3__avx2_data<>+576(SB), Y3, Y3
-	VPAND     attention_f16__r3__avx2_data<>+576(SB), Y2, Y2
-	VPADDD    Y3, Y13, Y3
-	VPADDD    Y2, Y11, Y2
-	VPAND     attention_f16__r3__avx2_data<>+608(SB), Y3, Y3
-	VPAND     attention_f16__r3__avx2_data<>+608(SB), Y2, Y2
-	VBLENDVPS Y10, attention_f16__r3__avx2_data<>+96(SB), Y3, Y11
-	VBLENDVPS Y9, attention_f16__r3__avx2_data<>+96(SB), Y2, Y10
-	VMOVUPS   attention_f16__r3__avx2_data<>+448(SB), Y9
-	VPMAXUD   Y4, Y9, Y3
-	VPCMPEQD  Y9, Y3, Y3
-	VPCMPEQD  Y2, Y2, Y2
-	VPXOR     Y2, Y3, Y4
-	VPMAXUD   Y12, Y9, Y3
-	VPCMPEQD  Y9, Y3, Y3
-	VPCMPEQD  Y2, Y2, Y2
-	VPXOR     Y2, Y3, Y2
-	VBLENDVPS Y4, attention_f16__r3__avx2_data<>+640(SB), Y11, Y3
-	VBLENDVPS Y2, attention_f16__r3__avx2_data<>+640(SB), Y10, Y2
-	VMOVUPS   Y3, 64(R10)(R14*4)
-	VMOVUPS   Y2, 96(R10)(R14*4)
-	VADDPS    Y3, Y1, Y1
-	VADDPS    Y2, Y0, Y0
-	ADDQ      $+32, R14
-	CMPQ      R14, R15
-	JLT       loop17
+	VMOVUPS (R10)(R14*4), Y3
+	VMOVUPS 32(R10)(R14*4), Y2
+	VSUBPS Y5, Y3, Y11
+	VSUBPS Y5, Y2, Y10
+	VMULPS data<>+160(SB), Y11, Y3
+	VMULPS data<>+160(SB), Y10, Y2
+	VADDPS data<>+192(SB), Y3, Y13
+	VADDPS data<>+192(SB), Y2, Y12
+	VSUBPS data<>+192(SB), Y13, Y15
+	VSUBPS data<>+192(SB), Y12, Y14
+	VMULPS data<>+224(SB), Y15, Y3
+	VMULPS data<>+224(SB), Y14, Y2
+	VSUBPS Y3, Y11, Y9
+	VSUBPS Y2, Y10, Y4
+	VMULPS data<>+256(SB), Y15, Y3
+	VMULPS data<>+256(SB), Y14, Y2
+	VSUBPS Y3, Y9, Y9
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y9, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y4
+	VADDPS data<>+448(SB), Y2, Y9
+	VPSLLD $0x17, Y13, Y3
+	VPSLLD $0x17, Y12, Y2
+	VMULPS Y3, Y4, Y4
+	VMULPS Y2, Y9, Y9
+	VCMPPS $0x11, data<>+480(SB), Y11, Y3
+	VCMPPS $0x11, data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y4, Y4
+	VBLENDVPS Y2, data<>+96(SB), Y9, Y12
+	VMOVUPS data<>+512(SB), Y9
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMAXUD Y9, Y12, Y3
+	VPCMPEQD Y12, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y9
+	VPADDD data<>+544(SB), Y4, Y13
+	VPADDD data<>+544(SB), Y12, Y11
+	VPSRLD $0x0b, Y4, Y3
+	VPSRLD $0x0b, Y12, Y2
+	VPAND data<>+576(SB), Y3, Y3
+	VPAND data<>+576(SB), Y2, Y2
+	VPADDD Y3, Y13, Y3
+	VPADDD Y2, Y11, Y2
+	VPAND data<>+608(SB), Y3, Y3
+	VPAND data<>+608(SB), Y2, Y2
+	VBLENDVPS Y10, data<>+96(SB), Y3, Y11
+	VBLENDVPS Y9, data<>+96(SB), Y2, Y10
+	VMOVUPS data<>+448(SB), Y9
+	VPMAXUD Y4, Y9, Y3
+	VPCMPEQD Y9, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y4
+	VPMAXUD Y12, Y9, Y3
+	VPCMPEQD Y9, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y2
+	VBLENDVPS Y4, data<>+640(SB), Y11, Y3
+	VBLENDVPS Y2, data<>+640(SB), Y10, Y2
+	VMOVUPS Y3, (R10)(R14*4)
+	VMOVUPS Y2, 32(R10)(R14*4)
+	VADDPS Y3, Y7, Y7
+	VADDPS Y2, Y6, Y6
+	VMOVUPS 64(R10)(R14*4), Y3
+	VMOVUPS 96(R10)(R14*4), Y2
+	VSUBPS Y5, Y3, Y11
+	VSUBPS Y5, Y2, Y10
+	VMULPS data<>+160(SB), Y11, Y3
+	VMULPS data<>+160(SB), Y10, Y2
+	VADDPS data<>+192(SB), Y3, Y13
+	VADDPS data<>+192(SB), Y2, Y12
+	VSUBPS data<>+192(SB), Y13, Y15
+	VSUBPS data<>+192(SB), Y12, Y14
+	VMULPS data<>+224(SB), Y15, Y3
+	VMULPS data<>+224(SB), Y14, Y2
+	VSUBPS Y3, Y11, Y9
+	VSUBPS Y2, Y10, Y4
+	VMULPS data<>+256(SB), Y15, Y3
+	VMULPS data<>+256(SB), Y14, Y2
+	VSUBPS Y3, Y9, Y9
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y9, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y9, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y4
+	VADDPS data<>+448(SB), Y2, Y9
+	VPSLLD $0x17, Y13, Y3
+	VPSLLD $0x17, Y12, Y2
+	VMULPS Y3, Y4, Y4
+	VMULPS Y2, Y9, Y9
+	VCMPPS $0x11, data<>+480(SB), Y11, Y3
+	VCMPPS $0x11, data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y4, Y4
+	VBLENDVPS Y2, data<>+96(SB), Y9, Y12
+	VMOVUPS data<>+512(SB), Y9
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMAXUD Y9, Y12, Y3
+	VPCMPEQD Y12, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y9
+	VPADDD data<>+544(SB), Y4, Y13
+	VPADDD data<>+544(SB), Y12, Y11
+	VPSRLD $0x0b, Y4, Y3
+	VPSRLD $0x0b, Y12, Y2
+	VPAND data<>+576(SB), Y3, Y3
+	VPAND data<>+576(SB), Y2, Y2
+	VPADDD Y3, Y13, Y3
+	VPADDD Y2, Y11, Y2
+	VPAND data<>+608(SB), Y3, Y3
+	VPAND data<>+608(SB), Y2, Y2
+	VBLENDVPS Y10, data<>+96(SB), Y3, Y11
+	VBLENDVPS Y9, data<>+96(SB), Y2, Y10
+	VMOVUPS data<>+448(SB), Y9
+	VPMAXUD Y4, Y9, Y3
+	VPCMPEQD Y9, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y4
+	VPMAXUD Y12, Y9, Y3
+	VPCMPEQD Y9, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y2
+	VBLENDVPS Y4, data<>+640(SB), Y11, Y3
+	VBLENDVPS Y2, data<>+640(SB), Y10, Y2
+	VMOVUPS Y3, 64(R10)(R14*4)
+	VMOVUPS Y2, 96(R10)(R14*4)
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, R14
+	CMPQ R14, R15
+	JLT loop17
 
 end18:
 	CMPQ R15, R13
-	JGE  end20
+	JGE end20
 
 loop19:
-	VMOVD        R15, X3
+	VMOVD R15, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      120(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      88(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f16__r3__avx2_data<>+96(SB), Y2, Y9
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f16__r3__avx2_data<>+96(SB), Y2, Y4
-	VPMAXUD      Y8, Y9, Y3
-	VPCMPEQD     Y9, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMAXUD      Y8, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y9
-	VPMASKMOVD   (R10)(R15*4), Y10, Y3
-	VPMASKMOVD   32(R10)(R15*4), Y9, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f16__r3__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f16__r3__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f16__r3__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f16__r3__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f16__r3__avx2_data<>+224(SB), Y3, Y11
-	VMULPS       attention_f16__r3__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y11, Y13, Y11
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f16__r3__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y11, Y11
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r3__avx2_data<>+288(SB), Y11, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y3, Y4
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y2, Y11
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y2, Y11, Y11
-	VCMPPS       $0x11, attention_f16__r3__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f16__r3__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f16__r3__avx2_data<>+96(SB), Y4, Y4
-	VBLENDVPS    Y2, attention_f16__r3__avx2_data<>+96(SB), Y11, Y14
-	VMOVUPS      attention_f16__r3__avx2_data<>+512(SB), Y11
-	VPMAXUD      Y11, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y12
-	VPMAXUD      Y11, Y14, Y3
-	VPCMPEQD     Y14, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPADDD       attention_f16__r3__avx2_data<>+544(SB), Y4, Y15
-	VPADDD       attention_f16__r3__avx2_data<>+544(SB), Y14, Y13
-	VPSRLD       $0x0b, Y4, Y3
-	VPSRLD       $0x0b, Y14, Y2
-	VPAND        attention_f16__r3__avx2_data<>+576(SB), Y3, Y3
-	VPAND        attention_f16__r3__avx2_data<>+576(SB), Y2, Y2
-	VPADDD       Y3, Y15, Y3
-	VPADDD       Y2, Y13, Y2
-	VPAND        attention_f16__r3__avx2_data<>+608(SB), Y3, Y3
-	VPAND        attention_f16__r3__avx2_data<>+608(SB), Y2, Y2
-	VBLENDVPS    Y12, attention_f16__r3__avx2_data<>+96(SB), Y3, Y12
-	VBLENDVPS    Y11, attention_f16__r3__avx2_data<>+96(SB), Y2, Y11
-	VMOVUPS      attention_f16__r3__avx2_data<>+448(SB), Y13
-	VPMAXUD      Y4, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y14, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r3__avx2_data<>+640(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r3__avx2_data<>+640(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y10, (R10)(R15*4)
-	VPMASKMOVD   Y4, Y9, 32(R10)(R15*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y10, Y3, Y2, Y3
-	VBLENDVPS    Y9, Y4, Y2, Y2
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y2, Y6, Y6
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f16__r3__avx2_data<>+128(SB), Y2, Y9
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f16__r3__avx2_data<>+128(SB), Y2, Y4
-	VPMAXUD      Y8, Y9, Y3
-	VPCMPEQD     Y9, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMAXUD      Y8, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y9
-	VPMASKMOVD   64(R10)(R15*4), Y10, Y3
-	VPMASKMOVD   96(R10)(R15*4), Y9, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f16__r3__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f16__r3__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f16__r3__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f16__r3__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f16__r3__avx2_data<>+224(SB), Y3, Y11
-	VMULPS       attention_f16__r3__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y11, Y13, Y11
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f16__r3__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y11, Y11
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f16__r3__avx2_data<>+288(SB), Y11, Y3
-	VMULPS       attention_f16__r3__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y11, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y3, Y4
-	VADDPS       attention_f16__r3__avx2_data<>+448(SB), Y2, Y11
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y2, Y11, Y11
-	VCMPPS       $0x11, attention_f16__r3__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f16__r3__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f16__r3__avx2_data<>+96(SB), Y4, Y4
-	VBLENDVPS    Y2, attention_f16__r3__avx2_data<>+96(SB), Y11, Y14
-	VMOVUPS      attention_f16__r3__avx2_data<>+512(SB), Y11
-	VPMAXUD      Y11, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y12
-	VPMAXUD      Y11, Y14, Y3
-	VPCMPEQD     Y14, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPADDD       attention_f16__r3__avx2_data<>+544(SB), Y4, Y15
-	VPADDD       attention_f16__r3__avx2_data<>+544(SB), Y14, Y13
-	VPSRLD       $0x0b, Y4, Y3
-	VPSRLD       $0x0b, Y14, Y2
-	VPAND        attention_f16__r3__avx2_data<>+576(SB), Y3, Y3
-	VPAND        attention_f16__r3__avx2_data<>+576(SB), Y2, Y2
-	VPADDD       Y3, Y15, Y3
-	VPADDD       Y2, Y13, Y2
-	VPAND        attention_f16__r3__avx2_data<>+608(SB), Y3, Y3
-	VPAND        attention_f16__r3__avx2_data<>+608(SB), Y2, Y2
-	VBLENDVPS    Y12, attention_f16__r3__avx2_data<>+96(SB), Y3, Y12
-	VBLENDVPS    Y11, attention_f16__r3__avx2_data<>+96(SB), Y2, Y11
-	VMOVUPS      attention_f16__r3__avx2_data<>+448(SB), Y13
-	VPMAXUD      Y4, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y4
-	VPMAXUD      Y14, Y13, Y3
-	VPCMPEQD     Y13, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y2
-	VBLENDVPS    Y4, attention_f16__r3__avx2_data<>+640(SB), Y12, Y3
-	VBLENDVPS    Y2, attention_f16__r3__avx2_data<>+640(SB), Y11, Y4
-	VPMASKMOVD   Y3, Y10, 64(R10)(R15*4)
-	VPMASKMOVD   Y4, Y9, 96(R10)(R15*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y10, Y3, Y2, Y3
-	VBLENDVPS    Y9, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, R15
-	CMPQ         R15, R13
-	JLT          loop19
+	VMOVUPS 120(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS 88(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, (SP)
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+96(SB), Y2, Y9
+	VMOVUPS (SP), Y2
+	VPADDD data<>+96(SB), Y2, Y4
+	VPMAXUD Y8, Y9, Y3
+	VPCMPEQD Y9, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMAXUD Y8, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y9
+	VPMASKMOVD (R10)(R15*4), Y10, Y3
+	VPMASKMOVD 32(R10)(R15*4), Y9, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y11
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y11, Y13, Y11
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y11, Y11
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y11, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y4
+	VADDPS data<>+448(SB), Y2, Y11
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y4, Y4
+	VMULPS Y2, Y11, Y11
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y4, Y4
+	VBLENDVPS Y2, data<>+96(SB), Y11, Y14
+	VMOVUPS data<>+512(SB), Y11
+	VPMAXUD Y11, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y12
+	VPMAXUD Y11, Y14, Y3
+	VPCMPEQD Y14, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPADDD data<>+544(SB), Y4, Y15
+	VPADDD data<>+544(SB), Y14, Y13
+	VPSRLD $0x0b, Y4, Y3
+	VPSRLD $0x0b, Y14, Y2
+	VPAND data<>+576(SB), Y3, Y3
+	VPAND data<>+576(SB), Y2, Y2
+	VPADDD Y3, Y15, Y3
+	VPADDD Y2, Y13, Y2
+	VPAND data<>+608(SB), Y3, Y3
+	VPAND data<>+608(SB), Y2, Y2
+	VBLENDVPS Y12, data<>+96(SB), Y3, Y12
+	VBLENDVPS Y11, data<>+96(SB), Y2, Y11
+	VMOVUPS data<>+448(SB), Y13
+	VPMAXUD Y4, Y13, Y3
+	VPCMPEQD Y13, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y4
+	VPMAXUD Y14, Y13, Y3
+	VPCMPEQD Y13, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y2
+	VBLENDVPS Y4, data<>+640(SB), Y12, Y3
+	VBLENDVPS Y2, data<>+640(SB), Y11, Y4
+	VPMASKMOVD Y3, Y10, (R10)(R15*4)
+	VPMASKMOVD Y4, Y9, 32(R10)(R15*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y10, Y3, Y2, Y3
+	VBLENDVPS Y9, Y4, Y2, Y2
+	VADDPS Y3, Y7, Y7
+	VADDPS Y2, Y6, Y6
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+128(SB), Y2, Y9
+	VMOVUPS (SP), Y2
+	VPADDD data<>+128(SB), Y2, Y4
+	VPMAXUD Y8, Y9, Y3
+	VPCMPEQD Y9, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMAXUD Y8, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y9
+	VPMASKMOVD 64(R10)(R15*4), Y10, Y3
+	VPMASKMOVD 96(R10)(R15*4), Y9, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y11
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y11, Y13, Y11
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y11, Y11
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y11, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y11, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y4
+	VADDPS data<>+448(SB), Y2, Y11
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y4, Y4
+	VMULPS Y2, Y11, Y11
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y4, Y4
+	VBLENDVPS Y2, data<>+96(SB), Y11, Y14
+	VMOVUPS data<>+512(SB), Y11
+	VPMAXUD Y11, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y12
+	VPMAXUD Y11, Y14, Y3
+	VPCMPEQD Y14, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPADDD data<>+544(SB), Y4, Y15
+	VPADDD data<>+544(SB), Y14, Y13
+	VPSRLD $0x0b, Y4, Y3
+	VPSRLD $0x0b, Y14, Y2
+	VPAND data<>+576(SB), Y3, Y3
+	VPAND data<>+576(SB), Y2, Y2
+	VPADDD Y3, Y15, Y3
+	VPADDD Y2, Y13, Y2
+	VPAND data<>+608(SB), Y3, Y3
+	VPAND data<>+608(SB), Y2, Y2
+	VBLENDVPS Y12, data<>+96(SB), Y3, Y12
+	VBLENDVPS Y11, data<>+96(SB), Y2, Y11
+	VMOVUPS data<>+448(SB), Y13
+	VPMAXUD Y4, Y13, Y3
+	VPCMPEQD Y13, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y4
+	VPMAXUD Y14, Y13, Y3
+	VPCMPEQD Y13, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y2
+	VBLENDVPS Y4, data<>+640(SB), Y12, Y3
+	VBLENDVPS Y2, data<>+640(SB), Y11, Y4
+	VPMASKMOVD Y3, Y10, 64(R10)(R15*4)
+	VPMASKMOVD Y4, Y9, 96(R10)(R15*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y10, Y3, Y2, Y3
+	VBLENDVPS Y9, Y4, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, R15
+	CMPQ R15, R13
+	JLT loop19
 
 end20:
-	VADDPS  Y1, Y7, Y1
-	VADDPS  Y0, Y6, Y0
-	VADDPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
+	VADDPS Y1, Y7, Y1
+	VADDPS Y0, Y6, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
+	VADDPS Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VADDPS  Y0, Y1, Y0
-	MOVQ    80(SP), AX
-	CMPQ    AX, 72(SP)
-	SETLE   AL
+	VADDPS Y0, Y1, Y0
+	MOVQ 80(SP), AX
+	CMPQ AX, 72(SP)
+	SETLE AL
 	MOVBLZX AL, R8
-	CMPQ    64(SP), R13
-	SETLT   AL
+	CMPQ 64(SP), R13
+	SETLT AL
 	MOVBLZX AL, DI
-	MOVL    R8, AX
-	ANDL    DI, AX
-	TESTL   AX, AX
-	JEQ     else21
-	MOVQ    152(SP), AX
-	VMOVD   X5, (AX)(R9*8)
-	MOVQ    152(SP), AX
-	VMOVD   X0, 4(AX)(R9*8)
+	MOVL R8, AX
+	ANDL DI, AX
+	TESTL AX, AX
+	JEQ else21
+	MOVQ 152(SP), AX
+	VMOVD X5, (AX)(R9*8)
+	MOVQ 152(SP), AX
+	VMOVD X0, 4(AX)(R9*8)
 
 else21:
 	ADDQ $+1024, R10
 	ADDQ $+1, 80(SP)
 	ADDQ $+1, R9
 	CMPQ R9, $+3
-	JLT  loop7
+	JLT loop7
 
 end8:
-	MOVQ   312(SP), AX
-	IMULQ  224(SP), AX
+	MOVQ 312(SP), AX
+	IMULQ 224(SP), AX
 	IMUL3Q $+8192, AX, DI
-	MOVQ   272(SP), AX
-	LEAQ   (AX)(DI*1), R10
-	MOVQ   264(SP), AX
-	LEAQ   (R10)(AX*1), R9
-	MOVQ   SI, R8
-	XORQ   DI, DI
-	CMPQ   DI, SI
-	JGE    end24
+	MOVQ 272(SP), AX
+	LEAQ (AX)(DI*1), R10
+	MOVQ 264(SP), AX
+	LEAQ (R10)(AX*1), R9
+	MOVQ SI, R8
+	XORQ DI, DI
+	CMPQ DI, SI
+	JGE end24
 
 loop23:
-	VPXOR   Y8, Y8, Y8
-	VPXOR   Y7, Y7, Y7
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	CMPQ    168(SP), R11
-	JGE     else25
+	VPXOR Y8, Y8, Y8
+	VPXOR Y7, Y7, Y7
+	VPXOR Y6, Y6, Y6
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	CMPQ 168(SP), R11
+	JGE else25
 	MOVLQSX 3072(BX), R14
 	MOVLQSX 3076(BX), AX
-	MOVQ    R11, R13
-	CMPQ    AX, R13
+	MOVQ R11, R13
+	CMPQ AX, R13
 	CMOVQLT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R13
-	JGE     end28
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end28
 
 loop27:
-	VCVTPH2PS    (AX), Y2
-	VCVTPH2PS    16(AX), Y1
+	VCVTPH2PS (AX), Y2
+	VCVTPH2PS 16(AX), Y1
 	VBROADCASTSS (BX)(R14*4), Y0
-	VFMADD231PS  Y2, Y0, Y8
-	VFMADD231PS  Y1, Y0, Y7
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R13
-	JLT          loop27
+	VFMADD231PS Y2, Y0, Y8
+	VFMADD231PS Y1, Y0, Y7
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop27
 
 end28:
 	MOVLQSX 3080(BX), R14
 	MOVLQSX 3084(BX), AX
-	MOVQ    R11, R13
-	CMPQ    AX, R13
+	MOVQ R11, R13
+	CMPQ AX, R13
 	CMOVQLT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R13
-	JGE     end30
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end30
 
 loop29:
-	VCVTPH2PS    (AX), Y2
-	VCVTPH2PS    16(AX), Y1
+	VCVTPH2PS (AX), Y2
+	VCVTPH2PS 16(AX), Y1
 	VBROADCASTSS 1024(BX)(R14*4), Y0
-	VFMADD231PS  Y2, Y0, Y6
-	VFMADD231PS  Y1, Y0, Y5
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R13
-	JLT          loop29
+	VFMADD231PS Y2, Y0, Y6
+	VFMADD231PS Y1, Y0, Y5
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop29
 
 end30:
 	MOVLQSX 3088(BX), R14
 	MOVLQSX 3092(BX), AX
-	MOVQ    R11, R13
-	CMPQ    AX, R13
+	MOVQ R11, R13
+	CMPQ AX, R13
 	CMOVQLT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R13
-	JGE     end32
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end32
 
 loop31:
-	VCVTPH2PS    (AX), Y2
-	VCVTPH2PS    16(AX), Y1
+	VCVTPH2PS (AX), Y2
+	VCVTPH2PS 16(AX), Y1
 	VBROADCASTSS 2048(BX)(R14*4), Y0
-	VFMADD231PS  Y2, Y0, Y4
-	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R13
-	JLT          loop31
+	VFMADD231PS Y2, Y0, Y4
+	VFMADD231PS Y1, Y0, Y3
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop31
 
 end32:
 else25:
 	MOVQ R9, R13
 	MOVQ R11, AX
 	CMPQ AX, R12
-	JGE  end34
+	JGE end34
 
 loop33:
-	VCVTPH2PS    (R13), Y2
-	VCVTPH2PS    16(R13), Y1
+	VCVTPH2PS (R13), Y2
+	VCVTPH2PS 16(R13), Y1
 	VBROADCASTSS (BX)(AX*4), Y0
-	VFMADD231PS  Y2, Y0, Y8
-	VFMADD231PS  Y1, Y0, Y7
+	VFMADD231PS Y2, Y0, Y8
+	VFMADD231PS Y1, Y0, Y7
 	VBROADCASTSS 1024(BX)(AX*4), Y0
-	VFMADD231PS  Y2, Y0, Y6
-	VFMADD231PS  Y1, Y0, Y5
+	VFMADD231PS Y2, Y0, Y6
+	VFMADD231PS Y1, Y0, Y5
 	VBROADCASTSS 2048(BX)(AX*4), Y0
-	VFMADD231PS  Y2, Y0, Y4
-	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         CX, R13
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop33
+	VFMADD231PS Y2, Y0, Y4
+	VFMADD231PS Y1, Y0, Y3
+	ADDQ CX, R13
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop33
 
 end34:
-	CMPQ    R12, 160(SP)
-	JGE     else35
+	CMPQ R12, 160(SP)
+	JGE else35
 	MOVLQSX 3072(BX), AX
 	MOVLQSX 3076(BX), R14
-	MOVQ    R12, R13
-	CMPQ    AX, R13
+	MOVQ R12, R13
+	CMPQ AX, R13
 	CMOVQGT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, R14
-	JGE     end38
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end38
 
 loop37:
-	VCVTPH2PS    (AX), Y2
-	VCVTPH2PS    16(AX), Y1
+	VCVTPH2PS (AX), Y2
+	VCVTPH2PS 16(AX), Y1
 	VBROADCASTSS (BX)(R13*4), Y0
-	VFMADD231PS  Y2, Y0, Y8
-	VFMADD231PS  Y1, Y0, Y7
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, R14
-	JLT          loop37
+	VFMADD231PS Y2, Y0, Y8
+	VFMADD231PS Y1, Y0, Y7
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop37
 
 end38:
 	MOVLQSX 3080(BX), AX
 	MOVLQSX 3084(BX), R14
-	MOVQ    R12, R13
-	CMPQ    AX, R13
+	MOVQ R12, R13
+	CMPQ AX, R13
 	CMOVQGT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, R14
-	JGE     end40
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end40
 
 loop39:
-	VCVTPH2PS    (AX), Y2
-	VCVTPH2PS    16(AX), Y1
+	VCVTPH2PS (AX), Y2
+	VCVTPH2PS 16(AX), Y1
 	VBROADCASTSS 1024(BX)(R13*4), Y0
-	VFMADD231PS  Y2, Y0, Y6
-	VFMADD231PS  Y1, Y0, Y5
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, R14
-	JLT          loop39
+	VFMADD231PS Y2, Y0, Y6
+	VFMADD231PS Y1, Y0, Y5
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop39
 
 end40:
 	MOVLQSX 3088(BX), AX
 	MOVLQSX 3092(BX), R14
-	MOVQ    R12, R13
-	CMPQ    AX, R13
+	MOVQ R12, R13
+	CMPQ AX, R13
 	CMOVQGT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, R14
-	JGE     end42
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end42
 
 loop41:
-	VCVTPH2PS    (AX), Y2
-	VCVTPH2PS    16(AX), Y1
+	VCVTPH2PS (AX), Y2
+	VCVTPH2PS 16(AX), Y1
 	VBROADCASTSS 2048(BX)(R13*4), Y0
-	VFMADD231PS  Y2, Y0, Y4
-	VFMADD231PS  Y1, Y0, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, R14
-	JLT          loop41
+	VFMADD231PS Y2, Y0, Y4
+	VFMADD231PS Y1, Y0, Y3
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop41
 
 end42:
 else35:
-	MOVLQSX      3072(BX), R15
-	MOVLQSX      3076(BX), R13
-	MOVQ         200(SP), AX
-	CMPQ         AX, 72(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R13
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else43
-	VMOVUPS      attention_f16__r3__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f16__r3__avx2_data<>+32(SB), Y2
-	MOVQ         R8, R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
+	MOVLQSX 3072(BX), R15
+	MOVLQSX 3076(BX), R13
+	MOVQ 200(SP), AX
+	CMPQ AX, 72(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else43
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         176(SP), AX
-	VPMASKMOVD   Y8, Y1, (AX)(DI*4)
-	MOVQ         176(SP), AX
-	VPMASKMOVD   Y7, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 176(SP), AX
+	VPMASKMOVD Y8, Y1, (AX)(DI*4)
+	MOVQ 176(SP), AX
+	VPMASKMOVD Y7, Y0, 32(AX)(DI*4)
 
 else43:
-	MOVLQSX      3080(BX), R15
-	MOVLQSX      3084(BX), R13
-	MOVQ         216(SP), AX
-	CMPQ         AX, 72(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R13
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else45
-	VMOVUPS      attention_f16__r3__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f16__r3__avx2_data<>+32(SB), Y2
-	MOVQ         R8, R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
+	MOVLQSX 3080(BX), R15
+	MOVLQSX 3084(BX), R13
+	MOVQ 216(SP), AX
+	CMPQ AX, 72(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else45
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         192(SP), AX
-	VPMASKMOVD   Y6, Y1, (AX)(DI*4)
-	MOVQ         192(SP), AX
-	VPMASKMOVD   Y5, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 192(SP), AX
+	VPMASKMOVD Y6, Y1, (AX)(DI*4)
+	MOVQ 192(SP), AX
+	VPMASKMOVD Y5, Y0, 32(AX)(DI*4)
 
 else45:
-	MOVLQSX      3088(BX), R15
-	MOVLQSX      3092(BX), R13
-	MOVQ         208(SP), AX
-	CMPQ         AX, 72(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R13
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else47
-	VMOVUPS      attention_f16__r3__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f16__r3__avx2_data<>+32(SB), Y2
-	MOVQ         R8, R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
+	MOVLQSX 3088(BX), R15
+	MOVLQSX 3092(BX), R13
+	MOVQ 208(SP), AX
+	CMPQ AX, 72(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else47
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         184(SP), AX
-	VPMASKMOVD   Y4, Y1, (AX)(DI*4)
-	MOVQ         184(SP), AX
-	VPMASKMOVD   Y3, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 184(SP), AX
+	VPMASKMOVD Y4, Y1, (AX)(DI*4)
+	MOVQ 184(SP), AX
+	VPMASKMOVD Y3, Y0, 32(AX)(DI*4)
 
 else47:
 	ADDQ $+32, R10
@@ -1513,20 +1513,20 @@ else47:
 	ADDQ $-16, R8
 	ADDQ $+16, DI
 	CMPQ DI, SI
-	JLT  loop23
+	JLT loop23
 
 end24:
 else1:
 	MOVQ 304(SP), AX
 	DECQ AX
 	MOVQ AX, 304(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 248(SP), AX
 	INCQ AX
 	MOVQ AX, 248(SP)
 	MOVQ 248(SP), AX
 	CMPQ AX, 344(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 248(SP)
 	MOVQ 232(SP), AX
@@ -1534,100 +1534,100 @@ else1:
 	MOVQ AX, 232(SP)
 	MOVQ 232(SP), AX
 	CMPQ AX, 336(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 232(SP)
 	MOVQ 240(SP), AX
 	INCQ AX
 	MOVQ AX, 240(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f16__r3__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_f16__r3__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_f16__r3__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_f16__r3__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_f16__r3__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_f16__r3__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_f16__r3__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_f16__r3__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_f16__r3__avx2_data<>+64(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx2_data<>+72(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx2_data<>+80(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx2_data<>+88(SB)/8, $0xff800000ff800000
-DATA attention_f16__r3__avx2_data<>+96(SB)/8, $0x0000000000000000
-DATA attention_f16__r3__avx2_data<>+104(SB)/8, $0x0000000000000000
-DATA attention_f16__r3__avx2_data<>+112(SB)/8, $0x0000000000000000
-DATA attention_f16__r3__avx2_data<>+120(SB)/8, $0x0000000000000000
-DATA attention_f16__r3__avx2_data<>+128(SB)/8, $0x0000001000000010
-DATA attention_f16__r3__avx2_data<>+136(SB)/8, $0x0000001000000010
-DATA attention_f16__r3__avx2_data<>+144(SB)/8, $0x0000001000000010
-DATA attention_f16__r3__avx2_data<>+152(SB)/8, $0x0000001000000010
-DATA attention_f16__r3__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r3__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r3__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r3__avx2_data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f16__r3__avx2_data<>+192(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r3__avx2_data<>+200(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r3__avx2_data<>+208(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r3__avx2_data<>+216(SB)/8, $0x4b40007f4b40007f
-DATA attention_f16__r3__avx2_data<>+224(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r3__avx2_data<>+232(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r3__avx2_data<>+240(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r3__avx2_data<>+248(SB)/8, $0x3f3172003f317200
-DATA attention_f16__r3__avx2_data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r3__avx2_data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r3__avx2_data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r3__avx2_data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f16__r3__avx2_data<>+288(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r3__avx2_data<>+296(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r3__avx2_data<>+304(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r3__avx2_data<>+312(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f16__r3__avx2_data<>+320(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r3__avx2_data<>+328(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r3__avx2_data<>+336(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r3__avx2_data<>+344(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f16__r3__avx2_data<>+352(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r3__avx2_data<>+360(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r3__avx2_data<>+368(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r3__avx2_data<>+376(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f16__r3__avx2_data<>+384(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r3__avx2_data<>+392(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r3__avx2_data<>+400(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r3__avx2_data<>+408(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f16__r3__avx2_data<>+416(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r3__avx2_data<>+424(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r3__avx2_data<>+432(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r3__avx2_data<>+440(SB)/8, $0x3efffffd3efffffd
-DATA attention_f16__r3__avx2_data<>+448(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r3__avx2_data<>+456(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r3__avx2_data<>+464(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r3__avx2_data<>+472(SB)/8, $0x3f8000003f800000
-DATA attention_f16__r3__avx2_data<>+480(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r3__avx2_data<>+488(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r3__avx2_data<>+496(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r3__avx2_data<>+504(SB)/8, $0xc2300000c2300000
-DATA attention_f16__r3__avx2_data<>+512(SB)/8, $0x2680000026800000
-DATA attention_f16__r3__avx2_data<>+520(SB)/8, $0x2680000026800000
-DATA attention_f16__r3__avx2_data<>+528(SB)/8, $0x2680000026800000
-DATA attention_f16__r3__avx2_data<>+536(SB)/8, $0x2680000026800000
-DATA attention_f16__r3__avx2_data<>+544(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r3__avx2_data<>+552(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r3__avx2_data<>+560(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r3__avx2_data<>+568(SB)/8, $0x000003ff000003ff
-DATA attention_f16__r3__avx2_data<>+576(SB)/8, $0x0000000100000001
-DATA attention_f16__r3__avx2_data<>+584(SB)/8, $0x0000000100000001
-DATA attention_f16__r3__avx2_data<>+592(SB)/8, $0x0000000100000001
-DATA attention_f16__r3__avx2_data<>+600(SB)/8, $0x0000000100000001
-DATA attention_f16__r3__avx2_data<>+608(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r3__avx2_data<>+616(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r3__avx2_data<>+624(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r3__avx2_data<>+632(SB)/8, $0xfffff800fffff800
-DATA attention_f16__r3__avx2_data<>+640(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r3__avx2_data<>+648(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r3__avx2_data<>+656(SB)/8, $0x7fc000007fc00000
-DATA attention_f16__r3__avx2_data<>+664(SB)/8, $0x7fc000007fc00000
-GLOBL attention_f16__r3__avx2_data<>(SB), RODATA|NOPTR, $672
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0xff800000ff800000
+DATA data<>+72(SB)/8, $0xff800000ff800000
+DATA data<>+80(SB)/8, $0xff800000ff800000
+DATA data<>+88(SB)/8, $0xff800000ff800000
+DATA data<>+96(SB)/8, $0x0000000000000000
+DATA data<>+104(SB)/8, $0x0000000000000000
+DATA data<>+112(SB)/8, $0x0000000000000000
+DATA data<>+120(SB)/8, $0x0000000000000000
+DATA data<>+128(SB)/8, $0x0000001000000010
+DATA data<>+136(SB)/8, $0x0000001000000010
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+192(SB)/8, $0x4b40007f4b40007f
+DATA data<>+200(SB)/8, $0x4b40007f4b40007f
+DATA data<>+208(SB)/8, $0x4b40007f4b40007f
+DATA data<>+216(SB)/8, $0x4b40007f4b40007f
+DATA data<>+224(SB)/8, $0x3f3172003f317200
+DATA data<>+232(SB)/8, $0x3f3172003f317200
+DATA data<>+240(SB)/8, $0x3f3172003f317200
+DATA data<>+248(SB)/8, $0x3f3172003f317200
+DATA data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+288(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+296(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+304(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+312(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+320(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+328(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+336(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+344(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+352(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+360(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+368(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+376(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+384(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+392(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+400(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+408(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+416(SB)/8, $0x3efffffd3efffffd
+DATA data<>+424(SB)/8, $0x3efffffd3efffffd
+DATA data<>+432(SB)/8, $0x3efffffd3efffffd
+DATA data<>+440(SB)/8, $0x3efffffd3efffffd
+DATA data<>+448(SB)/8, $0x3f8000003f800000
+DATA data<>+456(SB)/8, $0x3f8000003f800000
+DATA data<>+464(SB)/8, $0x3f8000003f800000
+DATA data<>+472(SB)/8, $0x3f8000003f800000
+DATA data<>+480(SB)/8, $0xc2300000c2300000
+DATA data<>+488(SB)/8, $0xc2300000c2300000
+DATA data<>+496(SB)/8, $0xc2300000c2300000
+DATA data<>+504(SB)/8, $0xc2300000c2300000
+DATA data<>+512(SB)/8, $0x2680000026800000
+DATA data<>+520(SB)/8, $0x2680000026800000
+DATA data<>+528(SB)/8, $0x2680000026800000
+DATA data<>+536(SB)/8, $0x2680000026800000
+DATA data<>+544(SB)/8, $0x000003ff000003ff
+DATA data<>+552(SB)/8, $0x000003ff000003ff
+DATA data<>+560(SB)/8, $0x000003ff000003ff
+DATA data<>+568(SB)/8, $0x000003ff000003ff
+DATA data<>+576(SB)/8, $0x0000000100000001
+DATA data<>+584(SB)/8, $0x0000000100000001
+DATA data<>+592(SB)/8, $0x0000000100000001
+DATA data<>+600(SB)/8, $0x0000000100000001
+DATA data<>+608(SB)/8, $0xfffff800fffff800
+DATA data<>+616(SB)/8, $0xfffff800fffff800
+DATA data<>+624(SB)/8, $0xfffff800fffff800
+DATA data<>+632(SB)/8, $0xfffff800fffff800
+DATA data<>+640(SB)/8, $0x7fc000007fc00000
+DATA data<>+648(SB)/8, $0x7fc000007fc00000
+DATA data<>+656(SB)/8, $0x7fc000007fc00000
+DATA data<>+664(SB)/8, $0x7fc000007fc00000
+GLOBL data<>(SB), RODATA|NOPTR, $672

@@ -7,600 +7,600 @@
 // func attention_f16__r8__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·attention_f16__r8__avx512vnni(SB), NOSPLIT, $488-24
-	MOVQ   lo+8(FP), CX
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 280(SP)
-	SUBQ   CX, 280(SP)
-	JLE    done
-	MOVQ   a+0(FP), R9
-	MOVQ   96(R9), AX
-	MOVQ   AX, 312(SP)
-	MOVQ   312(SP), AX
-	LEAQ   7(AX), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   336(SP), AX
-	SHRQ   $0x03, AX
-	MOVQ   AX, 336(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   336(SP), CX
-	DIVQ   CX
-	MOVQ   AX, CX
-	MOVQ   DX, 248(SP)
-	MOVQ   104(R9), AX
-	MOVQ   AX, 304(SP)
-	MOVQ   304(SP), AX
-	LEAQ   (AX), AX
-	MOVQ   AX, 328(SP)
-	MOVQ   328(SP), AX
-	SHRQ   $0x00, AX
-	MOVQ   AX, 328(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   328(SP), CX
-	DIVQ   CX
-	MOVQ   AX, 224(SP)
-	MOVQ   DX, 240(SP)
-	MOVQ   120(R9), DI
-	MOVQ   128(R9), CX
-	MOVQ   312(SP), AX
-	LEAQ   -1(AX), SI
-	MOVQ   32(R9), AX
-	MOVQ   AX, 264(SP)
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 280(SP)
+	SUBQ CX, 280(SP)
+	JLE done
+	MOVQ a+0(FP), R9
+	MOVQ 96(R9), AX
+	MOVQ AX, 312(SP)
+	MOVQ 312(SP), AX
+	LEAQ 7(AX), AX
+	MOVQ AX, 336(SP)
+	MOVQ 336(SP), AX
+	SHRQ $0x03, AX
+	MOVQ AX, 336(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 336(SP), CX
+	DIVQ CX
+	MOVQ AX, CX
+	MOVQ DX, 248(SP)
+	MOVQ 104(R9), AX
+	MOVQ AX, 304(SP)
+	MOVQ 304(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 328(SP)
+	MOVQ 328(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 328(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 328(SP), CX
+	DIVQ CX
+	MOVQ AX, 224(SP)
+	MOVQ DX, 240(SP)
+	MOVQ 120(R9), DI
+	MOVQ 128(R9), CX
+	MOVQ 312(SP), AX
+	LEAQ -1(AX), SI
+	MOVQ 32(R9), AX
+	MOVQ AX, 264(SP)
 	IMUL3Q $-1, CX, AX
-	MOVQ   AX, 256(SP)
-	MOVQ   208(R9), BX
-	MOVQ   24(R9), AX
-	MOVQ   AX, 480(SP)
-	MOVQ   SI, 272(SP)
-	MOVQ   272(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 272(SP)
-	MOVQ   8(R9), AX
-	MOVQ   AX, 472(SP)
-	MOVQ   304(SP), AX
-	MOVQ   AX, 368(SP)
-	MOVQ   368(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 368(SP)
+	MOVQ AX, 256(SP)
+	MOVQ 208(R9), BX
+	MOVQ 24(R9), AX
+	MOVQ AX, 480(SP)
+	MOVQ SI, 272(SP)
+	MOVQ 272(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 272(SP)
+	MOVQ 8(R9), AX
+	MOVQ AX, 472(SP)
+	MOVQ 304(SP), AX
+	MOVQ AX, 368(SP)
+	MOVQ 368(SP), AX
+	IMULQ DI, AX
+	MOVQ AX, 368(SP)
 	IMUL3Q $+64, DI, AX
-	MOVQ   AX, 200(SP)
+	MOVQ AX, 200(SP)
 	IMUL3Q $+32, DI, AX
-	MOVQ   AX, 464(SP)
-	MOVQ   (R9), AX
-	MOVQ   AX, 296(SP)
-	MOVQ   DI, 360(SP)
-	MOVQ   360(SP), AX
-	IMULQ  272(SP), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   48(R9), AX
-	MOVQ   AX, 456(SP)
-	MOVQ   312(SP), AX
-	MOVQ   AX, 320(SP)
-	MOVQ   320(SP), AX
-	IMULQ  304(SP), AX
-	MOVQ   AX, 320(SP)
-	LEAQ   15(DI), DX
-	SHRQ   $0x04, DX
+	MOVQ AX, 464(SP)
+	MOVQ (R9), AX
+	MOVQ AX, 296(SP)
+	MOVQ DI, 360(SP)
+	MOVQ 360(SP), AX
+	IMULQ 272(SP), AX
+	MOVQ AX, 360(SP)
+	MOVQ 48(R9), AX
+	MOVQ AX, 456(SP)
+	MOVQ 312(SP), AX
+	MOVQ AX, 320(SP)
+	MOVQ 320(SP), AX
+	IMULQ 304(SP), AX
+	MOVQ AX, 320(SP)
+	LEAQ 15(DI), DX
+	SHRQ $0x04, DX
 	IMUL3Q $+16, DX, R8
-	SHRQ   $0x05, R8
+	SHRQ $0x05, R8
 	IMUL3Q $+32, R8, AX
-	MOVQ   AX, 232(SP)
-	MOVQ   16(R9), AX
-	MOVQ   AX, 448(SP)
-	MOVQ   304(SP), AX
-	IMULQ  DX, AX
-	MOVQ   AX, 304(SP)
+	MOVQ AX, 232(SP)
+	MOVQ 16(R9), AX
+	MOVQ AX, 448(SP)
+	MOVQ 304(SP), AX
+	IMULQ DX, AX
+	MOVQ AX, 304(SP)
 	IMUL3Q $+32, DX, CX
-	MOVQ   40(R9), AX
-	MOVQ   AX, 440(SP)
-	MOVQ   320(SP), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   352(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 352(SP)
-	MOVQ   312(SP), AX
-	MOVQ   AX, 344(SP)
-	MOVQ   344(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 344(SP)
+	MOVQ 40(R9), AX
+	MOVQ AX, 440(SP)
+	MOVQ 320(SP), AX
+	MOVQ AX, 352(SP)
+	MOVQ 352(SP), AX
+	IMULQ DI, AX
+	MOVQ AX, 352(SP)
+	MOVQ 312(SP), AX
+	MOVQ AX, 344(SP)
+	MOVQ 344(SP), AX
+	IMULQ DI, AX
+	MOVQ AX, 344(SP)
 	IMUL3Q $+4, DI, AX
-	MOVQ   AX, 432(SP)
+	MOVQ AX, 432(SP)
 	IMUL3Q $+8, DI, AX
-	MOVQ   AX, 424(SP)
+	MOVQ AX, 424(SP)
 	IMUL3Q $+12, DI, AX
-	MOVQ   AX, 416(SP)
+	MOVQ AX, 416(SP)
 	IMUL3Q $+16, DI, AX
-	MOVQ   AX, 408(SP)
+	MOVQ AX, 408(SP)
 	IMUL3Q $+20, DI, AX
-	MOVQ   AX, 400(SP)
+	MOVQ AX, 400(SP)
 	IMUL3Q $+24, DI, AX
-	MOVQ   AX, 392(SP)
+	MOVQ AX, 392(SP)
 	IMUL3Q $+28, DI, AX
-	MOVQ   AX, 384(SP)
+	MOVQ AX, 384(SP)
 	IMUL3Q $+64, R8, AX
-	MOVQ   AX, 288(SP)
+	MOVQ AX, 288(SP)
 	IMUL3Q $-32, R8, AX
-	LEAQ   (DI)(AX*1), AX
-	MOVQ   AX, 376(SP)
+	LEAQ (DI)(AX*1), AX
+	MOVQ AX, 376(SP)
 
 tile:
-	MOVQ         248(SP), AX
-	IMUL3Q       $+8, AX, AX
-	MOVQ         AX, 136(SP)
-	MOVQ         136(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         264(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R13
-	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	MOVQ         256(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R12
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	CMPQ         R13, R12
-	CMOVQLT      R13, R12
+	MOVQ 248(SP), AX
+	IMUL3Q $+8, AX, AX
+	MOVQ AX, 136(SP)
+	MOVQ 136(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 264(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 224(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R13
+	MOVQ $+256, AX
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	XORQ AX, AX
+	CMPQ AX, R13
+	CMOVQGT AX, R13
+	MOVQ 256(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R12
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	CMPQ R13, R12
+	CMOVQLT R13, R12
 	VPBROADCASTD R12, Z0
-	VMOVD        X0, 8192(BX)
+	VMOVD X0, 8192(BX)
 	VPBROADCASTD R13, Z0
-	VMOVD        X0, 8196(BX)
-	MOVQ         $+256, R8
-	MOVQ         R12, 64(SP)
-	CMPQ         R8, 64(SP)
-	MOVQ         64(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 64(SP)
-	XORQ         R8, R8
-	MOVQ         R13, 56(SP)
-	CMPQ         R8, 56(SP)
-	MOVQ         56(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 56(SP)
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
-	MOVQ         136(SP), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, 192(SP)
-	MOVQ         192(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         264(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         256(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 8196(BX)
+	MOVQ $+256, R8
+	MOVQ R12, 64(SP)
+	CMPQ R8, 64(SP)
+	MOVQ 64(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 64(SP)
+	XORQ R8, R8
+	MOVQ R13, 56(SP)
+	CMPQ R8, 56(SP)
+	MOVQ 56(SP), AX
+	CMOVQGT R8, AX
+	MOVQ AX, 56(SP)
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	MOVQ $+256, AX
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	MOVQ 136(SP), AX
+	LEAQ 1(AX), AX
+	MOVQ AX, 192(SP)
+	MOVQ 192(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 264(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 224(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 256(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 8200(BX)
+	VMOVD X0, 8200(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 8204(BX)
-	CMPQ         R8, 64(SP)
-	MOVQ         64(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 64(SP)
-	CMPQ         R9, 56(SP)
-	MOVQ         56(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 56(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         136(SP), AX
-	LEAQ         2(AX), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         184(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         264(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         256(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 8204(BX)
+	CMPQ R8, 64(SP)
+	MOVQ 64(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 64(SP)
+	CMPQ R9, 56(SP)
+	MOVQ 56(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 56(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 136(SP), AX
+	LEAQ 2(AX), AX
+	MOVQ AX, 184(SP)
+	MOVQ 184(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 264(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 224(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 256(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 8208(BX)
+	VMOVD X0, 8208(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 8212(BX)
-	CMPQ         R8, 64(SP)
-	MOVQ         64(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 64(SP)
-	CMPQ         R9, 56(SP)
-	MOVQ         56(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 56(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         136(SP), AX
-	LEAQ         3(AX), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         176(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         264(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         256(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 8212(BX)
+	CMPQ R8, 64(SP)
+	MOVQ 64(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 64(SP)
+	CMPQ R9, 56(SP)
+	MOVQ 56(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 56(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 136(SP), AX
+	LEAQ 3(AX), AX
+	MOVQ AX, 176(SP)
+	MOVQ 176(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 264(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 224(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 256(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 8216(BX)
+	VMOVD X0, 8216(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 8220(BX)
-	CMPQ         R8, 64(SP)
-	MOVQ         64(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 64(SP)
-	CMPQ         R9, 56(SP)
-	MOVQ         56(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 56(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         136(SP), AX
-	LEAQ         4(AX), AX
-	MOVQ         AX, 168(SP)
-	MOVQ         168(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         264(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         256(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 8220(BX)
+	CMPQ R8, 64(SP)
+	MOVQ 64(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 64(SP)
+	CMPQ R9, 56(SP)
+	MOVQ 56(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 56(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 136(SP), AX
+	LEAQ 4(AX), AX
+	MOVQ AX, 168(SP)
+	MOVQ 168(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 264(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 224(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 256(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 8224(BX)
+	VMOVD X0, 8224(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 8228(BX)
-	CMPQ         R8, 64(SP)
-	MOVQ         64(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 64(SP)
-	CMPQ         R9, 56(SP)
-	MOVQ         56(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 56(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         136(SP), AX
-	LEAQ         5(AX), AX
-	MOVQ         AX, 160(SP)
-	MOVQ         160(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         264(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         256(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 8228(BX)
+	CMPQ R8, 64(SP)
+	MOVQ 64(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 64(SP)
+	CMPQ R9, 56(SP)
+	MOVQ 56(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 56(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 136(SP), AX
+	LEAQ 5(AX), AX
+	MOVQ AX, 160(SP)
+	MOVQ 160(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 264(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 224(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 256(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 8232(BX)
+	VMOVD X0, 8232(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 8236(BX)
-	CMPQ         R8, 64(SP)
-	MOVQ         64(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 64(SP)
-	CMPQ         R9, 56(SP)
-	MOVQ         56(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 56(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         136(SP), AX
-	LEAQ         6(AX), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         152(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         264(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         256(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 8236(BX)
+	CMPQ R8, 64(SP)
+	MOVQ 64(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 64(SP)
+	CMPQ R9, 56(SP)
+	MOVQ 56(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 56(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 136(SP), AX
+	LEAQ 6(AX), AX
+	MOVQ AX, 152(SP)
+	MOVQ 152(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 264(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 224(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 256(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 8240(BX)
+	VMOVD X0, 8240(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 8244(BX)
-	CMPQ         R8, 64(SP)
-	MOVQ         64(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 64(SP)
-	CMPQ         R9, 56(SP)
-	MOVQ         56(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 56(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         136(SP), AX
-	LEAQ         7(AX), AX
-	MOVQ         AX, 144(SP)
-	MOVQ         144(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         264(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         256(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 8244(BX)
+	CMPQ R8, 64(SP)
+	MOVQ 64(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 64(SP)
+	CMPQ R9, 56(SP)
+	MOVQ 56(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 56(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 136(SP), AX
+	LEAQ 7(AX), AX
+	MOVQ AX, 144(SP)
+	MOVQ 144(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 264(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 224(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 256(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 8248(BX)
+	VMOVD X0, 8248(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 8252(BX)
-	CMPQ         R8, 64(SP)
-	MOVQ         64(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 64(SP)
-	CMPQ         R9, 56(SP)
-	MOVQ         56(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 56(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	CMPQ         R12, R13
-	CMOVQGT      R12, R13
-	MOVQ         248(SP), AX
-	IMUL3Q       $+2, AX, R8
-	MOVQ         R8, R15
-	CMPQ         272(SP), R15
-	MOVQ         272(SP), AX
-	CMOVQLT      AX, R15
-	LEAQ         1(R8), R9
-	CMPQ         272(SP), R9
-	MOVQ         272(SP), AX
-	CMOVQLT      AX, R9
-	MOVQ         64(SP), R11
-	SHRQ         $0x05, R11
-	MOVQ         56(SP), AX
-	LEAQ         31(AX), AX
-	MOVQ         AX, 16(SP)
-	MOVQ         16(SP), AX
-	SHRQ         $0x05, AX
-	MOVQ         AX, 16(SP)
-	MOVQ         DI, R8
-	IMULQ        240(SP), R8
-	IMUL3Q       $+512, R8, R10
-	MOVQ         472(SP), AX
-	LEAQ         (AX)(R10*1), R10
-	MOVQ         DI, AX
-	IMULQ        R11, AX
-	IMUL3Q       $+64, AX, AX
-	LEAQ         (R10)(AX*1), AX
-	MOVQ         AX, (SP)
-	IMUL3Q       $+16, R8, R10
-	MOVQ         296(SP), AX
-	LEAQ         (AX)(R10*1), R14
-	MOVQ         360(SP), R10
-	IMULQ        240(SP), R10
-	IMUL3Q       $+16, R10, AX
-	LEAQ         (R14)(AX*1), R14
-	MOVQ         DI, AX
-	IMULQ        R15, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R14)(AX*1), AX
-	MOVQ         AX, 40(SP)
-	IMUL3Q       $+16, R8, R8
-	MOVQ         296(SP), AX
-	LEAQ         (AX)(R8*1), R8
-	IMUL3Q       $+16, R10, AX
-	LEAQ         (R8)(AX*1), R8
-	MOVQ         DI, AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 32(SP)
-	IMUL3Q       $+128, R11, AX
-	LEAQ         (BX)(AX*1), R10
-	MOVQ         320(SP), R8
-	IMULQ        224(SP), R8
-	MOVQ         456(SP), AX
-	LEAQ         (AX)(R8*8), R8
-	MOVQ         312(SP), AX
-	IMULQ        240(SP), AX
-	LEAQ         (R8)(AX*8), R8
-	MOVQ         248(SP), AX
-	IMUL3Q       $+64, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 48(SP)
-	MOVQ         DX, AX
-	IMULQ        240(SP), AX
-	IMUL3Q       $+8192, AX, R8
-	MOVQ         448(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         DX, AX
-	IMULQ        R12, AX
-	IMUL3Q       $+32, AX, AX
-	MOVQ         AX, 208(SP)
-	MOVQ         352(SP), R8
-	IMULQ        224(SP), R8
-	MOVQ         440(SP), AX
-	LEAQ         (AX)(R8*4), R8
-	MOVQ         344(SP), AX
-	IMULQ        240(SP), AX
-	LEAQ         (R8)(AX*4), R8
-	MOVQ         DI, AX
-	IMULQ        248(SP), AX
-	IMUL3Q       $+32, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 24(SP)
-	MOVQ         432(SP), R8
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 120(SP)
-	MOVQ         424(SP), R8
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 112(SP)
-	MOVQ         416(SP), R8
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 104(SP)
-	MOVQ         408(SP), R8
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 96(SP)
-	MOVQ         400(SP), R8
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         392(SP), R8
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 80(SP)
-	MOVQ         384(SP), R8
-	MOVQ         24(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 72(SP)
-	MOVQ         64(SP), AX
-	CMPQ         AX, 56(SP)
-	JGE          else1
-	MOVQ         224(SP), R8
-	MOVQ         480(SP), AX
-	MOVLQSX      (AX)(R8*4), AX
-	MOVQ         AX, 128(SP)
-	MOVQ         368(SP), AX
-	IMULQ        128(SP), AX
-	IMUL3Q       $+512, AX, R8
-	MOVQ         (SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, (SP)
-	MOVQ         464(SP), R8
-	MOVQ         (SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 8(SP)
-	CMPQ         R11, 16(SP)
-	JGE          end4
+	VMOVD X0, 8252(BX)
+	CMPQ R8, 64(SP)
+	MOVQ 64(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 64(SP)
+	CMPQ R9, 56(SP)
+	MOVQ 56(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 56(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	CMPQ R12, R13
+	CMOVQGT R12, R13
+	MOVQ 248(SP), AX
+	IMUL3Q $+2, AX, R8
+	MOVQ R8, R15
+	CMPQ 272(SP), R15
+	MOVQ 272(SP), AX
+	CMOVQLT AX, R15
+	LEAQ 1(R8), R9
+	CMPQ 272(SP), R9
+	MOVQ 272(SP), AX
+	CMOVQLT AX, R9
+	MOVQ 64(SP), R11
+	SHRQ $0x05, R11
+	MOVQ 56(SP), AX
+	LEAQ 31(AX), AX
+	MOVQ AX, 16(SP)
+	MOVQ 16(SP), AX
+	SHRQ $0x05, AX
+	MOVQ AX, 16(SP)
+	MOVQ DI, R8
+	IMULQ 240(SP), R8
+	IMUL3Q $+512, R8, R10
+	MOVQ 472(SP), AX
+	LEAQ (AX)(R10*1), R10
+	MOVQ DI, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	MOVQ AX, (SP)
+	IMUL3Q $+16, R8, R10
+	MOVQ 296(SP), AX
+	LEAQ (AX)(R10*1), R14
+	MOVQ 360(SP), R10
+	IMULQ 240(SP), R10
+	IMUL3Q $+16, R10, AX
+	LEAQ (R14)(AX*1), R14
+	MOVQ DI, AX
+	IMULQ R15, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R14)(AX*1), AX
+	MOVQ AX, 40(SP)
+	IMUL3Q $+16, R8, R8
+	MOVQ 296(SP), AX
+	LEAQ (AX)(R8*1), R8
+	IMUL3Q $+16, R10, AX
+	LEAQ (R8)(AX*1), R8
+	MOVQ DI, AX
+	IMULQ R9, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 32(SP)
+	IMUL3Q $+128, R11, AX
+	LEAQ (BX)(AX*1), R10
+	MOVQ 320(SP), R8
+	IMULQ 224(SP), R8
+	MOVQ 456(SP), AX
+	LEAQ (AX)(R8*8), R8
+	MOVQ 312(SP), AX
+	IMULQ 240(SP), AX
+	LEAQ (R8)(AX*8), R8
+	MOVQ 248(SP), AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 48(SP)
+	MOVQ DX, AX
+	IMULQ 240(SP), AX
+	IMUL3Q $+8192, AX, R8
+	MOVQ 448(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 216(SP)
+	MOVQ DX, AX
+	IMULQ R12, AX
+	IMUL3Q $+32, AX, AX
+	MOVQ AX, 208(SP)
+	MOVQ 352(SP), R8
+	IMULQ 224(SP), R8
+	MOVQ 440(SP), AX
+	LEAQ (AX)(R8*4), R8
+	MOVQ 344(SP), AX
+	IMULQ 240(SP), AX
+	LEAQ (R8)(AX*4), R8
+	MOVQ DI, AX
+	IMULQ 248(SP), AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 24(SP)
+	MOVQ 432(SP), R8
+	MOVQ 24(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 120(SP)
+	MOVQ 424(SP), R8
+	MOVQ 24(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 112(SP)
+	MOVQ 416(SP), R8
+	MOVQ 24(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 104(SP)
+	MOVQ 408(SP), R8
+	MOVQ 24(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 96(SP)
+	MOVQ 400(SP), R8
+	MOVQ 24(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 88(SP)
+	MOVQ 392(SP), R8
+	MOVQ 24(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 80(SP)
+	MOVQ 384(SP), R8
+	MOVQ 24(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 72(SP)
+	MOVQ 64(SP), AX
+	CMPQ AX, 56(SP)
+	JGE else1
+	MOVQ 224(SP), R8
+	MOVQ 480(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ AX, 128(SP)
+	MOVQ 368(SP), AX
+	IMULQ 128(SP), AX
+	IMUL3Q $+512, AX, R8
+	MOVQ (SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, (SP)
+	MOVQ 464(SP), R8
+	MOVQ (SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 8(SP)
+	CMPQ R11, 16(SP)
+	JGE end4
 
 loop3:
 	VPXORD Z18, Z18, Z18
@@ -619,48 +619,48 @@ loop3:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z4, Z4, Z4
 	VPXORD Z3, Z3, Z3
-	MOVQ   (SP), R15
-	MOVQ   8(SP), R14
-	MOVQ   40(SP), R9
-	MOVQ   32(SP), R8
-	XORQ   AX, AX
-	CMPQ   AX, DI
-	JGE    end6
+	MOVQ (SP), R15
+	MOVQ 8(SP), R14
+	MOVQ 40(SP), R9
+	MOVQ 32(SP), R8
+	XORQ AX, AX
+	CMPQ AX, DI
+	JGE end6
 
 loop5:
-	VCVTPH2PS    (R15), Z2
-	VCVTPH2PS    (R14), Z1
+	VCVTPH2PS (R15), Z2
+	VCVTPH2PS (R14), Z1
 	VBROADCASTSS (R9), Z0
-	VFMADD231PS  Z2, Z0, Z18
-	VFMADD231PS  Z1, Z0, Z17
+	VFMADD231PS Z2, Z0, Z18
+	VFMADD231PS Z1, Z0, Z17
 	VBROADCASTSS 4(R9), Z0
-	VFMADD231PS  Z2, Z0, Z16
-	VFMADD231PS  Z1, Z0, Z15
+	VFMADD231PS Z2, Z0, Z16
+	VFMADD231PS Z1, Z0, Z15
 	VBROADCASTSS 8(R9), Z0
-	VFMADD231PS  Z2, Z0, Z14
-	VFMADD231PS  Z1, Z0, Z13
+	VFMADD231PS Z2, Z0, Z14
+	VFMADD231PS Z1, Z0, Z13
 	VBROADCASTSS 12(R9), Z0
-	VFMADD231PS  Z2, Z0, Z12
-	VFMADD231PS  Z1, Z0, Z11
+	VFMADD231PS Z2, Z0, Z12
+	VFMADD231PS Z1, Z0, Z11
 	VBROADCASTSS (R8), Z0
-	VFMADD231PS  Z2, Z0, Z10
-	VFMADD231PS  Z1, Z0, Z9
+	VFMADD231PS Z2, Z0, Z10
+	VFMADD231PS Z1, Z0, Z9
 	VBROADCASTSS 4(R8), Z0
-	VFMADD231PS  Z2, Z0, Z8
-	VFMADD231PS  Z1, Z0, Z7
+	VFMADD231PS Z2, Z0, Z8
+	VFMADD231PS Z1, Z0, Z7
 	VBROADCASTSS 8(R8), Z0
-	VFMADD231PS  Z2, Z0, Z6
-	VFMADD231PS  Z1, Z0, Z5
+	VFMADD231PS Z2, Z0, Z6
+	VFMADD231PS Z1, Z0, Z5
 	VBROADCASTSS 12(R8), Z0
-	VFMADD231PS  Z2, Z0, Z4
-	VFMADD231PS  Z1, Z0, Z3
-	ADDQ         $+32, R15
-	ADDQ         $+32, R14
-	ADDQ         $+16, R9
-	ADDQ         $+16, R8
-	ADDQ         $+1, AX
-	CMPQ         AX, DI
-	JLT          loop5
+	VFMADD231PS Z2, Z0, Z4
+	VFMADD231PS Z1, Z0, Z3
+	ADDQ $+32, R15
+	ADDQ $+32, R14
+	ADDQ $+16, R9
+	ADDQ $+16, R8
+	ADDQ $+1, AX
+	CMPQ AX, DI
+	JLT loop5
 
 end6:
 	VMOVUPS Z18, (R10)
@@ -679,16 +679,16 @@ end6:
 	VMOVUPS Z5, 6208(R10)
 	VMOVUPS Z4, 7168(R10)
 	VMOVUPS Z3, 7232(R10)
-	MOVQ    (SP), AX
-	ADDQ    200(SP), AX
-	MOVQ    AX, (SP)
-	MOVQ    8(SP), AX
-	ADDQ    200(SP), AX
-	MOVQ    AX, 8(SP)
-	ADDQ    $+128, R10
-	ADDQ    $+1, R11
-	CMPQ    R11, 16(SP)
-	JLT     loop3
+	MOVQ (SP), AX
+	ADDQ 200(SP), AX
+	MOVQ AX, (SP)
+	MOVQ 8(SP), AX
+	ADDQ 200(SP), AX
+	MOVQ AX, 8(SP)
+	ADDQ $+128, R10
+	ADDQ $+1, R11
+	CMPQ R11, 16(SP)
+	JLT loop3
 
 end4:
 	MOVQ BX, R9
@@ -698,1184 +698,1184 @@ end4:
 	MOVQ AX, (SP)
 
 loop7:
-	MOVQ         (SP), AX
-	MOVLQSX      8192(BX)(AX*8), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         (SP), AX
-	MOVLQSX      8196(BX)(AX*8), R11
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         8(SP), AX
+	MOVQ (SP), AX
+	MOVLQSX 8192(BX)(AX*8), AX
+	MOVQ AX, 8(SP)
+	MOVQ (SP), AX
+	MOVLQSX 8196(BX)(AX*8), R11
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ 8(SP), AX
 	VPBROADCASTD AX, Z0
-	VPSUBD       Z0, Z1, Z7
-	MOVQ         R11, AX
-	SUBQ         8(SP), AX
+	VPSUBD Z0, Z1, Z7
+	MOVQ R11, AX
+	SUBQ 8(SP), AX
 	VPBROADCASTD AX, Z6
-	MOVQ         8(SP), R8
-	SHRQ         $0x05, R8
-	MOVQ         8(SP), AX
-	LEAQ         31(AX), R10
-	SHRQ         $0x05, R10
-	MOVQ         R11, AX
-	SHRQ         $0x05, AX
-	IMUL3Q       $+32, AX, R15
-	IMUL3Q       $+32, R10, R14
-	CMPQ         R14, R15
-	CMOVQGT      R14, R15
-	MOVQ         R14, R10
-	CMPQ         R11, R10
-	CMOVQLT      R11, R10
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z3
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z0
-	IMUL3Q       $+32, R8, R8
-	MOVQ         R8, AX
-	CMPQ         AX, R10
-	JGE          end10
+	MOVQ 8(SP), R8
+	SHRQ $0x05, R8
+	MOVQ 8(SP), AX
+	LEAQ 31(AX), R10
+	SHRQ $0x05, R10
+	MOVQ R11, AX
+	SHRQ $0x05, AX
+	IMUL3Q $+32, AX, R15
+	IMUL3Q $+32, R10, R14
+	CMPQ R14, R15
+	CMOVQGT R14, R15
+	MOVQ R14, R10
+	CMPQ R11, R10
+	CMOVQLT R11, R10
+	VBROADCASTSS data<>+64(SB), Z3
+	VBROADCASTSS data<>+64(SB), Z0
+	IMUL3Q $+32, R8, R8
+	MOVQ R8, AX
+	CMPQ AX, R10
+	JGE end10
 
 loop9:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z7, Z4
-	VPADDD.BCST  attention_f16__r8__avx512vnni_data<>+68(SB), Z4, Z1
-	VPCMPUD      $0x01, Z6, Z1, K1
-	VMOVUPS.Z    (R9)(AX*4), K1, Z2
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VCMPPS       $0x11, Z1, Z3, K1
-	VPBLENDMD    Z1, Z3, K1, Z3
-	VPADDD.BCST  attention_f16__r8__avx512vnni_data<>+72(SB), Z4, Z1
-	VPCMPUD      $0x01, Z6, Z1, K1
-	VMOVUPS.Z    64(R9)(AX*4), K1, Z2
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VCMPPS       $0x11, Z1, Z0, K1
-	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+32, AX
-	CMPQ         AX, R10
-	JLT          loop9
+	VPADDD Z1, Z7, Z4
+	VPADDD.BCST data<>+68(SB), Z4, Z1
+	VPCMPUD $0x01, Z6, Z1, K1
+	VMOVUPS.Z (R9)(AX*4), K1, Z2
+	VBROADCASTSS data<>+64(SB), Z1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VCMPPS $0x11, Z1, Z3, K1
+	VPBLENDMD Z1, Z3, K1, Z3
+	VPADDD.BCST data<>+72(SB), Z4, Z1
+	VPCMPUD $0x01, Z6, Z1, K1
+	VMOVUPS.Z 64(R9)(AX*4), K1, Z2
+	VBROADCASTSS data<>+64(SB), Z1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VCMPPS $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ $+32, AX
+	CMPQ AX, R10
+	JLT loop9
 
 end10:
 	MOVQ R14, AX
 	CMPQ AX, R15
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS   (R9)(AX*4), Z1
-	VCMPPS    $0x11, Z1, Z3, K1
+	VMOVUPS (R9)(AX*4), Z1
+	VCMPPS $0x11, Z1, Z3, K1
 	VPBLENDMD Z1, Z3, K1, Z3
-	VMOVUPS   64(R9)(AX*4), Z1
-	VCMPPS    $0x11, Z1, Z0, K1
+	VMOVUPS 64(R9)(AX*4), Z1
+	VCMPPS $0x11, Z1, Z0, K1
 	VPBLENDMD Z1, Z0, K1, Z0
-	ADDQ      $+32, AX
-	CMPQ      AX, R15
-	JLT       loop11
+	ADDQ $+32, AX
+	CMPQ AX, R15
+	JLT loop11
 
 end12:
 	MOVQ R15, AX
 	CMPQ AX, R11
-	JGE  end14
+	JGE end14
 
 loop13:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z7, Z4
-	VPADDD.BCST  attention_f16__r8__avx512vnni_data<>+68(SB), Z4, Z1
-	VPCMPUD      $0x01, Z6, Z1, K1
-	VMOVUPS.Z    (R9)(AX*4), K1, Z2
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VCMPPS       $0x11, Z1, Z3, K1
-	VPBLENDMD    Z1, Z3, K1, Z3
-	VPADDD.BCST  attention_f16__r8__avx512vnni_data<>+72(SB), Z4, Z1
-	VPCMPUD      $0x01, Z6, Z1, K1
-	VMOVUPS.Z    64(R9)(AX*4), K1, Z2
-	VBROADCASTSS attention_f16__r8__avx512vnni_data<>+64(SB), Z1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VCMPPS       $0x11, Z1, Z0, K1
-	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+32, AX
-	CMPQ         AX, R11
-	JLT          loop13
+	VPADDD Z1, Z7, Z4
+	VPADDD.BCST data<>+68(SB), Z4, Z1
+	VPCMPUD $0x01, Z6, Z1, K1
+	VMOVUPS.Z (R9)(AX*4), K1, Z2
+	VBROADCASTSS data<>+64(SB), Z1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VCMPPS $0x11, Z1, Z3, K1
+	VPBLENDMD Z1, Z3, K1, Z3
+	VPADDD.BCST data<>+72(SB), Z4, Z1
+	VPCMPUD $0x01, Z6, Z1, K1
+	VMOVUPS.Z 64(R9)(AX*4), K1, Z2
+	VBROADCASTSS data<>+64(SB), Z1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VCMPPS $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ $+32, AX
+	CMPQ AX, R11
+	JLT loop13
 
 end14:
-	VCMPPS     $0x11, Z0, Z3, K1
-	VPBLENDMD  Z0, Z3, K1, Z0
-	VMAXPS     attention_f16__r8__avx512vnni_data<>+128(SB), Z0, Z1
+	VCMPPS $0x11, Z0, Z3, K1
+	VPBLENDMD Z0, Z3, K1, Z0
+	VMAXPS data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
+	VMAXPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z4
-	VPXORD     Z5, Z5, Z5
-	VPXORD     Z0, Z0, Z0
-	CMPQ       R8, R10
-	JGE        end16
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VMAXPS Z0, Z1, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z0, Z0, Z0
+	CMPQ R8, R10
+	JGE end16
 
 loop15:
-	VPBROADCASTD   R8, Z1
-	VPADDD         Z1, Z7, Z8
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+68(SB), Z8, Z1
-	VPCMPUD        $0x01, Z6, Z1, K2
-	VMOVUPS.Z      (R9)(R8*4), K2, Z1
-	VSUBPS         Z4, Z1, Z10
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z10, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z9
-	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z9, Z3
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
-	VSUBPS         Z1, Z10, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z9, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z10, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
-	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
-	VPSRLD         $0x0b, Z3, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
-	VPADDD         Z1, Z2, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
-	VPCMPUD        $0x01, Z3, Z1, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z2
-	VMOVUPS        Z2, K2, (R9)(R8*4)
-	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K2, Z1
-	VADDPS         Z1, Z5, Z5
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+72(SB), Z8, Z1
-	VPCMPUD        $0x01, Z6, Z1, K2
-	VMOVUPS.Z      64(R9)(R8*4), K2, Z1
-	VSUBPS         Z4, Z1, Z9
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z9, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z8
-	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z8, Z3
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
-	VSUBPS         Z1, Z9, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z8, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z9, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
-	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
-	VPSRLD         $0x0b, Z3, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
-	VPADDD         Z1, Z2, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
-	VPCMPUD        $0x01, Z3, Z1, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z2
-	VMOVUPS        Z2, K2, 64(R9)(R8*4)
-	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K2, Z1
-	VADDPS         Z1, Z0, Z0
-	ADDQ           $+32, R8
-	CMPQ           R8, R10
-	JLT            loop15
+	VPBROADCASTD R8, Z1
+	VPADDD Z1, Z7, Z8
+	VPADDD.BCST data<>+68(SB), Z8, Z1
+	VPCMPUD $0x01, Z6, Z1, K2
+	VMOVUPS.Z (R9)(R8*4), K2, Z1
+	VSUBPS Z4, Z1, Z10
+	VMULPS.BCST data<>+192(SB), Z10, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z9
+	VSUBPS.BCST data<>+196(SB), Z9, Z3
+	VMULPS.BCST data<>+200(SB), Z3, Z1
+	VSUBPS Z1, Z10, Z2
+	VMULPS.BCST data<>+204(SB), Z3, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z9, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z10, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST $0x01, data<>+236(SB), Z3, K1
+	VPADDD.BCST data<>+240(SB), Z3, Z2
+	VPSRLD $0x0b, Z3, Z1
+	VPANDD.BCST data<>+244(SB), Z1, Z1
+	VPADDD Z1, Z2, Z1
+	VPANDD.BCST data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS data<>+228(SB), Z1
+	VPCMPUD $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST data<>+252(SB), Z2, K1, Z2
+	VMOVUPS Z2, K2, (R9)(R8*4)
+	VPXORD Z1, Z1, Z1
+	VPBLENDMD Z2, Z1, K2, Z1
+	VADDPS Z1, Z5, Z5
+	VPADDD.BCST data<>+72(SB), Z8, Z1
+	VPCMPUD $0x01, Z6, Z1, K2
+	VMOVUPS.Z 64(R9)(R8*4), K2, Z1
+	VSUBPS Z4, Z1, Z9
+	VMULPS.BCST data<>+192(SB), Z9, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z8
+	VSUBPS.BCST data<>+196(SB), Z8, Z3
+	VMULPS.BCST data<>+200(SB), Z3, Z1
+	VSUBPS Z1, Z9, Z2
+	VMULPS.BCST data<>+204(SB), Z3, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z8, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z9, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST $0x01, data<>+236(SB), Z3, K1
+	VPADDD.BCST data<>+240(SB), Z3, Z2
+	VPSRLD $0x0b, Z3, Z1
+	VPANDD.BCST data<>+244(SB), Z1, Z1
+	VPADDD Z1, Z2, Z1
+	VPANDD.BCST data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS data<>+228(SB), Z1
+	VPCMPUD $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST data<>+252(SB), Z2, K1, Z2
+	VMOVUPS Z2, K2, 64(R9)(R8*4)
+	VPXORD Z1, Z1, Z1
+	VPBLENDMD Z2, Z1, K2, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, R8
+	CMPQ R8, R10
+	JLT loop15
 
 end16:
 	CMPQ R14, R15
-	JGE  end18
+	JGE end18
 
 loop17:
-	VMOVUPS        (R9)(R14*4), Z1
-	VSUBPS         Z4, Z1, Z9
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z9, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z8
-	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z8, Z3
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
-	VSUBPS         Z1, Z9, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z8, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z9, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
-	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
-	VPSRLD         $0x0b, Z3, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
-	VPADDD         Z1, Z2, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
-	VPCMPUD        $0x01, Z3, Z1, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z1
-	VMOVUPS        Z1, (R9)(R14*4)
-	VADDPS         Z1, Z5, Z5
-	VMOVUPS        64(R9)(R14*4), Z1
-	VSUBPS         Z4, Z1, Z9
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z9, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z8
-	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z8, Z3
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
-	VSUBPS         Z1, Z9, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z8, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z9, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
-	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
-	VPSRLD         $0x0b, Z3, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
-	VPADDD         Z1, Z2, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
-	VPCMPUD        $0x01, Z3, Z1, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z1
-	VMOVUPS        Z1, 64(R9)(R14*4)
-	VADDPS         Z1, Z0, Z0
-	ADDQ           $+32, R14
-	CMPQ           R14, R15
-	JLT            loop17
+	VMOVUPS (R9)(R14*4), Z1
+	VSUBPS Z4, Z1, Z9
+	VMULPS.BCST data<>+192(SB), Z9, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z8
+	VSUBPS.BCST data<>+196(SB), Z8, Z3
+	VMULPS.BCST data<>+200(SB), Z3, Z1
+	VSUBPS Z1, Z9, Z2
+	VMULPS.BCST data<>+204(SB), Z3, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z8, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z9, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST $0x01, data<>+236(SB), Z3, K1
+	VPADDD.BCST data<>+240(SB), Z3, Z2
+	VPSRLD $0x0b, Z3, Z1
+	VPANDD.BCST data<>+244(SB), Z1, Z1
+	VPADDD Z1, Z2, Z1
+	VPANDD.BCST data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS data<>+228(SB), Z1
+	VPCMPUD $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST data<>+252(SB), Z2, K1, Z1
+	VMOVUPS Z1, (R9)(R14*4)
+	VADDPS Z1, Z5, Z5
+	VMOVUPS 64(R9)(R14*4), Z1
+	VSUBPS Z4, Z1, Z9
+	VMULPS.BCST data<>+192(SB), Z9, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z8
+	VSUBPS.BCST data<>+196(SB), Z8, Z3
+	VMULPS.BCST data<>+200(SB), Z3, Z1
+	VSUBPS Z1, Z9, Z2
+	VMULPS.BCST data<>+204(SB), Z3, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z8, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z9, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST $0x01, data<>+236(SB), Z3, K1
+	VPADDD.BCST data<>+240(SB), Z3, Z2
+	VPSRLD $0x0b, Z3, Z1
+	VPANDD.BCST data<>+244(SB), Z1, Z1
+	VPADDD Z1, Z2, Z1
+	VPANDD.BCST data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS data<>+228(SB), Z1
+	VPCMPUD $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST data<>+252(SB), Z2, K1, Z1
+	VMOVUPS Z1, 64(R9)(R14*4)
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, R14
+	CMPQ R14, R15
+	JLT loop17
 
 end18:
 	CMPQ R15, R11
-	JGE  end20
+	JGE end20
 
 loop19:
-	VPBROADCASTD   R15, Z1
-	VPADDD         Z1, Z7, Z8
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+68(SB), Z8, Z1
-	VPCMPUD        $0x01, Z6, Z1, K2
-	VMOVUPS.Z      (R9)(R15*4), K2, Z1
-	VSUBPS         Z4, Z1, Z10
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z10, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z9
-	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z9, Z3
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
-	VSUBPS         Z1, Z10, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z9, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z10, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
-	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
-	VPSRLD         $0x0b, Z3, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
-	VPADDD         Z1, Z2, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
-	VPCMPUD        $0x01, Z3, Z1, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z2
-	VMOVUPS        Z2, K2, (R9)(R15*4)
-	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K2, Z1
-	VADDPS         Z1, Z5, Z5
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+72(SB), Z8, Z1
-	VPCMPUD        $0x01, Z6, Z1, K2
-	VMOVUPS.Z      64(R9)(R15*4), K2, Z1
-	VSUBPS         Z4, Z1, Z9
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+192(SB), Z9, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z1, Z8
-	VSUBPS.BCST    attention_f16__r8__avx512vnni_data<>+196(SB), Z8, Z3
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+200(SB), Z3, Z1
-	VSUBPS         Z1, Z9, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+204(SB), Z3, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f16__r8__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f16__r8__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z8, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f16__r8__avx512vnni_data<>+232(SB), Z9, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z3
-	VPCMPUD.BCST   $0x01, attention_f16__r8__avx512vnni_data<>+236(SB), Z3, K1
-	VPADDD.BCST    attention_f16__r8__avx512vnni_data<>+240(SB), Z3, Z2
-	VPSRLD         $0x0b, Z3, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+244(SB), Z1, Z1
-	VPADDD         Z1, Z2, Z1
-	VPANDD.BCST    attention_f16__r8__avx512vnni_data<>+248(SB), Z1, Z1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VBROADCASTSS   attention_f16__r8__avx512vnni_data<>+228(SB), Z1
-	VPCMPUD        $0x01, Z3, Z1, K1
-	VPBLENDMD.BCST attention_f16__r8__avx512vnni_data<>+252(SB), Z2, K1, Z2
-	VMOVUPS        Z2, K2, 64(R9)(R15*4)
-	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K2, Z1
-	VADDPS         Z1, Z0, Z0
-	ADDQ           $+32, R15
-	CMPQ           R15, R11
-	JLT            loop19
+	VPBROADCASTD R15, Z1
+	VPADDD Z1, Z7, Z8
+	VPADDD.BCST data<>+68(SB), Z8, Z1
+	VPCMPUD $0x01, Z6, Z1, K2
+	VMOVUPS.Z (R9)(R15*4), K2, Z1
+	VSUBPS Z4, Z1, Z10
+	VMULPS.BCST data<>+192(SB), Z10, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z9
+	VSUBPS.BCST data<>+196(SB), Z9, Z3
+	VMULPS.BCST data<>+200(SB), Z3, Z1
+	VSUBPS Z1, Z10, Z2
+	VMULPS.BCST data<>+204(SB), Z3, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z9, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z10, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST $0x01, data<>+236(SB), Z3, K1
+	VPADDD.BCST data<>+240(SB), Z3, Z2
+	VPSRLD $0x0b, Z3, Z1
+	VPANDD.BCST data<>+244(SB), Z1, Z1
+	VPADDD Z1, Z2, Z1
+	VPANDD.BCST data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS data<>+228(SB), Z1
+	VPCMPUD $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST data<>+252(SB), Z2, K1, Z2
+	VMOVUPS Z2, K2, (R9)(R15*4)
+	VPXORD Z1, Z1, Z1
+	VPBLENDMD Z2, Z1, K2, Z1
+	VADDPS Z1, Z5, Z5
+	VPADDD.BCST data<>+72(SB), Z8, Z1
+	VPCMPUD $0x01, Z6, Z1, K2
+	VMOVUPS.Z 64(R9)(R15*4), K2, Z1
+	VSUBPS Z4, Z1, Z9
+	VMULPS.BCST data<>+192(SB), Z9, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z8
+	VSUBPS.BCST data<>+196(SB), Z8, Z3
+	VMULPS.BCST data<>+200(SB), Z3, Z1
+	VSUBPS Z1, Z9, Z2
+	VMULPS.BCST data<>+204(SB), Z3, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z8, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z9, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z3
+	VPCMPUD.BCST $0x01, data<>+236(SB), Z3, K1
+	VPADDD.BCST data<>+240(SB), Z3, Z2
+	VPSRLD $0x0b, Z3, Z1
+	VPANDD.BCST data<>+244(SB), Z1, Z1
+	VPADDD Z1, Z2, Z1
+	VPANDD.BCST data<>+248(SB), Z1, Z1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VBROADCASTSS data<>+228(SB), Z1
+	VPCMPUD $0x01, Z3, Z1, K1
+	VPBLENDMD.BCST data<>+252(SB), Z2, K1, Z2
+	VMOVUPS Z2, K2, 64(R9)(R15*4)
+	VPXORD Z1, Z1, Z1
+	VPBLENDMD Z2, Z1, K2, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, R15
+	CMPQ R15, R11
+	JLT loop19
 
 end20:
-	VADDPS     Z0, Z5, Z1
+	VADDPS Z0, Z5, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VADDPS     Z0, Z1, Z1
+	VADDPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VADDPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VADDPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VADDPS     Z0, Z1, Z0
-	CMPQ       16(SP), SI
-	SETLE      AL
-	MOVBLZX    AL, R10
-	CMPQ       8(SP), R11
-	SETLT      AL
-	MOVBLZX    AL, R8
-	MOVL       R10, AX
-	ANDL       R8, AX
-	TESTL      AX, AX
-	JEQ        else21
-	MOVQ       48(SP), R8
-	MOVQ       (SP), AX
-	VMOVD      X4, (R8)(AX*8)
-	MOVQ       48(SP), R8
-	MOVQ       (SP), AX
-	VMOVD      X0, 4(R8)(AX*8)
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	CMPQ 16(SP), SI
+	SETLE AL
+	MOVBLZX AL, R10
+	CMPQ 8(SP), R11
+	SETLT AL
+	MOVBLZX AL, R8
+	MOVL R10, AX
+	ANDL R8, AX
+	TESTL AX, AX
+	JEQ else21
+	MOVQ 48(SP), R8
+	MOVQ (SP), AX
+	VMOVD X4, (R8)(AX*8)
+	MOVQ 48(SP), R8
+	MOVQ (SP), AX
+	VMOVD X0, 4(R8)(AX*8)
 
 else21:
 	ADDQ $+1024, R9
 	ADDQ $+1, 16(SP)
 	ADDQ $+1, (SP)
 	CMPQ (SP), $+8
-	JLT  loop7
+	JLT loop7
 
 end8:
-	MOVQ   304(SP), AX
-	IMULQ  128(SP), AX
+	MOVQ 304(SP), AX
+	IMULQ 128(SP), AX
 	IMUL3Q $+8192, AX, R8
-	MOVQ   216(SP), AX
-	LEAQ   (AX)(R8*1), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   8(SP), R10
-	MOVQ   208(SP), R8
-	MOVQ   8(SP), AX
-	LEAQ   (AX)(R8*1), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   16(SP), AX
-	MOVQ   AX, (SP)
-	MOVQ   DI, R9
-	XORQ   R8, R8
-	CMPQ   R8, 232(SP)
-	JGE    end24
+	MOVQ 216(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 8(SP)
+	MOVQ 8(SP), R10
+	MOVQ 208(SP), R8
+	MOVQ 8(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 16(SP)
+	MOVQ 16(SP), AX
+	MOVQ AX, (SP)
+	MOVQ DI, R9
+	XORQ R8, R8
+	CMPQ R8, 232(SP)
+	JGE end24
 
 loop23:
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z2, Z2, Z2
-	CMPQ    64(SP), R12
-	JGE     else25
+	VPXORD Z18, Z18, Z18
+	VPXORD Z17, Z17, Z17
+	VPXORD Z16, Z16, Z16
+	VPXORD Z15, Z15, Z15
+	VPXORD Z14, Z14, Z14
+	VPXORD Z13, Z13, Z13
+	VPXORD Z12, Z12, Z12
+	VPXORD Z11, Z11, Z11
+	VPXORD Z10, Z10, Z10
+	VPXORD Z9, Z9, Z9
+	VPXORD Z8, Z8, Z8
+	VPXORD Z7, Z7, Z7
+	VPXORD Z5, Z5, Z5
+	VPXORD Z4, Z4, Z4
+	VPXORD Z3, Z3, Z3
+	VPXORD Z2, Z2, Z2
+	CMPQ 64(SP), R12
+	JGE else25
 	MOVLQSX 8192(BX), R14
 	MOVLQSX 8196(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end28
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end28
 
 loop27:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS (BX)(R14*4), Z0
-	VFMADD231PS  Z6, Z0, Z18
-	VFMADD231PS  Z1, Z0, Z17
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop27
+	VFMADD231PS Z6, Z0, Z18
+	VFMADD231PS Z1, Z0, Z17
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop27
 
 end28:
 	MOVLQSX 8200(BX), R14
 	MOVLQSX 8204(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end30
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end30
 
 loop29:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 1024(BX)(R14*4), Z0
-	VFMADD231PS  Z6, Z0, Z16
-	VFMADD231PS  Z1, Z0, Z15
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop29
+	VFMADD231PS Z6, Z0, Z16
+	VFMADD231PS Z1, Z0, Z15
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop29
 
 end30:
 	MOVLQSX 8208(BX), R14
 	MOVLQSX 8212(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end32
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end32
 
 loop31:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 2048(BX)(R14*4), Z0
-	VFMADD231PS  Z6, Z0, Z14
-	VFMADD231PS  Z1, Z0, Z13
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop31
+	VFMADD231PS Z6, Z0, Z14
+	VFMADD231PS Z1, Z0, Z13
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop31
 
 end32:
 	MOVLQSX 8216(BX), R14
 	MOVLQSX 8220(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end34
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end34
 
 loop33:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 3072(BX)(R14*4), Z0
-	VFMADD231PS  Z6, Z0, Z12
-	VFMADD231PS  Z1, Z0, Z11
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop33
+	VFMADD231PS Z6, Z0, Z12
+	VFMADD231PS Z1, Z0, Z11
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop33
 
 end34:
 	MOVLQSX 8224(BX), R14
 	MOVLQSX 8228(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end36
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end36
 
 loop35:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 4096(BX)(R14*4), Z0
-	VFMADD231PS  Z6, Z0, Z10
-	VFMADD231PS  Z1, Z0, Z9
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop35
+	VFMADD231PS Z6, Z0, Z10
+	VFMADD231PS Z1, Z0, Z9
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop35
 
 end36:
 	MOVLQSX 8232(BX), R14
 	MOVLQSX 8236(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end38
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end38
 
 loop37:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 5120(BX)(R14*4), Z0
-	VFMADD231PS  Z6, Z0, Z8
-	VFMADD231PS  Z1, Z0, Z7
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop37
+	VFMADD231PS Z6, Z0, Z8
+	VFMADD231PS Z1, Z0, Z7
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop37
 
 end38:
 	MOVLQSX 8240(BX), R14
 	MOVLQSX 8244(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end40
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end40
 
 loop39:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 6144(BX)(R14*4), Z0
-	VFMADD231PS  Z6, Z0, Z5
-	VFMADD231PS  Z1, Z0, Z4
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop39
+	VFMADD231PS Z6, Z0, Z5
+	VFMADD231PS Z1, Z0, Z4
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop39
 
 end40:
 	MOVLQSX 8248(BX), R14
 	MOVLQSX 8252(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end42
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end42
 
 loop41:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 7168(BX)(R14*4), Z0
-	VFMADD231PS  Z6, Z0, Z3
-	VFMADD231PS  Z1, Z0, Z2
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop41
+	VFMADD231PS Z6, Z0, Z3
+	VFMADD231PS Z1, Z0, Z2
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop41
 
 end42:
 else25:
 	MOVQ (SP), R11
 	MOVQ R12, AX
 	CMPQ AX, R13
-	JGE  end44
+	JGE end44
 
 loop43:
-	VCVTPH2PS    (R11), Z6
-	VCVTPH2PS    32(R11), Z1
+	VCVTPH2PS (R11), Z6
+	VCVTPH2PS 32(R11), Z1
 	VBROADCASTSS (BX)(AX*4), Z0
-	VFMADD231PS  Z6, Z0, Z18
-	VFMADD231PS  Z1, Z0, Z17
+	VFMADD231PS Z6, Z0, Z18
+	VFMADD231PS Z1, Z0, Z17
 	VBROADCASTSS 1024(BX)(AX*4), Z0
-	VFMADD231PS  Z6, Z0, Z16
-	VFMADD231PS  Z1, Z0, Z15
+	VFMADD231PS Z6, Z0, Z16
+	VFMADD231PS Z1, Z0, Z15
 	VBROADCASTSS 2048(BX)(AX*4), Z0
-	VFMADD231PS  Z6, Z0, Z14
-	VFMADD231PS  Z1, Z0, Z13
+	VFMADD231PS Z6, Z0, Z14
+	VFMADD231PS Z1, Z0, Z13
 	VBROADCASTSS 3072(BX)(AX*4), Z0
-	VFMADD231PS  Z6, Z0, Z12
-	VFMADD231PS  Z1, Z0, Z11
+	VFMADD231PS Z6, Z0, Z12
+	VFMADD231PS Z1, Z0, Z11
 	VBROADCASTSS 4096(BX)(AX*4), Z0
-	VFMADD231PS  Z6, Z0, Z10
-	VFMADD231PS  Z1, Z0, Z9
+	VFMADD231PS Z6, Z0, Z10
+	VFMADD231PS Z1, Z0, Z9
 	VBROADCASTSS 5120(BX)(AX*4), Z0
-	VFMADD231PS  Z6, Z0, Z8
-	VFMADD231PS  Z1, Z0, Z7
+	VFMADD231PS Z6, Z0, Z8
+	VFMADD231PS Z1, Z0, Z7
 	VBROADCASTSS 6144(BX)(AX*4), Z0
-	VFMADD231PS  Z6, Z0, Z5
-	VFMADD231PS  Z1, Z0, Z4
+	VFMADD231PS Z6, Z0, Z5
+	VFMADD231PS Z1, Z0, Z4
 	VBROADCASTSS 7168(BX)(AX*4), Z0
-	VFMADD231PS  Z6, Z0, Z3
-	VFMADD231PS  Z1, Z0, Z2
-	ADDQ         CX, R11
-	ADDQ         $+1, AX
-	CMPQ         AX, R13
-	JLT          loop43
+	VFMADD231PS Z6, Z0, Z3
+	VFMADD231PS Z1, Z0, Z2
+	ADDQ CX, R11
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop43
 
 end44:
-	CMPQ    R13, 56(SP)
-	JGE     else45
+	CMPQ R13, 56(SP)
+	JGE else45
 	MOVLQSX 8192(BX), AX
 	MOVLQSX 8196(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end48
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end48
 
 loop47:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS (BX)(R11*4), Z0
-	VFMADD231PS  Z6, Z0, Z18
-	VFMADD231PS  Z1, Z0, Z17
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop47
+	VFMADD231PS Z6, Z0, Z18
+	VFMADD231PS Z1, Z0, Z17
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop47
 
 end48:
 	MOVLQSX 8200(BX), AX
 	MOVLQSX 8204(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end50
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end50
 
 loop49:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 1024(BX)(R11*4), Z0
-	VFMADD231PS  Z6, Z0, Z16
-	VFMADD231PS  Z1, Z0, Z15
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop49
+	VFMADD231PS Z6, Z0, Z16
+	VFMADD231PS Z1, Z0, Z15
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop49
 
 end50:
 	MOVLQSX 8208(BX), AX
 	MOVLQSX 8212(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end52
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end52
 
 loop51:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 2048(BX)(R11*4), Z0
-	VFMADD231PS  Z6, Z0, Z14
-	VFMADD231PS  Z1, Z0, Z13
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop51
+	VFMADD231PS Z6, Z0, Z14
+	VFMADD231PS Z1, Z0, Z13
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop51
 
 end52:
 	MOVLQSX 8216(BX), AX
 	MOVLQSX 8220(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end54
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end54
 
 loop53:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 3072(BX)(R11*4), Z0
-	VFMADD231PS  Z6, Z0, Z12
-	VFMADD231PS  Z1, Z0, Z11
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop53
+	VFMADD231PS Z6, Z0, Z12
+	VFMADD231PS Z1, Z0, Z11
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop53
 
 end54:
 	MOVLQSX 8224(BX), AX
 	MOVLQSX 8228(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end56
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end56
 
 loop55:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 4096(BX)(R11*4), Z0
-	VFMADD231PS  Z6, Z0, Z10
-	VFMADD231PS  Z1, Z0, Z9
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop55
+	VFMADD231PS Z6, Z0, Z10
+	VFMADD231PS Z1, Z0, Z9
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop55
 
 end56:
 	MOVLQSX 8232(BX), AX
 	MOVLQSX 8236(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end58
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end58
 
 loop57:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 5120(BX)(R11*4), Z0
-	VFMADD231PS  Z6, Z0, Z8
-	VFMADD231PS  Z1, Z0, Z7
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop57
+	VFMADD231PS Z6, Z0, Z8
+	VFMADD231PS Z1, Z0, Z7
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop57
 
 end58:
 	MOVLQSX 8240(BX), AX
 	MOVLQSX 8244(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end60
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end60
 
 loop59:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 6144(BX)(R11*4), Z0
-	VFMADD231PS  Z6, Z0, Z5
-	VFMADD231PS  Z1, Z0, Z4
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop59
+	VFMADD231PS Z6, Z0, Z5
+	VFMADD231PS Z1, Z0, Z4
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop59
 
 end60:
 	MOVLQSX 8248(BX), AX
 	MOVLQSX 8252(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end62
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end62
 
 loop61:
-	VCVTPH2PS    (AX), Z6
-	VCVTPH2PS    32(AX), Z1
+	VCVTPH2PS (AX), Z6
+	VCVTPH2PS 32(AX), Z1
 	VBROADCASTSS 7168(BX)(R11*4), Z0
-	VFMADD231PS  Z6, Z0, Z3
-	VFMADD231PS  Z1, Z0, Z2
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop61
+	VFMADD231PS Z6, Z0, Z3
+	VFMADD231PS Z1, Z0, Z2
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop61
 
 end62:
 else45:
-	MOVLQSX      8192(BX), R15
-	MOVLQSX      8196(BX), R11
-	CMPQ         136(SP), SI
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R11
-	SETLT        AL
-	MOVBLZX      AL, R11
-	MOVL         R14, AX
-	ANDL         R11, AX
-	LEAQ         -16(R9), R11
-	TESTL        AX, AX
-	JEQ          else63
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8192(BX), R15
+	MOVLQSX 8196(BX), R11
+	CMPQ 136(SP), SI
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R11
+	SETLT AL
+	MOVBLZX AL, R11
+	MOVL R14, AX
+	ANDL R11, AX
+	LEAQ -16(R9), R11
+	TESTL AX, AX
+	JEQ else63
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         24(SP), AX
-	VMOVUPS      Z18, K1, (AX)(R8*4)
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 24(SP), AX
+	VMOVUPS Z18, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         24(SP), AX
-	VMOVUPS      Z17, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 24(SP), AX
+	VMOVUPS Z17, K1, 64(AX)(R8*4)
 
 else63:
-	MOVLQSX      8200(BX), R14
-	MOVLQSX      8204(BX), AX
-	CMPQ         192(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else65
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8200(BX), R14
+	MOVLQSX 8204(BX), AX
+	CMPQ 192(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else65
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         120(SP), AX
-	VMOVUPS      Z16, K1, (AX)(R8*4)
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 120(SP), AX
+	VMOVUPS Z16, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         120(SP), AX
-	VMOVUPS      Z15, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 120(SP), AX
+	VMOVUPS Z15, K1, 64(AX)(R8*4)
 
 else65:
-	MOVLQSX      8208(BX), R14
-	MOVLQSX      8212(BX), AX
-	CMPQ         184(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else67
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8208(BX), R14
+	MOVLQSX 8212(BX), AX
+	CMPQ 184(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else67
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         112(SP), AX
-	VMOVUPS      Z14, K1, (AX)(R8*4)
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 112(SP), AX
+	VMOVUPS Z14, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         112(SP), AX
-	VMOVUPS      Z13, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 112(SP), AX
+	VMOVUPS Z13, K1, 64(AX)(R8*4)
 
 else67:
-	MOVLQSX      8216(BX), R14
-	MOVLQSX      8220(BX), AX
-	CMPQ         176(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else69
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8216(BX), R14
+	MOVLQSX 8220(BX), AX
+	CMPQ 176(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else69
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         104(SP), AX
-	VMOVUPS      Z12, K1, (AX)(R8*4)
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 104(SP), AX
+	VMOVUPS Z12, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         104(SP), AX
-	VMOVUPS      Z11, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 104(SP), AX
+	VMOVUPS Z11, K1, 64(AX)(R8*4)
 
 else69:
-	MOVLQSX      8224(BX), R14
-	MOVLQSX      8228(BX), AX
-	CMPQ         168(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else71
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8224(BX), R14
+	MOVLQSX 8228(BX), AX
+	CMPQ 168(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else71
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         96(SP), AX
-	VMOVUPS      Z10, K1, (AX)(R8*4)
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 96(SP), AX
+	VMOVUPS Z10, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         96(SP), AX
-	VMOVUPS      Z9, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 96(SP), AX
+	VMOVUPS Z9, K1, 64(AX)(R8*4)
 
 else71:
-	MOVLQSX      8232(BX), R14
-	MOVLQSX      8236(BX), AX
-	CMPQ         160(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else73
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8232(BX), R14
+	MOVLQSX 8236(BX), AX
+	CMPQ 160(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else73
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         88(SP), AX
-	VMOVUPS      Z8, K1, (AX)(R8*4)
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 88(SP), AX
+	VMOVUPS Z8, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         88(SP), AX
-	VMOVUPS      Z7, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 88(SP), AX
+	VMOVUPS Z7, K1, 64(AX)(R8*4)
 
 else73:
-	MOVLQSX      8240(BX), R14
-	MOVLQSX      8244(BX), AX
-	CMPQ         152(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else75
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8240(BX), R14
+	MOVLQSX 8244(BX), AX
+	CMPQ 152(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else75
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         80(SP), AX
-	VMOVUPS      Z5, K1, (AX)(R8*4)
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 80(SP), AX
+	VMOVUPS Z5, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         80(SP), AX
-	VMOVUPS      Z4, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 80(SP), AX
+	VMOVUPS Z4, K1, 64(AX)(R8*4)
 
 else75:
-	MOVLQSX      8248(BX), R14
-	MOVLQSX      8252(BX), AX
-	CMPQ         144(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else77
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8248(BX), R14
+	MOVLQSX 8252(BX), AX
+	CMPQ 144(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else77
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         72(SP), AX
-	VMOVUPS      Z3, K1, (AX)(R8*4)
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         $+2147483647, AX
-	CMPQ         R11, AX
-	CMOVQGT      AX, R11
-	MOVQ         $-2147483647, AX
-	CMPQ         R11, AX
-	CMOVQLT      AX, R11
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 72(SP), AX
+	VMOVUPS Z3, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ R11, AX
+	CMOVQGT AX, R11
+	MOVQ $-2147483647, AX
+	CMPQ R11, AX
+	CMOVQLT AX, R11
 	VPBROADCASTD R11, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         72(SP), AX
-	VMOVUPS      Z2, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 72(SP), AX
+	VMOVUPS Z2, K1, 64(AX)(R8*4)
 
 else77:
 	ADDQ $+64, R10
@@ -1883,7 +1883,7 @@ else77:
 	ADDQ $-32, R9
 	ADDQ $+32, R8
 	CMPQ R8, 232(SP)
-	JLT  loop23
+	JLT loop23
 
 end24:
 	MOVQ 288(SP), R8
@@ -1895,195 +1895,195 @@ end24:
 	MOVQ 376(SP), R9
 	MOVQ 232(SP), R8
 	CMPQ R8, DI
-	JGE  end80
+	JGE end80
 
 loop79:
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z2, Z2, Z2
-	CMPQ    64(SP), R12
-	JGE     else81
+	VPXORD Z9, Z9, Z9
+	VPXORD Z8, Z8, Z8
+	VPXORD Z7, Z7, Z7
+	VPXORD Z6, Z6, Z6
+	VPXORD Z5, Z5, Z5
+	VPXORD Z4, Z4, Z4
+	VPXORD Z3, Z3, Z3
+	VPXORD Z2, Z2, Z2
+	CMPQ 64(SP), R12
+	JGE else81
 	MOVLQSX 8192(BX), R15
 	MOVLQSX 8196(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end84
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end84
 
 loop83:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST (BX)(R15*4), Z0, Z9
-	ADDQ             CX, AX
-	ADDQ             $+1, R15
-	CMPQ             R15, R14
-	JLT              loop83
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop83
 
 end84:
 	MOVLQSX 8200(BX), R15
 	MOVLQSX 8204(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end86
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end86
 
 loop85:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 1024(BX)(R15*4), Z0, Z8
-	ADDQ             CX, AX
-	ADDQ             $+1, R15
-	CMPQ             R15, R14
-	JLT              loop85
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop85
 
 end86:
 	MOVLQSX 8208(BX), R15
 	MOVLQSX 8212(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end88
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end88
 
 loop87:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 2048(BX)(R15*4), Z0, Z7
-	ADDQ             CX, AX
-	ADDQ             $+1, R15
-	CMPQ             R15, R14
-	JLT              loop87
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop87
 
 end88:
 	MOVLQSX 8216(BX), R15
 	MOVLQSX 8220(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end90
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end90
 
 loop89:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 3072(BX)(R15*4), Z0, Z6
-	ADDQ             CX, AX
-	ADDQ             $+1, R15
-	CMPQ             R15, R14
-	JLT              loop89
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop89
 
 end90:
 	MOVLQSX 8224(BX), R15
 	MOVLQSX 8228(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end92
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end92
 
 loop91:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 4096(BX)(R15*4), Z0, Z5
-	ADDQ             CX, AX
-	ADDQ             $+1, R15
-	CMPQ             R15, R14
-	JLT              loop91
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop91
 
 end92:
 	MOVLQSX 8232(BX), R15
 	MOVLQSX 8236(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end94
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end94
 
 loop93:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 5120(BX)(R15*4), Z0, Z4
-	ADDQ             CX, AX
-	ADDQ             $+1, R15
-	CMPQ             R15, R14
-	JLT              loop93
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop93
 
 end94:
 	MOVLQSX 8240(BX), R15
 	MOVLQSX 8244(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end96
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end96
 
 loop95:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 6144(BX)(R15*4), Z0, Z3
-	ADDQ             CX, AX
-	ADDQ             $+1, R15
-	CMPQ             R15, R14
-	JLT              loop95
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop95
 
 end96:
 	MOVLQSX 8248(BX), R15
 	MOVLQSX 8252(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end98
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end98
 
 loop97:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 7168(BX)(R15*4), Z0, Z2
-	ADDQ             CX, AX
-	ADDQ             $+1, R15
-	CMPQ             R15, R14
-	JLT              loop97
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop97
 
 end98:
 else81:
 	MOVQ R10, R14
 	MOVQ R12, AX
 	CMPQ AX, R13
-	JGE  end100
+	JGE end100
 
 loop99:
-	VCVTPH2PS        (R14), Z0
+	VCVTPH2PS (R14), Z0
 	VFMADD231PS.BCST (BX)(AX*4), Z0, Z9
 	VFMADD231PS.BCST 1024(BX)(AX*4), Z0, Z8
 	VFMADD231PS.BCST 2048(BX)(AX*4), Z0, Z7
@@ -2092,389 +2092,389 @@ loop99:
 	VFMADD231PS.BCST 5120(BX)(AX*4), Z0, Z4
 	VFMADD231PS.BCST 6144(BX)(AX*4), Z0, Z3
 	VFMADD231PS.BCST 7168(BX)(AX*4), Z0, Z2
-	ADDQ             CX, R14
-	ADDQ             $+1, AX
-	CMPQ             AX, R13
-	JLT              loop99
+	ADDQ CX, R14
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop99
 
 end100:
-	CMPQ    R13, 56(SP)
-	JGE     else101
+	CMPQ R13, 56(SP)
+	JGE else101
 	MOVLQSX 8192(BX), AX
 	MOVLQSX 8196(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end104
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end104
 
 loop103:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST (BX)(R14*4), Z0, Z9
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R15
-	JLT              loop103
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop103
 
 end104:
 	MOVLQSX 8200(BX), AX
 	MOVLQSX 8204(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end106
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end106
 
 loop105:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 1024(BX)(R14*4), Z0, Z8
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R15
-	JLT              loop105
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop105
 
 end106:
 	MOVLQSX 8208(BX), AX
 	MOVLQSX 8212(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end108
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end108
 
 loop107:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 2048(BX)(R14*4), Z0, Z7
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R15
-	JLT              loop107
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop107
 
 end108:
 	MOVLQSX 8216(BX), AX
 	MOVLQSX 8220(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end110
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end110
 
 loop109:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 3072(BX)(R14*4), Z0, Z6
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R15
-	JLT              loop109
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop109
 
 end110:
 	MOVLQSX 8224(BX), AX
 	MOVLQSX 8228(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end112
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end112
 
 loop111:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 4096(BX)(R14*4), Z0, Z5
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R15
-	JLT              loop111
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop111
 
 end112:
 	MOVLQSX 8232(BX), AX
 	MOVLQSX 8236(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end114
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end114
 
 loop113:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 5120(BX)(R14*4), Z0, Z4
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R15
-	JLT              loop113
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop113
 
 end114:
 	MOVLQSX 8240(BX), AX
 	MOVLQSX 8244(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end116
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end116
 
 loop115:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 6144(BX)(R14*4), Z0, Z3
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R15
-	JLT              loop115
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop115
 
 end116:
 	MOVLQSX 8248(BX), AX
 	MOVLQSX 8252(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end118
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end118
 
 loop117:
-	VCVTPH2PS        (AX), Z0
+	VCVTPH2PS (AX), Z0
 	VFMADD231PS.BCST 7168(BX)(R14*4), Z0, Z2
-	ADDQ             CX, AX
-	ADDQ             $+1, R14
-	CMPQ             R14, R15
-	JLT              loop117
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop117
 
 end118:
 else101:
-	MOVLQSX      8192(BX), R14
-	MOVLQSX      8196(BX), AX
-	CMPQ         136(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else119
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8192(BX), R14
+	MOVLQSX 8196(BX), AX
+	CMPQ 136(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else119
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         24(SP), AX
-	VMOVUPS      Z9, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 24(SP), AX
+	VMOVUPS Z9, K1, (AX)(R8*4)
 
 else119:
-	MOVLQSX      8200(BX), R14
-	MOVLQSX      8204(BX), AX
-	CMPQ         192(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else121
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8200(BX), R14
+	MOVLQSX 8204(BX), AX
+	CMPQ 192(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else121
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         120(SP), AX
-	VMOVUPS      Z8, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 120(SP), AX
+	VMOVUPS Z8, K1, (AX)(R8*4)
 
 else121:
-	MOVLQSX      8208(BX), R14
-	MOVLQSX      8212(BX), AX
-	CMPQ         184(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else123
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8208(BX), R14
+	MOVLQSX 8212(BX), AX
+	CMPQ 184(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else123
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         112(SP), AX
-	VMOVUPS      Z7, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 112(SP), AX
+	VMOVUPS Z7, K1, (AX)(R8*4)
 
 else123:
-	MOVLQSX      8216(BX), R14
-	MOVLQSX      8220(BX), AX
-	CMPQ         176(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else125
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8216(BX), R14
+	MOVLQSX 8220(BX), AX
+	CMPQ 176(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else125
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         104(SP), AX
-	VMOVUPS      Z6, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 104(SP), AX
+	VMOVUPS Z6, K1, (AX)(R8*4)
 
 else125:
-	MOVLQSX      8224(BX), R14
-	MOVLQSX      8228(BX), AX
-	CMPQ         168(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else127
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8224(BX), R14
+	MOVLQSX 8228(BX), AX
+	CMPQ 168(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else127
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         96(SP), AX
-	VMOVUPS      Z5, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 96(SP), AX
+	VMOVUPS Z5, K1, (AX)(R8*4)
 
 else127:
-	MOVLQSX      8232(BX), R14
-	MOVLQSX      8236(BX), AX
-	CMPQ         160(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else129
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8232(BX), R14
+	MOVLQSX 8236(BX), AX
+	CMPQ 160(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else129
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         88(SP), AX
-	VMOVUPS      Z4, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 88(SP), AX
+	VMOVUPS Z4, K1, (AX)(R8*4)
 
 else129:
-	MOVLQSX      8240(BX), R14
-	MOVLQSX      8244(BX), AX
-	CMPQ         152(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else131
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8240(BX), R14
+	MOVLQSX 8244(BX), AX
+	CMPQ 152(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else131
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         80(SP), AX
-	VMOVUPS      Z3, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 80(SP), AX
+	VMOVUPS Z3, K1, (AX)(R8*4)
 
 else131:
-	MOVLQSX      8248(BX), R14
-	MOVLQSX      8252(BX), AX
-	CMPQ         144(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else133
-	VMOVUPS      attention_f16__r8__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 8248(BX), R14
+	MOVLQSX 8252(BX), AX
+	CMPQ 144(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else133
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         72(SP), AX
-	VMOVUPS      Z2, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 72(SP), AX
+	VMOVUPS Z2, K1, (AX)(R8*4)
 
 else133:
 	ADDQ $+32, R11
@@ -2482,20 +2482,20 @@ else133:
 	ADDQ $-16, R9
 	ADDQ $+16, R8
 	CMPQ R8, DI
-	JLT  loop79
+	JLT loop79
 
 end80:
 else1:
 	MOVQ 280(SP), AX
 	DECQ AX
 	MOVQ AX, 280(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 248(SP), AX
 	INCQ AX
 	MOVQ AX, 248(SP)
 	MOVQ 248(SP), AX
 	CMPQ AX, 336(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 248(SP)
 	MOVQ 240(SP), AX
@@ -2503,51 +2503,51 @@ else1:
 	MOVQ AX, 240(SP)
 	MOVQ 240(SP), AX
 	CMPQ AX, 328(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 240(SP)
 	MOVQ 224(SP), AX
 	INCQ AX
 	MOVQ AX, 224(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f16__r8__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_f16__r8__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_f16__r8__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_f16__r8__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_f16__r8__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_f16__r8__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_f16__r8__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_f16__r8__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_f16__r8__avx512vnni_data<>+64(SB)/4, $0xff800000
-DATA attention_f16__r8__avx512vnni_data<>+68(SB)/4, $0x00000000
-DATA attention_f16__r8__avx512vnni_data<>+72(SB)/4, $0x00000010
-DATA attention_f16__r8__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+152(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
-DATA attention_f16__r8__avx512vnni_data<>+192(SB)/4, $0x3fb8aa3b
-DATA attention_f16__r8__avx512vnni_data<>+196(SB)/4, $0x4b40007f
-DATA attention_f16__r8__avx512vnni_data<>+200(SB)/4, $0x3f317200
-DATA attention_f16__r8__avx512vnni_data<>+204(SB)/4, $0x35bfbe8e
-DATA attention_f16__r8__avx512vnni_data<>+208(SB)/4, $0x3ab58f09
-DATA attention_f16__r8__avx512vnni_data<>+212(SB)/4, $0x3c092f9d
-DATA attention_f16__r8__avx512vnni_data<>+216(SB)/4, $0x3d2aacd0
-DATA attention_f16__r8__avx512vnni_data<>+220(SB)/4, $0x3e2aaa32
-DATA attention_f16__r8__avx512vnni_data<>+224(SB)/4, $0x3efffffd
-DATA attention_f16__r8__avx512vnni_data<>+228(SB)/4, $0x3f800000
-DATA attention_f16__r8__avx512vnni_data<>+232(SB)/4, $0xc2300000
-DATA attention_f16__r8__avx512vnni_data<>+236(SB)/4, $0x26800000
-DATA attention_f16__r8__avx512vnni_data<>+240(SB)/4, $0x000003ff
-DATA attention_f16__r8__avx512vnni_data<>+244(SB)/4, $0x00000001
-DATA attention_f16__r8__avx512vnni_data<>+248(SB)/4, $0xfffff800
-DATA attention_f16__r8__avx512vnni_data<>+252(SB)/4, $0x7fc00000
-GLOBL attention_f16__r8__avx512vnni_data<>(SB), RODATA|NOPTR, $256
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/4, $0xff800000
+DATA data<>+68(SB)/4, $0x00000000
+DATA data<>+72(SB)/4, $0x00000010
+DATA data<>+128(SB)/8, $0xff800000ff800000
+DATA data<>+136(SB)/8, $0xff800000ff800000
+DATA data<>+144(SB)/8, $0xff800000ff800000
+DATA data<>+152(SB)/8, $0xff800000ff800000
+DATA data<>+160(SB)/8, $0xff800000ff800000
+DATA data<>+168(SB)/8, $0xff800000ff800000
+DATA data<>+176(SB)/8, $0xff800000ff800000
+DATA data<>+184(SB)/8, $0xff800000ff800000
+DATA data<>+192(SB)/4, $0x3fb8aa3b
+DATA data<>+196(SB)/4, $0x4b40007f
+DATA data<>+200(SB)/4, $0x3f317200
+DATA data<>+204(SB)/4, $0x35bfbe8e
+DATA data<>+208(SB)/4, $0x3ab58f09
+DATA data<>+212(SB)/4, $0x3c092f9d
+DATA data<>+216(SB)/4, $0x3d2aacd0
+DATA data<>+220(SB)/4, $0x3e2aaa32
+DATA data<>+224(SB)/4, $0x3efffffd
+DATA data<>+228(SB)/4, $0x3f800000
+DATA data<>+232(SB)/4, $0xc2300000
+DATA data<>+236(SB)/4, $0x26800000
+DATA data<>+240(SB)/4, $0x000003ff
+DATA data<>+244(SB)/4, $0x00000001
+DATA data<>+248(SB)/4, $0xfffff800
+DATA data<>+252(SB)/4, $0x7fc00000
+GLOBL data<>(SB), RODATA|NOPTR, $256

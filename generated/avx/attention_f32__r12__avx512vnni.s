@@ -7,812 +7,812 @@
 // func attention_f32__r12__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·attention_f32__r12__avx512vnni(SB), NOSPLIT, $600-24
-	MOVQ   lo+8(FP), BX
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 368(SP)
-	SUBQ   BX, 368(SP)
-	JLE    done
-	MOVQ   a+0(FP), R9
-	MOVQ   96(R9), AX
-	MOVQ   AX, 392(SP)
-	MOVQ   392(SP), AX
-	LEAQ   11(AX), AX
-	MOVQ   $+12, CX
-	XORQ   DX, DX
-	DIVQ   CX
-	MOVQ   AX, 448(SP)
-	MOVQ   DX, AX
-	MOVQ   BX, AX
-	XORQ   DX, DX
-	MOVQ   448(SP), CX
-	DIVQ   CX
-	MOVQ   AX, CX
-	MOVQ   DX, 344(SP)
-	MOVQ   104(R9), AX
-	MOVQ   AX, 384(SP)
-	MOVQ   384(SP), AX
-	LEAQ   (AX), AX
-	MOVQ   AX, 408(SP)
-	MOVQ   408(SP), AX
-	SHRQ   $0x00, AX
-	MOVQ   AX, 408(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   408(SP), CX
-	DIVQ   CX
-	MOVQ   AX, 296(SP)
-	MOVQ   DX, 336(SP)
-	MOVQ   120(R9), DI
-	MOVQ   128(R9), CX
-	MOVQ   392(SP), AX
-	LEAQ   -1(AX), SI
-	MOVQ   32(R9), AX
-	MOVQ   AX, 320(SP)
+	MOVQ lo+8(FP), BX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 368(SP)
+	SUBQ BX, 368(SP)
+	JLE done
+	MOVQ a+0(FP), R9
+	MOVQ 96(R9), AX
+	MOVQ AX, 392(SP)
+	MOVQ 392(SP), AX
+	LEAQ 11(AX), AX
+	MOVQ $+12, CX
+	XORQ DX, DX
+	DIVQ CX
+	MOVQ AX, 448(SP)
+	MOVQ DX, AX
+	MOVQ BX, AX
+	XORQ DX, DX
+	MOVQ 448(SP), CX
+	DIVQ CX
+	MOVQ AX, CX
+	MOVQ DX, 344(SP)
+	MOVQ 104(R9), AX
+	MOVQ AX, 384(SP)
+	MOVQ 384(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 408(SP)
+	MOVQ 408(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 408(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 408(SP), CX
+	DIVQ CX
+	MOVQ AX, 296(SP)
+	MOVQ DX, 336(SP)
+	MOVQ 120(R9), DI
+	MOVQ 128(R9), CX
+	MOVQ 392(SP), AX
+	LEAQ -1(AX), SI
+	MOVQ 32(R9), AX
+	MOVQ AX, 320(SP)
 	IMUL3Q $-1, CX, AX
-	MOVQ   AX, 312(SP)
-	MOVQ   208(R9), BX
-	MOVQ   24(R9), AX
-	MOVQ   AX, 592(SP)
-	MOVQ   SI, 352(SP)
-	MOVQ   352(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 352(SP)
-	MOVQ   8(R9), AX
-	MOVQ   AX, 584(SP)
-	MOVQ   384(SP), AX
-	MOVQ   AX, 440(SP)
-	MOVQ   440(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 440(SP)
+	MOVQ AX, 312(SP)
+	MOVQ 208(R9), BX
+	MOVQ 24(R9), AX
+	MOVQ AX, 592(SP)
+	MOVQ SI, 352(SP)
+	MOVQ 352(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 352(SP)
+	MOVQ 8(R9), AX
+	MOVQ AX, 584(SP)
+	MOVQ 384(SP), AX
+	MOVQ AX, 440(SP)
+	MOVQ 440(SP), AX
+	IMULQ DI, AX
+	MOVQ AX, 440(SP)
 	IMUL3Q $+128, DI, AX
-	MOVQ   AX, 304(SP)
+	MOVQ AX, 304(SP)
 	IMUL3Q $+64, DI, AX
-	MOVQ   AX, 576(SP)
-	MOVQ   (R9), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   DI, 432(SP)
-	MOVQ   432(SP), AX
-	IMULQ  352(SP), AX
-	MOVQ   AX, 432(SP)
-	MOVQ   48(R9), AX
-	MOVQ   AX, 568(SP)
-	MOVQ   392(SP), AX
-	MOVQ   AX, 400(SP)
-	MOVQ   400(SP), AX
-	IMULQ  384(SP), AX
-	MOVQ   AX, 400(SP)
-	LEAQ   15(DI), DX
-	SHRQ   $0x04, DX
+	MOVQ AX, 576(SP)
+	MOVQ (R9), AX
+	MOVQ AX, 360(SP)
+	MOVQ DI, 432(SP)
+	MOVQ 432(SP), AX
+	IMULQ 352(SP), AX
+	MOVQ AX, 432(SP)
+	MOVQ 48(R9), AX
+	MOVQ AX, 568(SP)
+	MOVQ 392(SP), AX
+	MOVQ AX, 400(SP)
+	MOVQ 400(SP), AX
+	IMULQ 384(SP), AX
+	MOVQ AX, 400(SP)
+	LEAQ 15(DI), DX
+	SHRQ $0x04, DX
 	IMUL3Q $+16, DX, R8
-	SHRQ   $0x05, R8
+	SHRQ $0x05, R8
 	IMUL3Q $+32, R8, AX
-	MOVQ   AX, 328(SP)
-	MOVQ   16(R9), AX
-	MOVQ   AX, 560(SP)
-	MOVQ   384(SP), AX
-	IMULQ  DX, AX
-	MOVQ   AX, 384(SP)
+	MOVQ AX, 328(SP)
+	MOVQ 16(R9), AX
+	MOVQ AX, 560(SP)
+	MOVQ 384(SP), AX
+	IMULQ DX, AX
+	MOVQ AX, 384(SP)
 	IMUL3Q $+64, DX, CX
-	MOVQ   40(R9), AX
-	MOVQ   AX, 552(SP)
-	MOVQ   400(SP), AX
-	MOVQ   AX, 424(SP)
-	MOVQ   424(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 424(SP)
-	MOVQ   392(SP), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   416(SP), AX
-	IMULQ  DI, AX
-	MOVQ   AX, 416(SP)
+	MOVQ 40(R9), AX
+	MOVQ AX, 552(SP)
+	MOVQ 400(SP), AX
+	MOVQ AX, 424(SP)
+	MOVQ 424(SP), AX
+	IMULQ DI, AX
+	MOVQ AX, 424(SP)
+	MOVQ 392(SP), AX
+	MOVQ AX, 416(SP)
+	MOVQ 416(SP), AX
+	IMULQ DI, AX
+	MOVQ AX, 416(SP)
 	IMUL3Q $+4, DI, AX
-	MOVQ   AX, 544(SP)
+	MOVQ AX, 544(SP)
 	IMUL3Q $+8, DI, AX
-	MOVQ   AX, 536(SP)
+	MOVQ AX, 536(SP)
 	IMUL3Q $+12, DI, AX
-	MOVQ   AX, 528(SP)
+	MOVQ AX, 528(SP)
 	IMUL3Q $+16, DI, AX
-	MOVQ   AX, 520(SP)
+	MOVQ AX, 520(SP)
 	IMUL3Q $+20, DI, AX
-	MOVQ   AX, 512(SP)
+	MOVQ AX, 512(SP)
 	IMUL3Q $+24, DI, AX
-	MOVQ   AX, 504(SP)
+	MOVQ AX, 504(SP)
 	IMUL3Q $+28, DI, AX
-	MOVQ   AX, 496(SP)
+	MOVQ AX, 496(SP)
 	IMUL3Q $+32, DI, AX
-	MOVQ   AX, 488(SP)
+	MOVQ AX, 488(SP)
 	IMUL3Q $+36, DI, AX
-	MOVQ   AX, 480(SP)
+	MOVQ AX, 480(SP)
 	IMUL3Q $+40, DI, AX
-	MOVQ   AX, 472(SP)
+	MOVQ AX, 472(SP)
 	IMUL3Q $+44, DI, AX
-	MOVQ   AX, 464(SP)
+	MOVQ AX, 464(SP)
 	IMUL3Q $+128, R8, AX
-	MOVQ   AX, 376(SP)
+	MOVQ AX, 376(SP)
 	IMUL3Q $-32, R8, AX
-	LEAQ   (DI)(AX*1), AX
-	MOVQ   AX, 456(SP)
+	LEAQ (DI)(AX*1), AX
+	MOVQ AX, 456(SP)
 
 tile:
-	MOVQ         344(SP), AX
-	IMUL3Q       $+12, AX, AX
-	MOVQ         AX, 184(SP)
-	MOVQ         184(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R13
-	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R12
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	CMPQ         R13, R12
-	CMOVQLT      R13, R12
+	MOVQ 344(SP), AX
+	IMUL3Q $+12, AX, AX
+	MOVQ AX, 184(SP)
+	MOVQ 184(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R13
+	MOVQ $+256, AX
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	XORQ AX, AX
+	CMPQ AX, R13
+	CMOVQGT AX, R13
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R12
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	CMPQ R13, R12
+	CMOVQLT R13, R12
 	VPBROADCASTD R12, Z0
-	VMOVD        X0, 12288(BX)
+	VMOVD X0, 12288(BX)
 	VPBROADCASTD R13, Z0
-	VMOVD        X0, 12292(BX)
-	MOVQ         $+256, R8
-	MOVQ         R12, 72(SP)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	XORQ         R8, R8
-	MOVQ         R13, 24(SP)
-	CMPQ         R8, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 24(SP)
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
-	MOVQ         184(SP), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, 288(SP)
-	MOVQ         288(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12292(BX)
+	MOVQ $+256, R8
+	MOVQ R12, 72(SP)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	XORQ R8, R8
+	MOVQ R13, 24(SP)
+	CMPQ R8, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R8, AX
+	MOVQ AX, 24(SP)
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	MOVQ $+256, AX
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	MOVQ 184(SP), AX
+	LEAQ 1(AX), AX
+	MOVQ AX, 288(SP)
+	MOVQ 288(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12296(BX)
+	VMOVD X0, 12296(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12300(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         2(AX), AX
-	MOVQ         AX, 280(SP)
-	MOVQ         280(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12300(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 2(AX), AX
+	MOVQ AX, 280(SP)
+	MOVQ 280(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12304(BX)
+	VMOVD X0, 12304(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12308(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         3(AX), AX
-	MOVQ         AX, 272(SP)
-	MOVQ         272(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12308(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 3(AX), AX
+	MOVQ AX, 272(SP)
+	MOVQ 272(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12312(BX)
+	VMOVD X0, 12312(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12316(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         4(AX), AX
-	MOVQ         AX, 264(SP)
-	MOVQ         264(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12316(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 4(AX), AX
+	MOVQ AX, 264(SP)
+	MOVQ 264(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12320(BX)
+	VMOVD X0, 12320(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12324(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         5(AX), AX
-	MOVQ         AX, 256(SP)
-	MOVQ         256(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12324(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 5(AX), AX
+	MOVQ AX, 256(SP)
+	MOVQ 256(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12328(BX)
+	VMOVD X0, 12328(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12332(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         6(AX), AX
-	MOVQ         AX, 248(SP)
-	MOVQ         248(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12332(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 6(AX), AX
+	MOVQ AX, 248(SP)
+	MOVQ 248(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12336(BX)
+	VMOVD X0, 12336(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12340(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         7(AX), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         240(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12340(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 7(AX), AX
+	MOVQ AX, 240(SP)
+	MOVQ 240(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12344(BX)
+	VMOVD X0, 12344(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12348(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         8(AX), AX
-	MOVQ         AX, 232(SP)
-	MOVQ         232(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12348(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 8(AX), AX
+	MOVQ AX, 232(SP)
+	MOVQ 232(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12352(BX)
+	VMOVD X0, 12352(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12356(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         9(AX), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         224(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12356(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 9(AX), AX
+	MOVQ AX, 224(SP)
+	MOVQ 224(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12360(BX)
+	VMOVD X0, 12360(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12364(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         10(AX), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         216(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12364(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 10(AX), AX
+	MOVQ AX, 216(SP)
+	MOVQ 216(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12368(BX)
+	VMOVD X0, 12368(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12372(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	MOVQ         184(SP), AX
-	LEAQ         11(AX), AX
-	MOVQ         AX, 208(SP)
-	MOVQ         208(SP), R8
-	CMPQ         SI, R8
-	CMOVQLT      SI, R8
-	MOVQ         320(SP), AX
-	MOVLQSX      (AX)(R8*4), R8
-	MOVQ         296(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	LEAQ         1(R8), R9
-	MOVQ         $+256, AX
-	CMPQ         AX, R9
-	CMOVQLT      AX, R9
-	XORQ         AX, AX
-	CMPQ         AX, R9
-	CMOVQGT      AX, R9
-	MOVQ         312(SP), AX
-	LEAQ         (R8)(AX*1), AX
-	LEAQ         1(AX), R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	CMPQ         R9, R8
-	CMOVQLT      R9, R8
+	VMOVD X0, 12372(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	MOVQ 184(SP), AX
+	LEAQ 11(AX), AX
+	MOVQ AX, 208(SP)
+	MOVQ 208(SP), R8
+	CMPQ SI, R8
+	CMOVQLT SI, R8
+	MOVQ 320(SP), AX
+	MOVLQSX (AX)(R8*4), R8
+	MOVQ 296(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (R8)(AX*1), R8
+	LEAQ 1(R8), R9
+	MOVQ $+256, AX
+	CMPQ AX, R9
+	CMOVQLT AX, R9
+	XORQ AX, AX
+	CMPQ AX, R9
+	CMOVQGT AX, R9
+	MOVQ 312(SP), AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ 1(AX), R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	CMPQ R9, R8
+	CMOVQLT R9, R8
 	VPBROADCASTD R8, Z0
-	VMOVD        X0, 12376(BX)
+	VMOVD X0, 12376(BX)
 	VPBROADCASTD R9, Z0
-	VMOVD        X0, 12380(BX)
-	CMPQ         R8, 72(SP)
-	MOVQ         72(SP), AX
-	CMOVQLT      R8, AX
-	MOVQ         AX, 72(SP)
-	CMPQ         R9, 24(SP)
-	MOVQ         24(SP), AX
-	CMOVQGT      R9, AX
-	MOVQ         AX, 24(SP)
-	CMPQ         R8, R12
-	CMOVQGT      R8, R12
-	CMPQ         R9, R13
-	CMOVQLT      R9, R13
-	CMPQ         R12, R13
-	CMOVQGT      R12, R13
-	MOVQ         344(SP), AX
-	IMUL3Q       $+3, AX, R8
-	MOVQ         R8, R15
-	CMPQ         352(SP), R15
-	MOVQ         352(SP), AX
-	CMOVQLT      AX, R15
-	LEAQ         1(R8), R14
-	CMPQ         352(SP), R14
-	MOVQ         352(SP), AX
-	CMOVQLT      AX, R14
-	LEAQ         2(R8), R9
-	CMPQ         352(SP), R9
-	MOVQ         352(SP), AX
-	CMOVQLT      AX, R9
-	MOVQ         72(SP), AX
-	MOVQ         AX, (SP)
-	MOVQ         (SP), AX
-	SHRQ         $0x05, AX
-	MOVQ         AX, (SP)
-	MOVQ         24(SP), AX
-	LEAQ         31(AX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         32(SP), AX
-	SHRQ         $0x05, AX
-	MOVQ         AX, 32(SP)
-	MOVQ         DI, R11
-	IMULQ        336(SP), R11
-	IMUL3Q       $+1024, R11, R8
-	MOVQ         584(SP), AX
-	LEAQ         (AX)(R8*1), R8
-	MOVQ         DI, AX
-	IMULQ        (SP), AX
-	IMUL3Q       $+128, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 8(SP)
-	IMUL3Q       $+16, R11, R8
-	MOVQ         360(SP), AX
-	LEAQ         (AX)(R8*1), R8
-	MOVQ         432(SP), R10
-	IMULQ        336(SP), R10
-	IMUL3Q       $+16, R10, AX
-	LEAQ         (R8)(AX*1), R8
-	MOVQ         DI, AX
-	IMULQ        R15, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 64(SP)
-	IMUL3Q       $+16, R11, R8
-	MOVQ         360(SP), AX
-	LEAQ         (AX)(R8*1), R8
-	IMUL3Q       $+16, R10, AX
-	LEAQ         (R8)(AX*1), R8
-	MOVQ         DI, AX
-	IMULQ        R14, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 56(SP)
-	IMUL3Q       $+16, R11, R8
-	MOVQ         360(SP), AX
-	LEAQ         (AX)(R8*1), R8
-	IMUL3Q       $+16, R10, AX
-	LEAQ         (R8)(AX*1), R8
-	MOVQ         DI, AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 40(SP)
-	MOVQ         (SP), AX
-	IMUL3Q       $+128, AX, AX
-	LEAQ         (BX)(AX*1), R10
-	MOVQ         400(SP), R8
-	IMULQ        296(SP), R8
-	MOVQ         568(SP), AX
-	LEAQ         (AX)(R8*8), R8
-	MOVQ         392(SP), AX
-	IMULQ        336(SP), AX
-	LEAQ         (R8)(AX*8), R8
-	MOVQ         344(SP), AX
-	IMUL3Q       $+96, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 48(SP)
-	MOVQ         DX, AX
-	IMULQ        336(SP), AX
-	IMUL3Q       $+16384, AX, R8
-	MOVQ         560(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         DX, AX
-	IMULQ        R12, AX
-	IMUL3Q       $+64, AX, AX
-	MOVQ         AX, 192(SP)
-	MOVQ         424(SP), R8
-	IMULQ        296(SP), R8
-	MOVQ         552(SP), AX
-	LEAQ         (AX)(R8*4), R8
-	MOVQ         416(SP), AX
-	IMULQ        336(SP), AX
-	LEAQ         (R8)(AX*4), R8
-	MOVQ         DI, AX
-	IMULQ        344(SP), AX
-	IMUL3Q       $+48, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 80(SP)
-	MOVQ         544(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 168(SP)
-	MOVQ         536(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 160(SP)
-	MOVQ         528(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         520(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 144(SP)
-	MOVQ         512(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 136(SP)
-	MOVQ         504(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 128(SP)
-	MOVQ         496(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 120(SP)
-	MOVQ         488(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 112(SP)
-	MOVQ         480(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 104(SP)
-	MOVQ         472(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 96(SP)
-	MOVQ         464(SP), R8
-	MOVQ         80(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         72(SP), AX
-	CMPQ         AX, 24(SP)
-	JGE          else1
-	MOVQ         296(SP), R8
-	MOVQ         592(SP), AX
-	MOVLQSX      (AX)(R8*4), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         440(SP), AX
-	IMULQ        176(SP), AX
-	IMUL3Q       $+1024, AX, R8
-	MOVQ         8(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         576(SP), R8
-	MOVQ         8(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 16(SP)
-	MOVQ         (SP), AX
-	CMPQ         AX, 32(SP)
-	JGE          end4
+	VMOVD X0, 12380(BX)
+	CMPQ R8, 72(SP)
+	MOVQ 72(SP), AX
+	CMOVQLT R8, AX
+	MOVQ AX, 72(SP)
+	CMPQ R9, 24(SP)
+	MOVQ 24(SP), AX
+	CMOVQGT R9, AX
+	MOVQ AX, 24(SP)
+	CMPQ R8, R12
+	CMOVQGT R8, R12
+	CMPQ R9, R13
+	CMOVQLT R9, R13
+	CMPQ R12, R13
+	CMOVQGT R12, R13
+	MOVQ 344(SP), AX
+	IMUL3Q $+3, AX, R8
+	MOVQ R8, R15
+	CMPQ 352(SP), R15
+	MOVQ 352(SP), AX
+	CMOVQLT AX, R15
+	LEAQ 1(R8), R14
+	CMPQ 352(SP), R14
+	MOVQ 352(SP), AX
+	CMOVQLT AX, R14
+	LEAQ 2(R8), R9
+	CMPQ 352(SP), R9
+	MOVQ 352(SP), AX
+	CMOVQLT AX, R9
+	MOVQ 72(SP), AX
+	MOVQ AX, (SP)
+	MOVQ (SP), AX
+	SHRQ $0x05, AX
+	MOVQ AX, (SP)
+	MOVQ 24(SP), AX
+	LEAQ 31(AX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 32(SP), AX
+	SHRQ $0x05, AX
+	MOVQ AX, 32(SP)
+	MOVQ DI, R11
+	IMULQ 336(SP), R11
+	IMUL3Q $+1024, R11, R8
+	MOVQ 584(SP), AX
+	LEAQ (AX)(R8*1), R8
+	MOVQ DI, AX
+	IMULQ (SP), AX
+	IMUL3Q $+128, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 8(SP)
+	IMUL3Q $+16, R11, R8
+	MOVQ 360(SP), AX
+	LEAQ (AX)(R8*1), R8
+	MOVQ 432(SP), R10
+	IMULQ 336(SP), R10
+	IMUL3Q $+16, R10, AX
+	LEAQ (R8)(AX*1), R8
+	MOVQ DI, AX
+	IMULQ R15, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 64(SP)
+	IMUL3Q $+16, R11, R8
+	MOVQ 360(SP), AX
+	LEAQ (AX)(R8*1), R8
+	IMUL3Q $+16, R10, AX
+	LEAQ (R8)(AX*1), R8
+	MOVQ DI, AX
+	IMULQ R14, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 56(SP)
+	IMUL3Q $+16, R11, R8
+	MOVQ 360(SP), AX
+	LEAQ (AX)(R8*1), R8
+	IMUL3Q $+16, R10, AX
+	LEAQ (R8)(AX*1), R8
+	MOVQ DI, AX
+	IMULQ R9, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 40(SP)
+	MOVQ (SP), AX
+	IMUL3Q $+128, AX, AX
+	LEAQ (BX)(AX*1), R10
+	MOVQ 400(SP), R8
+	IMULQ 296(SP), R8
+	MOVQ 568(SP), AX
+	LEAQ (AX)(R8*8), R8
+	MOVQ 392(SP), AX
+	IMULQ 336(SP), AX
+	LEAQ (R8)(AX*8), R8
+	MOVQ 344(SP), AX
+	IMUL3Q $+96, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 48(SP)
+	MOVQ DX, AX
+	IMULQ 336(SP), AX
+	IMUL3Q $+16384, AX, R8
+	MOVQ 560(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 200(SP)
+	MOVQ DX, AX
+	IMULQ R12, AX
+	IMUL3Q $+64, AX, AX
+	MOVQ AX, 192(SP)
+	MOVQ 424(SP), R8
+	IMULQ 296(SP), R8
+	MOVQ 552(SP), AX
+	LEAQ (AX)(R8*4), R8
+	MOVQ 416(SP), AX
+	IMULQ 336(SP), AX
+	LEAQ (R8)(AX*4), R8
+	MOVQ DI, AX
+	IMULQ 344(SP), AX
+	IMUL3Q $+48, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 80(SP)
+	MOVQ 544(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 168(SP)
+	MOVQ 536(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 160(SP)
+	MOVQ 528(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 152(SP)
+	MOVQ 520(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 144(SP)
+	MOVQ 512(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 136(SP)
+	MOVQ 504(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 128(SP)
+	MOVQ 496(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 120(SP)
+	MOVQ 488(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 112(SP)
+	MOVQ 480(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 104(SP)
+	MOVQ 472(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 96(SP)
+	MOVQ 464(SP), R8
+	MOVQ 80(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 88(SP)
+	MOVQ 72(SP), AX
+	CMPQ AX, 24(SP)
+	JGE else1
+	MOVQ 296(SP), R8
+	MOVQ 592(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ AX, 176(SP)
+	MOVQ 440(SP), AX
+	IMULQ 176(SP), AX
+	IMUL3Q $+1024, AX, R8
+	MOVQ 8(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 8(SP)
+	MOVQ 576(SP), R8
+	MOVQ 8(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 16(SP)
+	MOVQ (SP), AX
+	CMPQ AX, 32(SP)
+	JGE end4
 
 loop3:
 	VPXORD Z25, Z25, Z25
@@ -839,86 +839,86 @@ loop3:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z2, Z2, Z2
 	VPXORD Z0, Z0, Z0
-	MOVQ   8(SP), R15
-	MOVQ   16(SP), R14
-	MOVQ   64(SP), R11
-	MOVQ   56(SP), R9
-	MOVQ   40(SP), R8
-	XORQ   AX, AX
-	CMPQ   AX, DI
-	JGE    end6
+	MOVQ 8(SP), R15
+	MOVQ 16(SP), R14
+	MOVQ 64(SP), R11
+	MOVQ 56(SP), R9
+	MOVQ 40(SP), R8
+	XORQ AX, AX
+	CMPQ AX, DI
+	JGE end6
 
 loop5:
-	VMOVUPS      (R15), Z27
-	VMOVUPS      (R14), Z26
+	VMOVUPS (R15), Z27
+	VMOVUPS (R14), Z26
 	VBROADCASTSS (R11), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z25, Z25
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z24, Z24
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z25, Z25
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z24, Z24
 	VBROADCASTSS 4(R11), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z23, Z23
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z22, Z22
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z23, Z23
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z22, Z22
 	VBROADCASTSS 8(R11), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z21, Z21
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z20, Z20
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z21, Z21
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z20, Z20
 	VBROADCASTSS 12(R11), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z19, Z19
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z18, Z18
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z19, Z19
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z18, Z18
 	VBROADCASTSS (R9), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z17, Z17
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z16, Z16
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z17, Z17
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z16, Z16
 	VBROADCASTSS 4(R9), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z15, Z15
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z14, Z14
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z15, Z15
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z14, Z14
 	VBROADCASTSS 8(R9), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z13, Z13
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z12, Z12
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z13, Z13
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z12, Z12
 	VBROADCASTSS 12(R9), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z11, Z11
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z10, Z10
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z11, Z11
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z10, Z10
 	VBROADCASTSS (R8), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z9, Z9
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z8, Z8
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z9, Z9
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z8, Z8
 	VBROADCASTSS 4(R8), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z7, Z7
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z6, Z6
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z7, Z7
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z6, Z6
 	VBROADCASTSS 8(R8), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z5, Z5
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z4, Z4
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z5, Z5
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z4, Z4
 	VBROADCASTSS 12(R8), Z3
-	VMULPS       Z27, Z3, Z1
-	VADDPS       Z1, Z2, Z2
-	VMULPS       Z26, Z3, Z1
-	VADDPS       Z1, Z0, Z0
-	ADDQ         $+64, R15
-	ADDQ         $+64, R14
-	ADDQ         $+16, R11
-	ADDQ         $+16, R9
-	ADDQ         $+16, R8
-	ADDQ         $+1, AX
-	CMPQ         AX, DI
-	JLT          loop5
+	VMULPS Z27, Z3, Z1
+	VADDPS Z1, Z2, Z2
+	VMULPS Z26, Z3, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+64, R15
+	ADDQ $+64, R14
+	ADDQ $+16, R11
+	ADDQ $+16, R9
+	ADDQ $+16, R8
+	ADDQ $+1, AX
+	CMPQ AX, DI
+	JLT loop5
 
 end6:
 	VMOVUPS Z25, (R10)
@@ -945,17 +945,17 @@ end6:
 	VMOVUPS Z4, 10304(R10)
 	VMOVUPS Z2, 11264(R10)
 	VMOVUPS Z0, 11328(R10)
-	MOVQ    8(SP), AX
-	ADDQ    304(SP), AX
-	MOVQ    AX, 8(SP)
-	MOVQ    16(SP), AX
-	ADDQ    304(SP), AX
-	MOVQ    AX, 16(SP)
-	ADDQ    $+128, R10
-	ADDQ    $+1, (SP)
-	MOVQ    (SP), AX
-	CMPQ    AX, 32(SP)
-	JLT     loop3
+	MOVQ 8(SP), AX
+	ADDQ 304(SP), AX
+	MOVQ AX, 8(SP)
+	MOVQ 16(SP), AX
+	ADDQ 304(SP), AX
+	MOVQ AX, 16(SP)
+	ADDQ $+128, R10
+	ADDQ $+1, (SP)
+	MOVQ (SP), AX
+	CMPQ AX, 32(SP)
+	JLT loop3
 
 end4:
 	MOVQ BX, R9
@@ -965,1512 +965,1512 @@ end4:
 	MOVQ AX, (SP)
 
 loop7:
-	MOVQ         (SP), AX
-	MOVLQSX      12288(BX)(AX*8), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         (SP), AX
-	MOVLQSX      12292(BX)(AX*8), R11
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         8(SP), AX
+	MOVQ (SP), AX
+	MOVLQSX 12288(BX)(AX*8), AX
+	MOVQ AX, 8(SP)
+	MOVQ (SP), AX
+	MOVLQSX 12292(BX)(AX*8), R11
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ 8(SP), AX
 	VPBROADCASTD AX, Z0
-	VPSUBD       Z0, Z1, Z9
-	MOVQ         R11, AX
-	SUBQ         8(SP), AX
+	VPSUBD Z0, Z1, Z9
+	MOVQ R11, AX
+	SUBQ 8(SP), AX
 	VPBROADCASTD AX, Z8
-	MOVQ         8(SP), R8
-	SHRQ         $0x05, R8
-	MOVQ         8(SP), AX
-	LEAQ         31(AX), R10
-	SHRQ         $0x05, R10
-	MOVQ         R11, AX
-	SHRQ         $0x05, AX
-	IMUL3Q       $+32, AX, R15
-	IMUL3Q       $+32, R10, R14
-	CMPQ         R14, R15
-	CMOVQGT      R14, R15
-	MOVQ         R14, R10
-	CMPQ         R11, R10
-	CMOVQLT      R11, R10
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+64(SB), Z3
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+64(SB), Z0
-	IMUL3Q       $+32, R8, R8
-	MOVQ         R8, AX
-	CMPQ         AX, R10
-	JGE          end10
+	MOVQ 8(SP), R8
+	SHRQ $0x05, R8
+	MOVQ 8(SP), AX
+	LEAQ 31(AX), R10
+	SHRQ $0x05, R10
+	MOVQ R11, AX
+	SHRQ $0x05, AX
+	IMUL3Q $+32, AX, R15
+	IMUL3Q $+32, R10, R14
+	CMPQ R14, R15
+	CMOVQGT R14, R15
+	MOVQ R14, R10
+	CMPQ R11, R10
+	CMOVQLT R11, R10
+	VBROADCASTSS data<>+64(SB), Z3
+	VBROADCASTSS data<>+64(SB), Z0
+	IMUL3Q $+32, R8, R8
+	MOVQ R8, AX
+	CMPQ AX, R10
+	JGE end10
 
 loop9:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z9, Z4
-	VPADDD.BCST  attention_f32__r12__avx512vnni_data<>+68(SB), Z4, Z1
-	VPCMPUD      $0x01, Z8, Z1, K1
-	VMOVUPS.Z    (R9)(AX*4), K1, Z2
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+64(SB), Z1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VCMPPS       $0x11, Z1, Z3, K1
-	VPBLENDMD    Z1, Z3, K1, Z3
-	VPADDD.BCST  attention_f32__r12__avx512vnni_data<>+72(SB), Z4, Z1
-	VPCMPUD      $0x01, Z8, Z1, K1
-	VMOVUPS.Z    64(R9)(AX*4), K1, Z2
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+64(SB), Z1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VCMPPS       $0x11, Z1, Z0, K1
-	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+32, AX
-	CMPQ         AX, R10
-	JLT          loop9
+	VPADDD Z1, Z9, Z4
+	VPADDD.BCST data<>+68(SB), Z4, Z1
+	VPCMPUD $0x01, Z8, Z1, K1
+	VMOVUPS.Z (R9)(AX*4), K1, Z2
+	VBROADCASTSS data<>+64(SB), Z1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VCMPPS $0x11, Z1, Z3, K1
+	VPBLENDMD Z1, Z3, K1, Z3
+	VPADDD.BCST data<>+72(SB), Z4, Z1
+	VPCMPUD $0x01, Z8, Z1, K1
+	VMOVUPS.Z 64(R9)(AX*4), K1, Z2
+	VBROADCASTSS data<>+64(SB), Z1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VCMPPS $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ $+32, AX
+	CMPQ AX, R10
+	JLT loop9
 
 end10:
 	MOVQ R14, AX
 	CMPQ AX, R15
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS   (R9)(AX*4), Z1
-	VCMPPS    $0x11, Z1, Z3, K1
+	VMOVUPS (R9)(AX*4), Z1
+	VCMPPS $0x11, Z1, Z3, K1
 	VPBLENDMD Z1, Z3, K1, Z3
-	VMOVUPS   64(R9)(AX*4), Z1
-	VCMPPS    $0x11, Z1, Z0, K1
+	VMOVUPS 64(R9)(AX*4), Z1
+	VCMPPS $0x11, Z1, Z0, K1
 	VPBLENDMD Z1, Z0, K1, Z0
-	ADDQ      $+32, AX
-	CMPQ      AX, R15
-	JLT       loop11
+	ADDQ $+32, AX
+	CMPQ AX, R15
+	JLT loop11
 
 end12:
 	MOVQ R15, AX
 	CMPQ AX, R11
-	JGE  end14
+	JGE end14
 
 loop13:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z9, Z4
-	VPADDD.BCST  attention_f32__r12__avx512vnni_data<>+68(SB), Z4, Z1
-	VPCMPUD      $0x01, Z8, Z1, K1
-	VMOVUPS.Z    (R9)(AX*4), K1, Z2
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+64(SB), Z1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VCMPPS       $0x11, Z1, Z3, K1
-	VPBLENDMD    Z1, Z3, K1, Z3
-	VPADDD.BCST  attention_f32__r12__avx512vnni_data<>+72(SB), Z4, Z1
-	VPCMPUD      $0x01, Z8, Z1, K1
-	VMOVUPS.Z    64(R9)(AX*4), K1, Z2
-	VBROADCASTSS attention_f32__r12__avx512vnni_data<>+64(SB), Z1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VCMPPS       $0x11, Z1, Z0, K1
-	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+32, AX
-	CMPQ         AX, R11
-	JLT          loop13
+	VPADDD Z1, Z9, Z4
+	VPADDD.BCST data<>+68(SB), Z4, Z1
+	VPCMPUD $0x01, Z8, Z1, K1
+	VMOVUPS.Z (R9)(AX*4), K1, Z2
+	VBROADCASTSS data<>+64(SB), Z1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VCMPPS $0x11, Z1, Z3, K1
+	VPBLENDMD Z1, Z3, K1, Z3
+	VPADDD.BCST data<>+72(SB), Z4, Z1
+	VPCMPUD $0x01, Z8, Z1, K1
+	VMOVUPS.Z 64(R9)(AX*4), K1, Z2
+	VBROADCASTSS data<>+64(SB), Z1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VCMPPS $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ $+32, AX
+	CMPQ AX, R11
+	JLT loop13
 
 end14:
-	VCMPPS     $0x11, Z0, Z3, K1
-	VPBLENDMD  Z0, Z3, K1, Z0
-	VMAXPS     attention_f32__r12__avx512vnni_data<>+128(SB), Z0, Z1
+	VCMPPS $0x11, Z0, Z3, K1
+	VPBLENDMD Z0, Z3, K1, Z0
+	VMAXPS data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
+	VMAXPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z3
-	VPXORD     Z7, Z7, Z7
-	VPXORD     Z0, Z0, Z0
-	CMPQ       R8, R10
-	JGE        end16
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VMAXPS Z0, Z1, Z3
+	VPXORD Z7, Z7, Z7
+	VPXORD Z0, Z0, Z0
+	CMPQ R8, R10
+	JGE end16
 
 loop15:
-	VPBROADCASTD   R8, Z1
-	VPADDD         Z1, Z9, Z10
-	VPADDD.BCST    attention_f32__r12__avx512vnni_data<>+68(SB), Z10, Z1
-	VPCMPUD        $0x01, Z8, Z1, K2
-	VMOVUPS.Z      (R9)(R8*4), K2, Z1
-	VSUBPS         Z3, Z1, Z6
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+192(SB), Z6, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z1, Z5
-	VSUBPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z5, Z4
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+200(SB), Z4, Z1
-	VSUBPS         Z1, Z6, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+204(SB), Z4, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z5, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f32__r12__avx512vnni_data<>+232(SB), Z6, K1
-	VPBLENDMD.BCST attention_f32__r12__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VMOVUPS        Z2, K2, (R9)(R8*4)
-	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K2, Z1
-	VADDPS         Z1, Z7, Z7
-	VPADDD.BCST    attention_f32__r12__avx512vnni_data<>+72(SB), Z10, Z1
-	VPCMPUD        $0x01, Z8, Z1, K2
-	VMOVUPS.Z      64(R9)(R8*4), K2, Z1
-	VSUBPS         Z3, Z1, Z6
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+192(SB), Z6, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z1, Z5
-	VSUBPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z5, Z4
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+200(SB), Z4, Z1
-	VSUBPS         Z1, Z6, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+204(SB), Z4, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z5, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f32__r12__avx512vnni_data<>+232(SB), Z6, K1
-	VPBLENDMD.BCST attention_f32__r12__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VMOVUPS        Z2, K2, 64(R9)(R8*4)
-	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K2, Z1
-	VADDPS         Z1, Z0, Z0
-	ADDQ           $+32, R8
-	CMPQ           R8, R10
-	JLT            loop15
+	VPBROADCASTD R8, Z1
+	VPADDD Z1, Z9, Z10
+	VPADDD.BCST data<>+68(SB), Z10, Z1
+	VPCMPUD $0x01, Z8, Z1, K2
+	VMOVUPS.Z (R9)(R8*4), K2, Z1
+	VSUBPS Z3, Z1, Z6
+	VMULPS.BCST data<>+192(SB), Z6, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z5
+	VSUBPS.BCST data<>+196(SB), Z5, Z4
+	VMULPS.BCST data<>+200(SB), Z4, Z1
+	VSUBPS Z1, Z6, Z2
+	VMULPS.BCST data<>+204(SB), Z4, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z5, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z6, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VMOVUPS Z2, K2, (R9)(R8*4)
+	VPXORD Z1, Z1, Z1
+	VPBLENDMD Z2, Z1, K2, Z1
+	VADDPS Z1, Z7, Z7
+	VPADDD.BCST data<>+72(SB), Z10, Z1
+	VPCMPUD $0x01, Z8, Z1, K2
+	VMOVUPS.Z 64(R9)(R8*4), K2, Z1
+	VSUBPS Z3, Z1, Z6
+	VMULPS.BCST data<>+192(SB), Z6, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z5
+	VSUBPS.BCST data<>+196(SB), Z5, Z4
+	VMULPS.BCST data<>+200(SB), Z4, Z1
+	VSUBPS Z1, Z6, Z2
+	VMULPS.BCST data<>+204(SB), Z4, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z5, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z6, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VMOVUPS Z2, K2, 64(R9)(R8*4)
+	VPXORD Z1, Z1, Z1
+	VPBLENDMD Z2, Z1, K2, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, R8
+	CMPQ R8, R10
+	JLT loop15
 
 end16:
 	CMPQ R14, R15
-	JGE  end18
+	JGE end18
 
 loop17:
-	VMOVUPS        (R9)(R14*4), Z1
-	VSUBPS         Z3, Z1, Z6
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+192(SB), Z6, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z1, Z5
-	VSUBPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z5, Z4
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+200(SB), Z4, Z1
-	VSUBPS         Z1, Z6, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+204(SB), Z4, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z5, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f32__r12__avx512vnni_data<>+232(SB), Z6, K1
-	VPBLENDMD.BCST attention_f32__r12__avx512vnni_data<>+68(SB), Z1, K1, Z1
-	VMOVUPS        Z1, (R9)(R14*4)
-	VADDPS         Z1, Z7, Z7
-	VMOVUPS        64(R9)(R14*4), Z1
-	VSUBPS         Z3, Z1, Z6
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+192(SB), Z6, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z1, Z5
-	VSUBPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z5, Z4
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+200(SB), Z4, Z1
-	VSUBPS         Z1, Z6, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+204(SB), Z4, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z5, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f32__r12__avx512vnni_data<>+232(SB), Z6, K1
-	VPBLENDMD.BCST attention_f32__r12__avx512vnni_data<>+68(SB), Z1, K1, Z1
-	VMOVUPS        Z1, 64(R9)(R14*4)
-	VADDPS         Z1, Z0, Z0
-	ADDQ           $+32, R14
-	CMPQ           R14, R15
-	JLT            loop17
+	VMOVUPS (R9)(R14*4), Z1
+	VSUBPS Z3, Z1, Z6
+	VMULPS.BCST data<>+192(SB), Z6, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z5
+	VSUBPS.BCST data<>+196(SB), Z5, Z4
+	VMULPS.BCST data<>+200(SB), Z4, Z1
+	VSUBPS Z1, Z6, Z2
+	VMULPS.BCST data<>+204(SB), Z4, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z5, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z6, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z1
+	VMOVUPS Z1, (R9)(R14*4)
+	VADDPS Z1, Z7, Z7
+	VMOVUPS 64(R9)(R14*4), Z1
+	VSUBPS Z3, Z1, Z6
+	VMULPS.BCST data<>+192(SB), Z6, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z5
+	VSUBPS.BCST data<>+196(SB), Z5, Z4
+	VMULPS.BCST data<>+200(SB), Z4, Z1
+	VSUBPS Z1, Z6, Z2
+	VMULPS.BCST data<>+204(SB), Z4, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z5, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z6, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z1
+	VMOVUPS Z1, 64(R9)(R14*4)
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, R14
+	CMPQ R14, R15
+	JLT loop17
 
 end18:
 	CMPQ R15, R11
-	JGE  end20
+	JGE end20
 
 loop19:
-	VPBROADCASTD   R15, Z1
-	VPADDD         Z1, Z9, Z10
-	VPADDD.BCST    attention_f32__r12__avx512vnni_data<>+68(SB), Z10, Z1
-	VPCMPUD        $0x01, Z8, Z1, K2
-	VMOVUPS.Z      (R9)(R15*4), K2, Z1
-	VSUBPS         Z3, Z1, Z6
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+192(SB), Z6, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z1, Z5
-	VSUBPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z5, Z4
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+200(SB), Z4, Z1
-	VSUBPS         Z1, Z6, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+204(SB), Z4, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z5, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f32__r12__avx512vnni_data<>+232(SB), Z6, K1
-	VPBLENDMD.BCST attention_f32__r12__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VMOVUPS        Z2, K2, (R9)(R15*4)
-	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K2, Z1
-	VADDPS         Z1, Z7, Z7
-	VPADDD.BCST    attention_f32__r12__avx512vnni_data<>+72(SB), Z10, Z1
-	VPCMPUD        $0x01, Z8, Z1, K2
-	VMOVUPS.Z      64(R9)(R15*4), K2, Z1
-	VSUBPS         Z3, Z1, Z6
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+192(SB), Z6, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z1, Z5
-	VSUBPS.BCST    attention_f32__r12__avx512vnni_data<>+196(SB), Z5, Z4
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+200(SB), Z4, Z1
-	VSUBPS         Z1, Z6, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+204(SB), Z4, Z1
-	VSUBPS         Z1, Z2, Z2
-	VMULPS.BCST    attention_f32__r12__avx512vnni_data<>+208(SB), Z2, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+212(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+216(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+220(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+224(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z1
-	VMULPS         Z2, Z1, Z1
-	VADDPS.BCST    attention_f32__r12__avx512vnni_data<>+228(SB), Z1, Z2
-	VPSLLD         $0x17, Z5, Z1
-	VMULPS         Z1, Z2, Z1
-	VCMPPS.BCST    $0x11, attention_f32__r12__avx512vnni_data<>+232(SB), Z6, K1
-	VPBLENDMD.BCST attention_f32__r12__avx512vnni_data<>+68(SB), Z1, K1, Z2
-	VMOVUPS        Z2, K2, 64(R9)(R15*4)
-	VPXORD         Z1, Z1, Z1
-	VPBLENDMD      Z2, Z1, K2, Z1
-	VADDPS         Z1, Z0, Z0
-	ADDQ           $+32, R15
-	CMPQ           R15, R11
-	JLT            loop19
+	VPBROADCASTD R15, Z1
+	VPADDD Z1, Z9, Z10
+	VPADDD.BCST data<>+68(SB), Z10, Z1
+	VPCMPUD $0x01, Z8, Z1, K2
+	VMOVUPS.Z (R9)(R15*4), K2, Z1
+	VSUBPS Z3, Z1, Z6
+	VMULPS.BCST data<>+192(SB), Z6, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z5
+	VSUBPS.BCST data<>+196(SB), Z5, Z4
+	VMULPS.BCST data<>+200(SB), Z4, Z1
+	VSUBPS Z1, Z6, Z2
+	VMULPS.BCST data<>+204(SB), Z4, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z5, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z6, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VMOVUPS Z2, K2, (R9)(R15*4)
+	VPXORD Z1, Z1, Z1
+	VPBLENDMD Z2, Z1, K2, Z1
+	VADDPS Z1, Z7, Z7
+	VPADDD.BCST data<>+72(SB), Z10, Z1
+	VPCMPUD $0x01, Z8, Z1, K2
+	VMOVUPS.Z 64(R9)(R15*4), K2, Z1
+	VSUBPS Z3, Z1, Z6
+	VMULPS.BCST data<>+192(SB), Z6, Z1
+	VADDPS.BCST data<>+196(SB), Z1, Z5
+	VSUBPS.BCST data<>+196(SB), Z5, Z4
+	VMULPS.BCST data<>+200(SB), Z4, Z1
+	VSUBPS Z1, Z6, Z2
+	VMULPS.BCST data<>+204(SB), Z4, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS.BCST data<>+208(SB), Z2, Z1
+	VADDPS.BCST data<>+212(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+216(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+220(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+224(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS.BCST data<>+228(SB), Z1, Z2
+	VPSLLD $0x17, Z5, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS.BCST $0x11, data<>+232(SB), Z6, K1
+	VPBLENDMD.BCST data<>+68(SB), Z1, K1, Z2
+	VMOVUPS Z2, K2, 64(R9)(R15*4)
+	VPXORD Z1, Z1, Z1
+	VPBLENDMD Z2, Z1, K2, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, R15
+	CMPQ R15, R11
+	JLT loop19
 
 end20:
-	VADDPS     Z0, Z7, Z1
+	VADDPS Z0, Z7, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VADDPS     Z0, Z1, Z1
+	VADDPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VADDPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VADDPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VADDPS     Z0, Z1, Z0
-	CMPQ       16(SP), SI
-	SETLE      AL
-	MOVBLZX    AL, R10
-	CMPQ       8(SP), R11
-	SETLT      AL
-	MOVBLZX    AL, R8
-	MOVL       R10, AX
-	ANDL       R8, AX
-	TESTL      AX, AX
-	JEQ        else21
-	MOVQ       48(SP), R8
-	MOVQ       (SP), AX
-	VMOVD      X3, (R8)(AX*8)
-	MOVQ       48(SP), R8
-	MOVQ       (SP), AX
-	VMOVD      X0, 4(R8)(AX*8)
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	CMPQ 16(SP), SI
+	SETLE AL
+	MOVBLZX AL, R10
+	CMPQ 8(SP), R11
+	SETLT AL
+	MOVBLZX AL, R8
+	MOVL R10, AX
+	ANDL R8, AX
+	TESTL AX, AX
+	JEQ else21
+	MOVQ 48(SP), R8
+	MOVQ (SP), AX
+	VMOVD X3, (R8)(AX*8)
+	MOVQ 48(SP), R8
+	MOVQ (SP), AX
+	VMOVD X0, 4(R8)(AX*8)
 
 else21:
 	ADDQ $+1024, R9
 	ADDQ $+1, 16(SP)
 	ADDQ $+1, (SP)
 	CMPQ (SP), $+12
-	JLT  loop7
+	JLT loop7
 
 end8:
-	MOVQ   384(SP), AX
-	IMULQ  176(SP), AX
+	MOVQ 384(SP), AX
+	IMULQ 176(SP), AX
 	IMUL3Q $+16384, AX, R8
-	MOVQ   200(SP), AX
-	LEAQ   (AX)(R8*1), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   8(SP), R10
-	MOVQ   192(SP), R8
-	MOVQ   8(SP), AX
-	LEAQ   (AX)(R8*1), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   16(SP), AX
-	MOVQ   AX, (SP)
-	MOVQ   DI, R9
-	XORQ   R8, R8
-	CMPQ   R8, 328(SP)
-	JGE    end24
+	MOVQ 200(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 8(SP)
+	MOVQ 8(SP), R10
+	MOVQ 192(SP), R8
+	MOVQ 8(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 16(SP)
+	MOVQ 16(SP), AX
+	MOVQ AX, (SP)
+	MOVQ DI, R9
+	XORQ R8, R8
+	CMPQ R8, 328(SP)
+	JGE end24
 
 loop23:
-	VPXORD  Z25, Z25, Z25
-	VPXORD  Z24, Z24, Z24
-	VPXORD  Z23, Z23, Z23
-	VPXORD  Z22, Z22, Z22
-	VPXORD  Z21, Z21, Z21
-	VPXORD  Z20, Z20, Z20
-	VPXORD  Z19, Z19, Z19
-	VPXORD  Z18, Z18, Z18
-	VPXORD  Z17, Z17, Z17
-	VPXORD  Z16, Z16, Z16
-	VPXORD  Z15, Z15, Z15
-	VPXORD  Z14, Z14, Z14
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z2, Z2, Z2
-	CMPQ    72(SP), R12
-	JGE     else25
+	VPXORD Z25, Z25, Z25
+	VPXORD Z24, Z24, Z24
+	VPXORD Z23, Z23, Z23
+	VPXORD Z22, Z22, Z22
+	VPXORD Z21, Z21, Z21
+	VPXORD Z20, Z20, Z20
+	VPXORD Z19, Z19, Z19
+	VPXORD Z18, Z18, Z18
+	VPXORD Z17, Z17, Z17
+	VPXORD Z16, Z16, Z16
+	VPXORD Z15, Z15, Z15
+	VPXORD Z14, Z14, Z14
+	VPXORD Z13, Z13, Z13
+	VPXORD Z12, Z12, Z12
+	VPXORD Z11, Z11, Z11
+	VPXORD Z10, Z10, Z10
+	VPXORD Z9, Z9, Z9
+	VPXORD Z8, Z8, Z8
+	VPXORD Z7, Z7, Z7
+	VPXORD Z6, Z6, Z6
+	VPXORD Z5, Z5, Z5
+	VPXORD Z4, Z4, Z4
+	VPXORD Z3, Z3, Z3
+	VPXORD Z2, Z2, Z2
+	CMPQ 72(SP), R12
+	JGE else25
 	MOVLQSX 12288(BX), R14
 	MOVLQSX 12292(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end28
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end28
 
 loop27:
 	VBROADCASTSS (BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z25, Z25
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z24, Z24
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop27
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z25, Z25
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z24, Z24
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop27
 
 end28:
 	MOVLQSX 12296(BX), R14
 	MOVLQSX 12300(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end30
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end30
 
 loop29:
 	VBROADCASTSS 1024(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z23, Z23
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z22, Z22
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop29
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z23, Z23
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z22, Z22
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop29
 
 end30:
 	MOVLQSX 12304(BX), R14
 	MOVLQSX 12308(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end32
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end32
 
 loop31:
 	VBROADCASTSS 2048(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z21, Z21
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z20, Z20
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop31
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z21, Z21
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z20, Z20
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop31
 
 end32:
 	MOVLQSX 12312(BX), R14
 	MOVLQSX 12316(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end34
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end34
 
 loop33:
 	VBROADCASTSS 3072(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z19, Z19
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z18, Z18
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop33
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z19, Z19
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z18, Z18
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop33
 
 end34:
 	MOVLQSX 12320(BX), R14
 	MOVLQSX 12324(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end36
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end36
 
 loop35:
 	VBROADCASTSS 4096(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z17, Z17
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z16, Z16
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop35
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z17, Z17
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z16, Z16
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop35
 
 end36:
 	MOVLQSX 12328(BX), R14
 	MOVLQSX 12332(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end38
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end38
 
 loop37:
 	VBROADCASTSS 5120(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z15, Z15
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z14, Z14
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop37
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z15, Z15
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z14, Z14
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop37
 
 end38:
 	MOVLQSX 12336(BX), R14
 	MOVLQSX 12340(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end40
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end40
 
 loop39:
 	VBROADCASTSS 6144(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z13, Z13
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z12, Z12
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop39
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z13, Z13
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z12, Z12
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop39
 
 end40:
 	MOVLQSX 12344(BX), R14
 	MOVLQSX 12348(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end42
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end42
 
 loop41:
 	VBROADCASTSS 7168(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z11, Z11
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z10, Z10
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop41
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z11, Z11
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z10, Z10
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop41
 
 end42:
 	MOVLQSX 12352(BX), R14
 	MOVLQSX 12356(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end44
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end44
 
 loop43:
 	VBROADCASTSS 8192(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z9, Z9
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z8, Z8
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop43
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z9, Z9
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z8, Z8
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop43
 
 end44:
 	MOVLQSX 12360(BX), R14
 	MOVLQSX 12364(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end46
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end46
 
 loop45:
 	VBROADCASTSS 9216(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z7, Z7
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z6, Z6
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop45
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z7, Z7
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z6, Z6
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop45
 
 end46:
 	MOVLQSX 12368(BX), R14
 	MOVLQSX 12372(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end48
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end48
 
 loop47:
 	VBROADCASTSS 10240(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z5, Z5
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z4, Z4
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop47
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z5, Z5
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z4, Z4
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop47
 
 end48:
 	MOVLQSX 12376(BX), R14
 	MOVLQSX 12380(BX), AX
-	MOVQ    R12, R11
-	CMPQ    AX, R11
+	MOVQ R12, R11
+	CMPQ AX, R11
 	CMOVQLT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R11
-	JGE     end50
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R11
+	JGE end50
 
 loop49:
 	VBROADCASTSS 11264(BX)(R14*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z3, Z3
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R11
-	JLT          loop49
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z3, Z3
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R11
+	JLT loop49
 
 end50:
 else25:
 	MOVQ (SP), R11
 	MOVQ R12, AX
 	CMPQ AX, R13
-	JGE  end52
+	JGE end52
 
 loop51:
-	VMOVUPS      (R11), Z27
-	VMOVUPS      64(R11), Z26
+	VMOVUPS (R11), Z27
+	VMOVUPS 64(R11), Z26
 	VBROADCASTSS (BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z25, Z25
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z24, Z24
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z25, Z25
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z24, Z24
 	VBROADCASTSS 1024(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z23, Z23
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z22, Z22
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z23, Z23
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z22, Z22
 	VBROADCASTSS 2048(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z21, Z21
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z20, Z20
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z21, Z21
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z20, Z20
 	VBROADCASTSS 3072(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z19, Z19
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z18, Z18
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z19, Z19
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z18, Z18
 	VBROADCASTSS 4096(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z17, Z17
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z16, Z16
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z17, Z17
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z16, Z16
 	VBROADCASTSS 5120(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z15, Z15
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z14, Z14
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z15, Z15
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z14, Z14
 	VBROADCASTSS 6144(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z13, Z13
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z12, Z12
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z13, Z13
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z12, Z12
 	VBROADCASTSS 7168(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z11, Z11
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z10, Z10
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z11, Z11
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z10, Z10
 	VBROADCASTSS 8192(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z9, Z9
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z8, Z8
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z9, Z9
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z8, Z8
 	VBROADCASTSS 9216(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z7, Z7
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z6, Z6
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z7, Z7
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z6, Z6
 	VBROADCASTSS 10240(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z5, Z5
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z4, Z4
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z5, Z5
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z4, Z4
 	VBROADCASTSS 11264(BX)(AX*4), Z1
-	VMULPS       Z27, Z1, Z0
-	VADDPS       Z0, Z3, Z3
-	VMULPS       Z26, Z1, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         CX, R11
-	ADDQ         $+1, AX
-	CMPQ         AX, R13
-	JLT          loop51
+	VMULPS Z27, Z1, Z0
+	VADDPS Z0, Z3, Z3
+	VMULPS Z26, Z1, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ CX, R11
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop51
 
 end52:
-	CMPQ    R13, 24(SP)
-	JGE     else53
+	CMPQ R13, 24(SP)
+	JGE else53
 	MOVLQSX 12288(BX), AX
 	MOVLQSX 12292(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end56
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end56
 
 loop55:
 	VBROADCASTSS (BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z25, Z25
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z24, Z24
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop55
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z25, Z25
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z24, Z24
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop55
 
 end56:
 	MOVLQSX 12296(BX), AX
 	MOVLQSX 12300(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end58
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end58
 
 loop57:
 	VBROADCASTSS 1024(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z23, Z23
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z22, Z22
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop57
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z23, Z23
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z22, Z22
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop57
 
 end58:
 	MOVLQSX 12304(BX), AX
 	MOVLQSX 12308(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end60
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end60
 
 loop59:
 	VBROADCASTSS 2048(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z21, Z21
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z20, Z20
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop59
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z21, Z21
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z20, Z20
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop59
 
 end60:
 	MOVLQSX 12312(BX), AX
 	MOVLQSX 12316(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end62
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end62
 
 loop61:
 	VBROADCASTSS 3072(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z19, Z19
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z18, Z18
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop61
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z19, Z19
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z18, Z18
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop61
 
 end62:
 	MOVLQSX 12320(BX), AX
 	MOVLQSX 12324(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end64
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end64
 
 loop63:
 	VBROADCASTSS 4096(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z17, Z17
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z16, Z16
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop63
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z17, Z17
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z16, Z16
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop63
 
 end64:
 	MOVLQSX 12328(BX), AX
 	MOVLQSX 12332(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end66
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end66
 
 loop65:
 	VBROADCASTSS 5120(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z15, Z15
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z14, Z14
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop65
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z15, Z15
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z14, Z14
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop65
 
 end66:
 	MOVLQSX 12336(BX), AX
 	MOVLQSX 12340(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end68
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end68
 
 loop67:
 	VBROADCASTSS 6144(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z13, Z13
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z12, Z12
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop67
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z13, Z13
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z12, Z12
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop67
 
 end68:
 	MOVLQSX 12344(BX), AX
 	MOVLQSX 12348(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end70
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end70
 
 loop69:
 	VBROADCASTSS 7168(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z11, Z11
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z10, Z10
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop69
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z11, Z11
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z10, Z10
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop69
 
 end70:
 	MOVLQSX 12352(BX), AX
 	MOVLQSX 12356(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end72
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end72
 
 loop71:
 	VBROADCASTSS 8192(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z9, Z9
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z8, Z8
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop71
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z9, Z9
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z8, Z8
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop71
 
 end72:
 	MOVLQSX 12360(BX), AX
 	MOVLQSX 12364(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end74
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end74
 
 loop73:
 	VBROADCASTSS 9216(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z7, Z7
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z6, Z6
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop73
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z7, Z7
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z6, Z6
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop73
 
 end74:
 	MOVLQSX 12368(BX), AX
 	MOVLQSX 12372(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end76
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end76
 
 loop75:
 	VBROADCASTSS 10240(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z5, Z5
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z4, Z4
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop75
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z5, Z5
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z4, Z4
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop75
 
 end76:
 	MOVLQSX 12376(BX), AX
 	MOVLQSX 12380(BX), R14
-	MOVQ    R13, R11
-	CMPQ    AX, R11
+	MOVQ R13, R11
+	CMPQ AX, R11
 	CMOVQGT AX, R11
-	MOVQ    DX, AX
-	IMULQ   R11, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R11, R14
-	JGE     end78
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R11, R14
+	JGE end78
 
 loop77:
 	VBROADCASTSS 11264(BX)(R11*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z3, Z3
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         CX, AX
-	ADDQ         $+1, R11
-	CMPQ         R11, R14
-	JLT          loop77
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z3, Z3
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ CX, AX
+	ADDQ $+1, R11
+	CMPQ R11, R14
+	JLT loop77
 
 end78:
 else53:
-	MOVLQSX      12288(BX), R15
-	MOVLQSX      12292(BX), R11
-	CMPQ         184(SP), SI
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R11
-	SETLT        AL
-	MOVBLZX      AL, R11
-	MOVL         R14, AX
-	ANDL         R11, AX
-	LEAQ         -16(R9), R11
-	TESTL        AX, AX
-	JEQ          else79
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12288(BX), R15
+	MOVLQSX 12292(BX), R11
+	CMPQ 184(SP), SI
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R11
+	SETLT AL
+	MOVBLZX AL, R11
+	MOVL R14, AX
+	ANDL R11, AX
+	LEAQ -16(R9), R11
+	TESTL AX, AX
+	JEQ else79
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         80(SP), AX
-	VMOVUPS      Z25, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 80(SP), AX
+	VMOVUPS Z25, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         80(SP), AX
-	VMOVUPS      Z24, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 80(SP), AX
+	VMOVUPS Z24, K1, 64(AX)(R8*4)
 
 else79:
-	MOVLQSX      12296(BX), R14
-	MOVLQSX      12300(BX), AX
-	CMPQ         288(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else81
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12296(BX), R14
+	MOVLQSX 12300(BX), AX
+	CMPQ 288(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else81
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         168(SP), AX
-	VMOVUPS      Z23, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 168(SP), AX
+	VMOVUPS Z23, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         168(SP), AX
-	VMOVUPS      Z22, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 168(SP), AX
+	VMOVUPS Z22, K1, 64(AX)(R8*4)
 
 else81:
-	MOVLQSX      12304(BX), R14
-	MOVLQSX      12308(BX), AX
-	CMPQ         280(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else83
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12304(BX), R14
+	MOVLQSX 12308(BX), AX
+	CMPQ 280(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else83
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         160(SP), AX
-	VMOVUPS      Z21, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 160(SP), AX
+	VMOVUPS Z21, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         160(SP), AX
-	VMOVUPS      Z20, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 160(SP), AX
+	VMOVUPS Z20, K1, 64(AX)(R8*4)
 
 else83:
-	MOVLQSX      12312(BX), R14
-	MOVLQSX      12316(BX), AX
-	CMPQ         272(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else85
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12312(BX), R14
+	MOVLQSX 12316(BX), AX
+	CMPQ 272(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else85
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         152(SP), AX
-	VMOVUPS      Z19, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 152(SP), AX
+	VMOVUPS Z19, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         152(SP), AX
-	VMOVUPS      Z18, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 152(SP), AX
+	VMOVUPS Z18, K1, 64(AX)(R8*4)
 
 else85:
-	MOVLQSX      12320(BX), R14
-	MOVLQSX      12324(BX), AX
-	CMPQ         264(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else87
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12320(BX), R14
+	MOVLQSX 12324(BX), AX
+	CMPQ 264(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else87
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         144(SP), AX
-	VMOVUPS      Z17, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 144(SP), AX
+	VMOVUPS Z17, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         144(SP), AX
-	VMOVUPS      Z16, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 144(SP), AX
+	VMOVUPS Z16, K1, 64(AX)(R8*4)
 
 else87:
-	MOVLQSX      12328(BX), R14
-	MOVLQSX      12332(BX), AX
-	CMPQ         256(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else89
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12328(BX), R14
+	MOVLQSX 12332(BX), AX
+	CMPQ 256(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else89
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         136(SP), AX
-	VMOVUPS      Z15, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 136(SP), AX
+	VMOVUPS Z15, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         136(SP), AX
-	VMOVUPS      Z14, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 136(SP), AX
+	VMOVUPS Z14, K1, 64(AX)(R8*4)
 
 else89:
-	MOVLQSX      12336(BX), R14
-	MOVLQSX      12340(BX), AX
-	CMPQ         248(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else91
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12336(BX), R14
+	MOVLQSX 12340(BX), AX
+	CMPQ 248(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else91
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         128(SP), AX
-	VMOVUPS      Z13, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 128(SP), AX
+	VMOVUPS Z13, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         128(SP), AX
-	VMOVUPS      Z12, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 128(SP), AX
+	VMOVUPS Z12, K1, 64(AX)(R8*4)
 
 else91:
-	MOVLQSX      12344(BX), R14
-	MOVLQSX      12348(BX), AX
-	CMPQ         240(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else93
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12344(BX), R14
+	MOVLQSX 12348(BX), AX
+	CMPQ 240(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else93
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         120(SP), AX
-	VMOVUPS      Z11, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 120(SP), AX
+	VMOVUPS Z11, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         120(SP), AX
-	VMOVUPS      Z10, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 120(SP), AX
+	VMOVUPS Z10, K1, 64(AX)(R8*4)
 
 else93:
-	MOVLQSX      12352(BX), R14
-	MOVLQSX      12356(BX), AX
-	CMPQ         232(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else95
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12352(BX), R14
+	MOVLQSX 12356(BX), AX
+	CMPQ 232(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else95
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         112(SP), AX
-	VMOVUPS      Z9, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 112(SP), AX
+	VMOVUPS Z9, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         112(SP), AX
-	VMOVUPS      Z8, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 112(SP), AX
+	VMOVUPS Z8, K1, 64(AX)(R8*4)
 
 else95:
-	MOVLQSX      12360(BX), R14
-	MOVLQSX      12364(BX), AX
-	CMPQ         224(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else97
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12360(BX), R14
+	MOVLQSX 12364(BX), AX
+	CMPQ 224(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else97
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         104(SP), AX
-	VMOVUPS      Z7, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 104(SP), AX
+	VMOVUPS Z7, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         104(SP), AX
-	VMOVUPS      Z6, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 104(SP), AX
+	VMOVUPS Z6, K1, 64(AX)(R8*4)
 
 else97:
-	MOVLQSX      12368(BX), R14
-	MOVLQSX      12372(BX), AX
-	CMPQ         216(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else99
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12368(BX), R14
+	MOVLQSX 12372(BX), AX
+	CMPQ 216(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else99
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         96(SP), AX
-	VMOVUPS      Z5, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R11, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 96(SP), AX
+	VMOVUPS Z5, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         96(SP), AX
-	VMOVUPS      Z4, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 96(SP), AX
+	VMOVUPS Z4, K1, 64(AX)(R8*4)
 
 else99:
-	MOVLQSX      12376(BX), R14
-	MOVLQSX      12380(BX), AX
-	CMPQ         208(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else101
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12376(BX), R14
+	MOVLQSX 12380(BX), AX
+	CMPQ 208(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else101
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         88(SP), AX
-	VMOVUPS      Z3, K1, (AX)(R8*4)
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         $+2147483647, AX
-	CMPQ         R11, AX
-	CMOVQGT      AX, R11
-	MOVQ         $-2147483647, AX
-	CMPQ         R11, AX
-	CMOVQLT      AX, R11
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 88(SP), AX
+	VMOVUPS Z3, K1, (AX)(R8*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ R11, AX
+	CMOVQGT AX, R11
+	MOVQ $-2147483647, AX
+	CMPQ R11, AX
+	CMOVQLT AX, R11
 	VPBROADCASTD R11, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         88(SP), AX
-	VMOVUPS      Z2, K1, 64(AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 88(SP), AX
+	VMOVUPS Z2, K1, 64(AX)(R8*4)
 
 else101:
 	ADDQ $+128, R10
@@ -2478,7 +2478,7 @@ else101:
 	ADDQ $-32, R9
 	ADDQ $+32, R8
 	CMPQ R8, 328(SP)
-	JLT  loop23
+	JLT loop23
 
 end24:
 	MOVQ 376(SP), R8
@@ -2490,902 +2490,902 @@ end24:
 	MOVQ 456(SP), R9
 	MOVQ 328(SP), R8
 	CMPQ R8, DI
-	JGE  end104
+	JGE end104
 
 loop103:
-	VPXORD  Z13, Z13, Z13
-	VPXORD  Z12, Z12, Z12
-	VPXORD  Z11, Z11, Z11
-	VPXORD  Z10, Z10, Z10
-	VPXORD  Z9, Z9, Z9
-	VPXORD  Z8, Z8, Z8
-	VPXORD  Z7, Z7, Z7
-	VPXORD  Z6, Z6, Z6
-	VPXORD  Z5, Z5, Z5
-	VPXORD  Z4, Z4, Z4
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z2, Z2, Z2
-	CMPQ    72(SP), R12
-	JGE     else105
+	VPXORD Z13, Z13, Z13
+	VPXORD Z12, Z12, Z12
+	VPXORD Z11, Z11, Z11
+	VPXORD Z10, Z10, Z10
+	VPXORD Z9, Z9, Z9
+	VPXORD Z8, Z8, Z8
+	VPXORD Z7, Z7, Z7
+	VPXORD Z6, Z6, Z6
+	VPXORD Z5, Z5, Z5
+	VPXORD Z4, Z4, Z4
+	VPXORD Z3, Z3, Z3
+	VPXORD Z2, Z2, Z2
+	CMPQ 72(SP), R12
+	JGE else105
 	MOVLQSX 12288(BX), R15
 	MOVLQSX 12292(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end108
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end108
 
 loop107:
 	VBROADCASTSS (BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z13, Z13
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop107
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z13, Z13
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop107
 
 end108:
 	MOVLQSX 12296(BX), R15
 	MOVLQSX 12300(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end110
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end110
 
 loop109:
 	VBROADCASTSS 1024(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z12, Z12
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop109
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z12, Z12
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop109
 
 end110:
 	MOVLQSX 12304(BX), R15
 	MOVLQSX 12308(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end112
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end112
 
 loop111:
 	VBROADCASTSS 2048(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z11, Z11
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop111
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z11, Z11
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop111
 
 end112:
 	MOVLQSX 12312(BX), R15
 	MOVLQSX 12316(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end114
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end114
 
 loop113:
 	VBROADCASTSS 3072(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z10, Z10
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop113
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z10, Z10
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop113
 
 end114:
 	MOVLQSX 12320(BX), R15
 	MOVLQSX 12324(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end116
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end116
 
 loop115:
 	VBROADCASTSS 4096(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z9, Z9
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop115
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z9, Z9
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop115
 
 end116:
 	MOVLQSX 12328(BX), R15
 	MOVLQSX 12332(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end118
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end118
 
 loop117:
 	VBROADCASTSS 5120(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z8, Z8
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop117
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z8, Z8
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop117
 
 end118:
 	MOVLQSX 12336(BX), R15
 	MOVLQSX 12340(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end120
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end120
 
 loop119:
 	VBROADCASTSS 6144(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z7, Z7
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop119
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z7, Z7
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop119
 
 end120:
 	MOVLQSX 12344(BX), R15
 	MOVLQSX 12348(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end122
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end122
 
 loop121:
 	VBROADCASTSS 7168(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z6, Z6
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop121
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z6, Z6
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop121
 
 end122:
 	MOVLQSX 12352(BX), R15
 	MOVLQSX 12356(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end124
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end124
 
 loop123:
 	VBROADCASTSS 8192(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z5, Z5
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop123
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z5, Z5
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop123
 
 end124:
 	MOVLQSX 12360(BX), R15
 	MOVLQSX 12364(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end126
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end126
 
 loop125:
 	VBROADCASTSS 9216(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z4, Z4
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop125
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z4, Z4
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop125
 
 end126:
 	MOVLQSX 12368(BX), R15
 	MOVLQSX 12372(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end128
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end128
 
 loop127:
 	VBROADCASTSS 10240(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z3, Z3
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop127
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z3, Z3
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop127
 
 end128:
 	MOVLQSX 12376(BX), R15
 	MOVLQSX 12380(BX), AX
-	MOVQ    R12, R14
-	CMPQ    AX, R14
+	MOVQ R12, R14
+	CMPQ AX, R14
 	CMOVQLT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R15, R14
-	JGE     end130
+	MOVQ DX, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R15, R14
+	JGE end130
 
 loop129:
 	VBROADCASTSS 11264(BX)(R15*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         CX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, R14
-	JLT          loop129
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ CX, AX
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop129
 
 end130:
 else105:
 	MOVQ R10, R14
 	MOVQ R12, AX
 	CMPQ AX, R13
-	JGE  end132
+	JGE end132
 
 loop131:
-	VMOVUPS     (R14), Z1
+	VMOVUPS (R14), Z1
 	VMULPS.BCST (BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z13, Z13
+	VADDPS Z0, Z13, Z13
 	VMULPS.BCST 1024(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z12, Z12
+	VADDPS Z0, Z12, Z12
 	VMULPS.BCST 2048(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z11, Z11
+	VADDPS Z0, Z11, Z11
 	VMULPS.BCST 3072(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z10, Z10
+	VADDPS Z0, Z10, Z10
 	VMULPS.BCST 4096(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z9, Z9
+	VADDPS Z0, Z9, Z9
 	VMULPS.BCST 5120(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z8, Z8
+	VADDPS Z0, Z8, Z8
 	VMULPS.BCST 6144(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z7, Z7
+	VADDPS Z0, Z7, Z7
 	VMULPS.BCST 7168(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z6, Z6
+	VADDPS Z0, Z6, Z6
 	VMULPS.BCST 8192(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z5, Z5
+	VADDPS Z0, Z5, Z5
 	VMULPS.BCST 9216(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z4, Z4
+	VADDPS Z0, Z4, Z4
 	VMULPS.BCST 10240(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z3, Z3
+	VADDPS Z0, Z3, Z3
 	VMULPS.BCST 11264(BX)(AX*4), Z1, Z0
-	VADDPS      Z0, Z2, Z2
-	ADDQ        CX, R14
-	ADDQ        $+1, AX
-	CMPQ        AX, R13
-	JLT         loop131
+	VADDPS Z0, Z2, Z2
+	ADDQ CX, R14
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop131
 
 end132:
-	CMPQ    R13, 24(SP)
-	JGE     else133
+	CMPQ R13, 24(SP)
+	JGE else133
 	MOVLQSX 12288(BX), AX
 	MOVLQSX 12292(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end136
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end136
 
 loop135:
 	VBROADCASTSS (BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z13, Z13
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop135
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z13, Z13
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop135
 
 end136:
 	MOVLQSX 12296(BX), AX
 	MOVLQSX 12300(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end138
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end138
 
 loop137:
 	VBROADCASTSS 1024(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z12, Z12
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop137
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z12, Z12
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop137
 
 end138:
 	MOVLQSX 12304(BX), AX
 	MOVLQSX 12308(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end140
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end140
 
 loop139:
 	VBROADCASTSS 2048(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z11, Z11
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop139
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z11, Z11
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop139
 
 end140:
 	MOVLQSX 12312(BX), AX
 	MOVLQSX 12316(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end142
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end142
 
 loop141:
 	VBROADCASTSS 3072(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z10, Z10
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop141
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z10, Z10
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop141
 
 end142:
 	MOVLQSX 12320(BX), AX
 	MOVLQSX 12324(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end144
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end144
 
 loop143:
 	VBROADCASTSS 4096(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z9, Z9
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop143
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z9, Z9
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop143
 
 end144:
 	MOVLQSX 12328(BX), AX
 	MOVLQSX 12332(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end146
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end146
 
 loop145:
 	VBROADCASTSS 5120(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z8, Z8
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop145
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z8, Z8
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop145
 
 end146:
 	MOVLQSX 12336(BX), AX
 	MOVLQSX 12340(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end148
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end148
 
 loop147:
 	VBROADCASTSS 6144(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z7, Z7
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop147
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z7, Z7
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop147
 
 end148:
 	MOVLQSX 12344(BX), AX
 	MOVLQSX 12348(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end150
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end150
 
 loop149:
 	VBROADCASTSS 7168(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z6, Z6
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop149
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z6, Z6
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop149
 
 end150:
 	MOVLQSX 12352(BX), AX
 	MOVLQSX 12356(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end152
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end152
 
 loop151:
 	VBROADCASTSS 8192(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z5, Z5
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop151
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z5, Z5
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop151
 
 end152:
 	MOVLQSX 12360(BX), AX
 	MOVLQSX 12364(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end154
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end154
 
 loop153:
 	VBROADCASTSS 9216(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z4, Z4
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop153
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z4, Z4
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop153
 
 end154:
 	MOVLQSX 12368(BX), AX
 	MOVLQSX 12372(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end156
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end156
 
 loop155:
 	VBROADCASTSS 10240(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z3, Z3
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop155
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z3, Z3
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop155
 
 end156:
 	MOVLQSX 12376(BX), AX
 	MOVLQSX 12380(BX), R15
-	MOVQ    R13, R14
-	CMPQ    AX, R14
+	MOVQ R13, R14
+	CMPQ AX, R14
 	CMOVQGT AX, R14
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R11)(AX*1), AX
-	CMPQ    R14, R15
-	JGE     end158
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R11)(AX*1), AX
+	CMPQ R14, R15
+	JGE end158
 
 loop157:
 	VBROADCASTSS 11264(BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R15
-	JLT          loop157
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R15
+	JLT loop157
 
 end158:
 else133:
-	MOVLQSX      12288(BX), R14
-	MOVLQSX      12292(BX), AX
-	CMPQ         184(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else159
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12288(BX), R14
+	MOVLQSX 12292(BX), AX
+	CMPQ 184(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else159
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         80(SP), AX
-	VMOVUPS      Z13, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 80(SP), AX
+	VMOVUPS Z13, K1, (AX)(R8*4)
 
 else159:
-	MOVLQSX      12296(BX), R14
-	MOVLQSX      12300(BX), AX
-	CMPQ         288(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else161
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12296(BX), R14
+	MOVLQSX 12300(BX), AX
+	CMPQ 288(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else161
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         168(SP), AX
-	VMOVUPS      Z12, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 168(SP), AX
+	VMOVUPS Z12, K1, (AX)(R8*4)
 
 else161:
-	MOVLQSX      12304(BX), R14
-	MOVLQSX      12308(BX), AX
-	CMPQ         280(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else163
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12304(BX), R14
+	MOVLQSX 12308(BX), AX
+	CMPQ 280(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else163
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         160(SP), AX
-	VMOVUPS      Z11, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 160(SP), AX
+	VMOVUPS Z11, K1, (AX)(R8*4)
 
 else163:
-	MOVLQSX      12312(BX), R14
-	MOVLQSX      12316(BX), AX
-	CMPQ         272(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else165
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12312(BX), R14
+	MOVLQSX 12316(BX), AX
+	CMPQ 272(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else165
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         152(SP), AX
-	VMOVUPS      Z10, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 152(SP), AX
+	VMOVUPS Z10, K1, (AX)(R8*4)
 
 else165:
-	MOVLQSX      12320(BX), R14
-	MOVLQSX      12324(BX), AX
-	CMPQ         264(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else167
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12320(BX), R14
+	MOVLQSX 12324(BX), AX
+	CMPQ 264(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else167
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         144(SP), AX
-	VMOVUPS      Z9, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 144(SP), AX
+	VMOVUPS Z9, K1, (AX)(R8*4)
 
 else167:
-	MOVLQSX      12328(BX), R14
-	MOVLQSX      12332(BX), AX
-	CMPQ         256(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else169
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12328(BX), R14
+	MOVLQSX 12332(BX), AX
+	CMPQ 256(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else169
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         136(SP), AX
-	VMOVUPS      Z8, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 136(SP), AX
+	VMOVUPS Z8, K1, (AX)(R8*4)
 
 else169:
-	MOVLQSX      12336(BX), R14
-	MOVLQSX      12340(BX), AX
-	CMPQ         248(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else171
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12336(BX), R14
+	MOVLQSX 12340(BX), AX
+	CMPQ 248(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else171
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         128(SP), AX
-	VMOVUPS      Z7, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 128(SP), AX
+	VMOVUPS Z7, K1, (AX)(R8*4)
 
 else171:
-	MOVLQSX      12344(BX), R14
-	MOVLQSX      12348(BX), AX
-	CMPQ         240(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else173
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12344(BX), R14
+	MOVLQSX 12348(BX), AX
+	CMPQ 240(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else173
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         120(SP), AX
-	VMOVUPS      Z6, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 120(SP), AX
+	VMOVUPS Z6, K1, (AX)(R8*4)
 
 else173:
-	MOVLQSX      12352(BX), R14
-	MOVLQSX      12356(BX), AX
-	CMPQ         232(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else175
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12352(BX), R14
+	MOVLQSX 12356(BX), AX
+	CMPQ 232(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else175
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         112(SP), AX
-	VMOVUPS      Z5, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 112(SP), AX
+	VMOVUPS Z5, K1, (AX)(R8*4)
 
 else175:
-	MOVLQSX      12360(BX), R14
-	MOVLQSX      12364(BX), AX
-	CMPQ         224(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else177
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12360(BX), R14
+	MOVLQSX 12364(BX), AX
+	CMPQ 224(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else177
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         104(SP), AX
-	VMOVUPS      Z4, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 104(SP), AX
+	VMOVUPS Z4, K1, (AX)(R8*4)
 
 else177:
-	MOVLQSX      12368(BX), R14
-	MOVLQSX      12372(BX), AX
-	CMPQ         216(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else179
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12368(BX), R14
+	MOVLQSX 12372(BX), AX
+	CMPQ 216(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else179
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         96(SP), AX
-	VMOVUPS      Z3, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 96(SP), AX
+	VMOVUPS Z3, K1, (AX)(R8*4)
 
 else179:
-	MOVLQSX      12376(BX), R14
-	MOVLQSX      12380(BX), AX
-	CMPQ         208(SP), SI
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         R14, AX
-	SETLT        AL
-	MOVBLZX      AL, R14
-	MOVL         R15, AX
-	ANDL         R14, AX
-	TESTL        AX, AX
-	JEQ          else181
-	VMOVUPS      attention_f32__r12__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R9, R14
-	MOVQ         $+2147483647, AX
-	CMPQ         R14, AX
-	CMOVQGT      AX, R14
-	MOVQ         $-2147483647, AX
-	CMPQ         R14, AX
-	CMOVQLT      AX, R14
+	MOVLQSX 12376(BX), R14
+	MOVLQSX 12380(BX), AX
+	CMPQ 208(SP), SI
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else181
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R9, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
 	VPBROADCASTD R14, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         88(SP), AX
-	VMOVUPS      Z2, K1, (AX)(R8*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 88(SP), AX
+	VMOVUPS Z2, K1, (AX)(R8*4)
 
 else181:
 	ADDQ $+64, R11
@@ -3393,20 +3393,20 @@ else181:
 	ADDQ $-16, R9
 	ADDQ $+16, R8
 	CMPQ R8, DI
-	JLT  loop103
+	JLT loop103
 
 end104:
 else1:
 	MOVQ 368(SP), AX
 	DECQ AX
 	MOVQ AX, 368(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 344(SP), AX
 	INCQ AX
 	MOVQ AX, 344(SP)
 	MOVQ 344(SP), AX
 	CMPQ AX, 448(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 344(SP)
 	MOVQ 336(SP), AX
@@ -3414,46 +3414,46 @@ else1:
 	MOVQ AX, 336(SP)
 	MOVQ 336(SP), AX
 	CMPQ AX, 408(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 336(SP)
 	MOVQ 296(SP), AX
 	INCQ AX
 	MOVQ AX, 296(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f32__r12__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_f32__r12__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_f32__r12__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_f32__r12__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_f32__r12__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_f32__r12__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_f32__r12__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_f32__r12__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_f32__r12__avx512vnni_data<>+64(SB)/4, $0xff800000
-DATA attention_f32__r12__avx512vnni_data<>+68(SB)/4, $0x00000000
-DATA attention_f32__r12__avx512vnni_data<>+72(SB)/4, $0x00000010
-DATA attention_f32__r12__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+152(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
-DATA attention_f32__r12__avx512vnni_data<>+192(SB)/4, $0x3fb8aa3b
-DATA attention_f32__r12__avx512vnni_data<>+196(SB)/4, $0x4b40007f
-DATA attention_f32__r12__avx512vnni_data<>+200(SB)/4, $0x3f317200
-DATA attention_f32__r12__avx512vnni_data<>+204(SB)/4, $0x35bfbe8e
-DATA attention_f32__r12__avx512vnni_data<>+208(SB)/4, $0x3ab58f09
-DATA attention_f32__r12__avx512vnni_data<>+212(SB)/4, $0x3c092f9d
-DATA attention_f32__r12__avx512vnni_data<>+216(SB)/4, $0x3d2aacd0
-DATA attention_f32__r12__avx512vnni_data<>+220(SB)/4, $0x3e2aaa32
-DATA attention_f32__r12__avx512vnni_data<>+224(SB)/4, $0x3efffffd
-DATA attention_f32__r12__avx512vnni_data<>+228(SB)/4, $0x3f800000
-DATA attention_f32__r12__avx512vnni_data<>+232(SB)/4, $0xc2300000
-GLOBL attention_f32__r12__avx512vnni_data<>(SB), RODATA|NOPTR, $236
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/4, $0xff800000
+DATA data<>+68(SB)/4, $0x00000000
+DATA data<>+72(SB)/4, $0x00000010
+DATA data<>+128(SB)/8, $0xff800000ff800000
+DATA data<>+136(SB)/8, $0xff800000ff800000
+DATA data<>+144(SB)/8, $0xff800000ff800000
+DATA data<>+152(SB)/8, $0xff800000ff800000
+DATA data<>+160(SB)/8, $0xff800000ff800000
+DATA data<>+168(SB)/8, $0xff800000ff800000
+DATA data<>+176(SB)/8, $0xff800000ff800000
+DATA data<>+184(SB)/8, $0xff800000ff800000
+DATA data<>+192(SB)/4, $0x3fb8aa3b
+DATA data<>+196(SB)/4, $0x4b40007f
+DATA data<>+200(SB)/4, $0x3f317200
+DATA data<>+204(SB)/4, $0x35bfbe8e
+DATA data<>+208(SB)/4, $0x3ab58f09
+DATA data<>+212(SB)/4, $0x3c092f9d
+DATA data<>+216(SB)/4, $0x3d2aacd0
+DATA data<>+220(SB)/4, $0x3e2aaa32
+DATA data<>+224(SB)/4, $0x3efffffd
+DATA data<>+228(SB)/4, $0x3f800000
+DATA data<>+232(SB)/4, $0xc2300000
+GLOBL data<>(SB), RODATA|NOPTR, $236

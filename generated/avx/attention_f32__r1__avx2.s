@@ -6,1131 +6,1314 @@
 
 // func attention_f32__r1__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·attention_f32__r1__avx2(SB), NOSPLIT, $400-24
-	MOVQ   lo+8(FP), CX
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 256(SP)
-	SUBQ   CX, 256(SP)
-	JLE    done
-	MOVQ   a+0(FP), SI
-	MOVQ   96(SI), AX
-	MOVQ   AX, 272(SP)
-	MOVQ   272(SP), AX
-	LEAQ   3(AX), AX
-	MOVQ   AX, 296(SP)
-	MOVQ   296(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 296(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   296(SP), CX
-	DIVQ   CX
-	MOVQ   AX, CX
-	MOVQ   DX, 200(SP)
-	MOVQ   104(SI), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   264(SP), AX
-	LEAQ   (AX), AX
-	MOVQ   AX, 288(SP)
-	MOVQ   288(SP), AX
-	SHRQ   $0x00, AX
-	MOVQ   AX, 288(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   288(SP), CX
-	DIVQ   CX
-	MOVQ   AX, 224(SP)
-	MOVQ   DX, 192(SP)
-	MOVQ   120(SI), BX
-	MOVQ   128(SI), CX
-	MOVQ   272(SP), AX
-	LEAQ   -1(AX), AX
-	MOVQ   AX, 144(SP)
-	MOVQ   32(SI), AX
-	MOVQ   AX, 392(SP)
+TEXT ·attention_f32__r1__avx2(SB), NOSPLIT, $432-24
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 264(SP)
+	SUBQ CX, 264(SP)
+	JLE done
+	MOVQ a+0(FP), DI
+	MOVQ 96(DI), AX
+	MOVQ AX, 288(SP)
+	MOVQ 288(SP), AX
+	LEAQ 3(AX), AX
+	MOVQ AX, 312(SP)
+	MOVQ 312(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 312(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 312(SP), CX
+	DIVQ CX
+	MOVQ AX, CX
+	MOVQ DX, 224(SP)
+	MOVQ 104(DI), AX
+	MOVQ AX, 280(SP)
+	MOVQ 280(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 304(SP)
+	MOVQ 304(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 304(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 304(SP), CX
+	DIVQ CX
+	MOVQ AX, 232(SP)
+	MOVQ DX, 208(SP)
+	MOVQ 120(DI), SI
+	MOVQ 128(DI), CX
+	MOVQ 288(SP), AX
+	LEAQ -1(AX), AX
+	MOVQ AX, 160(SP)
+	MOVQ 32(DI), AX
+	MOVQ AX, 424(SP)
 	IMUL3Q $-1, CX, AX
-	MOVQ   AX, 384(SP)
-	MOVQ   208(SI), DX
-	MOVQ   24(SI), AX
-	MOVQ   AX, 376(SP)
-	MOVQ   144(SP), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   248(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 248(SP)
-	MOVQ   8(SI), AX
-	MOVQ   AX, 368(SP)
-	MOVQ   (SI), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   BX, 328(SP)
-	MOVQ   328(SP), AX
-	IMULQ  248(SP), AX
-	MOVQ   AX, 328(SP)
-	MOVQ   264(SP), AX
-	MOVQ   AX, 320(SP)
-	MOVQ   320(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 320(SP)
-	IMUL3Q $+64, BX, AX
-	MOVQ   AX, 208(SP)
-	MOVQ   48(SI), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   272(SP), AX
-	MOVQ   AX, 280(SP)
-	MOVQ   280(SP), AX
-	IMULQ  264(SP), AX
-	MOVQ   AX, 280(SP)
-	LEAQ   15(BX), AX
-	MOVQ   AX, 136(SP)
-	MOVQ   136(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 136(SP)
-	MOVQ   16(SI), AX
-	MOVQ   AX, 344(SP)
-	MOVQ   264(SP), AX
-	IMULQ  136(SP), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   136(SP), AX
-	IMUL3Q $+64, AX, CX
-	MOVQ   40(SI), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   280(SP), AX
-	MOVQ   AX, 312(SP)
-	MOVQ   312(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 312(SP)
-	MOVQ   272(SP), AX
-	MOVQ   AX, 304(SP)
-	MOVQ   304(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 304(SP)
+	MOVQ AX, 416(SP)
+	MOVQ 208(DI), BX
+	MOVQ 24(DI), AX
+	MOVQ AX, 408(SP)
+	MOVQ 160(SP), AX
+	MOVQ AX, 256(SP)
+	MOVQ 256(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 256(SP)
+	MOVQ 8(DI), AX
+	MOVQ AX, 400(SP)
+	MOVQ (DI), AX
+	MOVQ AX, 392(SP)
+	MOVQ SI, 344(SP)
+	MOVQ 344(SP), AX
+	IMULQ 256(SP), AX
+	MOVQ AX, 344(SP)
+	MOVQ 280(SP), AX
+	MOVQ AX, 336(SP)
+	MOVQ 336(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 336(SP)
+	IMUL3Q $+128, SI, AX
+	MOVQ AX, 192(SP)
+	IMUL3Q $+64, SI, AX
+	MOVQ AX, 384(SP)
+	MOVQ 48(DI), AX
+	MOVQ AX, 376(SP)
+	MOVQ 288(SP), AX
+	MOVQ AX, 296(SP)
+	MOVQ 296(SP), AX
+	IMULQ 280(SP), AX
+	MOVQ AX, 296(SP)
+	LEAQ 15(SI), AX
+	MOVQ AX, 136(SP)
+	MOVQ 136(SP), AX
+	SHRQ $0x04, AX
+	MOVQ AX, 136(SP)
+	MOVQ 136(SP), AX
+	IMUL3Q $+16, AX, CX
+	SHRQ $0x05, CX
+	IMUL3Q $+32, CX, AX
+	MOVQ AX, 200(SP)
+	MOVQ 16(DI), AX
+	MOVQ AX, 368(SP)
+	MOVQ 280(SP), AX
+	IMULQ 136(SP), AX
+	MOVQ AX, 280(SP)
+	MOVQ 136(SP), AX
+	IMUL3Q $+64, AX, DX
+	MOVQ 40(DI), AX
+	MOVQ AX, 360(SP)
+	MOVQ 296(SP), AX
+	MOVQ AX, 328(SP)
+	MOVQ 328(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 328(SP)
+	MOVQ 288(SP), AX
+	MOVQ AX, 320(SP)
+	MOVQ 320(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 320(SP)
+	IMUL3Q $+128, CX, AX
+	MOVQ AX, 272(SP)
+	IMUL3Q $-32, CX, AX
+	LEAQ (SI)(AX*1), AX
+	MOVQ AX, 352(SP)
 
 tile:
-	MOVQ         200(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 184(SP)
-	MOVQ         184(SP), SI
-	CMPQ         144(SP), SI
-	MOVQ         144(SP), AX
-	CMOVQLT      AX, SI
-	MOVQ         392(SP), AX
-	MOVLQSX      (AX)(SI*4), SI
-	MOVQ         224(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (SI)(AX*1), SI
-	LEAQ         1(SI), R12
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	MOVQ         384(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), R11
-	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	CMPQ         R12, R11
-	CMOVQLT      R12, R11
-	VMOVD        R11, X0
+	MOVQ 224(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 184(SP)
+	MOVQ 184(SP), CX
+	CMPQ 160(SP), CX
+	MOVQ 160(SP), AX
+	CMOVQLT AX, CX
+	MOVQ 424(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ 232(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (CX)(AX*1), CX
+	LEAQ 1(CX), R13
+	MOVQ $+256, AX
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	XORQ AX, AX
+	CMPQ AX, R13
+	CMOVQGT AX, R13
+	MOVQ 416(SP), AX
+	LEAQ (CX)(AX*1), AX
+	LEAQ 1(AX), R12
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	CMPQ R13, R12
+	CMOVQLT R13, R12
+	VMOVD R12, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 1024(DX)
-	VMOVD        R12, X0
+	VMOVD X0, 1024(BX)
+	VMOVD R13, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 1028(DX)
-	MOVQ         $+256, SI
-	MOVQ         R11, 176(SP)
-	CMPQ         SI, 176(SP)
-	MOVQ         176(SP), AX
-	CMOVQLT      SI, AX
-	MOVQ         AX, 176(SP)
-	XORQ         SI, SI
-	MOVQ         R12, 168(SP)
-	CMPQ         SI, 168(SP)
-	MOVQ         168(SP), AX
-	CMOVQGT      SI, AX
-	MOVQ         AX, 168(SP)
-	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	CMPQ         R11, R12
-	CMOVQGT      R11, R12
-	MOVQ         200(SP), R8
-	CMPQ         248(SP), R8
-	MOVQ         248(SP), AX
-	CMOVQLT      AX, R8
-	MOVQ         176(SP), R14
-	SHRQ         $0x04, R14
-	MOVQ         168(SP), AX
-	LEAQ         15(AX), R13
-	SHRQ         $0x04, R13
-	MOVQ         BX, DI
-	IMULQ        192(SP), DI
-	IMUL3Q       $+16, DI, SI
-	MOVQ         360(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	MOVQ         328(SP), AX
-	IMULQ        192(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (SI)(AX*1), SI
-	MOVQ         BX, AX
-	IMULQ        R8, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (SI)(AX*1), R10
-	IMUL3Q       $+1024, DI, SI
-	MOVQ         368(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	MOVQ         BX, AX
-	IMULQ        R14, AX
-	IMUL3Q       $+64, AX, AX
-	LEAQ         (SI)(AX*1), SI
-	IMUL3Q       $+64, R14, AX
-	LEAQ         (DX)(AX*1), R9
-	MOVQ         280(SP), DI
-	IMULQ        224(SP), DI
-	MOVQ         352(SP), AX
-	LEAQ         (AX)(DI*8), DI
-	MOVQ         272(SP), AX
-	IMULQ        192(SP), AX
-	LEAQ         (DI)(AX*8), DI
-	MOVQ         200(SP), AX
-	IMUL3Q       $+32, AX, AX
-	LEAQ         (DI)(AX*1), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         136(SP), AX
-	IMULQ        192(SP), AX
-	IMUL3Q       $+16384, AX, DI
-	MOVQ         344(SP), AX
-	LEAQ         (AX)(DI*1), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         136(SP), AX
-	IMULQ        R11, AX
-	IMUL3Q       $+64, AX, AX
-	MOVQ         AX, 232(SP)
-	MOVQ         312(SP), DI
-	IMULQ        224(SP), DI
-	MOVQ         336(SP), AX
-	LEAQ         (AX)(DI*4), DI
-	MOVQ         304(SP), AX
-	IMULQ        192(SP), AX
-	LEAQ         (DI)(AX*4), DI
-	MOVQ         BX, AX
-	IMULQ        200(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (DI)(AX*1), AX
-	MOVQ         AX, 160(SP)
-	MOVQ         176(SP), AX
-	CMPQ         AX, 168(SP)
-	JGE          else1
-	MOVQ         224(SP), DI
-	MOVQ         376(SP), AX
-	MOVLQSX      (AX)(DI*4), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         320(SP), AX
-	IMULQ        216(SP), AX
-	IMUL3Q       $+1024, AX, AX
-	LEAQ         (SI)(AX*1), R8
-	CMPQ         R14, R13
-	JGE          end4
+	VMOVD X0, 1028(BX)
+	MOVQ $+256, CX
+	MOVQ R12, 176(SP)
+	CMPQ CX, 176(SP)
+	MOVQ 176(SP), AX
+	CMOVQLT CX, AX
+	MOVQ AX, 176(SP)
+	XORQ CX, CX
+	MOVQ R13, 168(SP)
+	CMPQ CX, 168(SP)
+	MOVQ 168(SP), AX
+	CMOVQGT CX, AX
+	MOVQ AX, 168(SP)
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	MOVQ $+256, AX
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	CMPQ R12, R13
+	CMOVQGT R12, R13
+	MOVQ 224(SP), R8
+	CMPQ 256(SP), R8
+	MOVQ 256(SP), AX
+	CMOVQLT AX, R8
+	MOVQ 176(SP), R15
+	SHRQ $0x05, R15
+	MOVQ 168(SP), AX
+	LEAQ 31(AX), AX
+	MOVQ AX, 64(SP)
+	MOVQ 64(SP), AX
+	SHRQ $0x05, AX
+	MOVQ AX, 64(SP)
+	MOVQ SI, DI
+	IMULQ 208(SP), DI
+	IMUL3Q $+16, DI, CX
+	MOVQ 392(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 344(SP), AX
+	IMULQ 208(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), CX
+	MOVQ SI, AX
+	IMULQ R8, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), AX
+	MOVQ AX, 144(SP)
+	IMUL3Q $+1024, DI, CX
+	MOVQ 400(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ SI, AX
+	IMULQ R15, AX
+	IMUL3Q $+128, AX, AX
+	LEAQ (CX)(AX*1), DI
+	IMUL3Q $+128, R15, AX
+	LEAQ (BX)(AX*1), R14
+	MOVQ 296(SP), CX
+	IMULQ 232(SP), CX
+	MOVQ 376(SP), AX
+	LEAQ (AX)(CX*8), CX
+	MOVQ 288(SP), AX
+	IMULQ 208(SP), AX
+	LEAQ (CX)(AX*8), CX
+	MOVQ 224(SP), AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (CX)(AX*1), AX
+	MOVQ AX, 152(SP)
+	MOVQ 136(SP), AX
+	IMULQ 208(SP), AX
+	IMUL3Q $+16384, AX, CX
+	MOVQ 368(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 240(SP)
+	MOVQ 136(SP), AX
+	IMULQ R12, AX
+	IMUL3Q $+64, AX, AX
+	MOVQ AX, 248(SP)
+	MOVQ 328(SP), CX
+	IMULQ 232(SP), CX
+	MOVQ 360(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 320(SP), AX
+	IMULQ 208(SP), AX
+	LEAQ (CX)(AX*4), CX
+	MOVQ SI, AX
+	IMULQ 224(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), R11
+	MOVQ 176(SP), AX
+	CMPQ AX, 168(SP)
+	JGE else1
+	MOVQ 232(SP), CX
+	MOVQ 408(SP), AX
+	MOVLQSX (AX)(CX*4), AX
+	MOVQ AX, 216(SP)
+	MOVQ 336(SP), AX
+	IMULQ 216(SP), AX
+	IMUL3Q $+1024, AX, AX
+	LEAQ (DI)(AX*1), R10
+	MOVQ 384(SP), AX
+	LEAQ (R10)(AX*1), R9
+	CMPQ R15, 64(SP)
+	JGE end4
 
 loop3:
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
 	VPXOR Y1, Y1, Y1
 	VPXOR Y0, Y0, Y0
-	MOVQ  R10, DI
-	MOVQ  R8, SI
-	XORQ  AX, AX
-	CMPQ  AX, BX
-	JGE   end6
+	MOVQ 144(SP), R8
+	MOVQ R10, DI
+	MOVQ R9, CX
+	XORQ AX, AX
+	CMPQ AX, SI
+	JGE end6
 
 loop5:
-	VBROADCASTSS (DI), Y2
-	VMULPS       (SI), Y2, Y3
-	VMULPS       32(SI), Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+16, DI
-	ADDQ         $+64, SI
-	ADDQ         $+1, AX
-	CMPQ         AX, BX
-	JLT          loop5
+	VBROADCASTSS (R8), Y6
+	VMULPS (DI), Y6, Y3
+	VMULPS 32(DI), Y6, Y2
+	VADDPS Y3, Y5, Y5
+	VADDPS Y2, Y4, Y4
+	VMULPS (CX), Y6, Y3
+	VMULPS 32(CX), Y6, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+16, R8
+	ADDQ $+64, DI
+	ADDQ $+64, CX
+	ADDQ $+1, AX
+	CMPQ AX, SI
+	JLT loop5
 
 end6:
-	VMOVUPS Y1, (R9)
-	VMOVUPS Y0, 32(R9)
-	ADDQ    208(SP), R8
-	ADDQ    $+64, R9
-	ADDQ    $+1, R14
-	CMPQ    R14, R13
-	JLT     loop3
+	VMOVUPS Y5, (R14)
+	VMOVUPS Y4, 32(R14)
+	VMOVUPS Y1, 64(R14)
+	VMOVUPS Y0, 96(R14)
+	ADDQ 192(SP), R10
+	ADDQ 192(SP), R9
+	ADDQ $+128, R14
+	ADDQ $+1, R15
+	CMPQ R15, 64(SP)
+	JLT loop3
 
 end4:
-	MOVQ DX, R9
+	MOVQ BX, R9
 	MOVQ 184(SP), AX
-	MOVQ AX, 96(SP)
+	MOVQ AX, 144(SP)
 	XORQ R8, R8
 
 loop7:
-	MOVLQSX      1024(DX)(R8*8), R13
-	MOVLQSX      1028(DX)(R8*8), R10
-	VMOVUPS      attention_f32__r1__avx2_data<>+0(SB), Y0
-	VMOVUPS      attention_f32__r1__avx2_data<>+32(SB), Y2
-	VMOVD        R13, X1
+	MOVLQSX 1024(BX)(R8*8), AX
+	MOVQ AX, 64(SP)
+	MOVLQSX 1028(BX)(R8*8), R10
+	VMOVUPS data<>+0(SB), Y0
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ 64(SP), AX
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VPSUBD       Y1, Y0, Y0
-	VMOVUPS      Y0, 104(SP)
-	VPSUBD       Y1, Y2, Y0
-	VMOVUPS      Y0, 64(SP)
-	MOVQ         R10, AX
-	SUBQ         R13, AX
-	VMOVD        AX, X9
+	VPSUBD Y1, Y0, Y0
+	VMOVUPS Y0, 104(SP)
+	VPSUBD Y1, Y2, Y0
+	VMOVUPS Y0, 72(SP)
+	MOVQ R10, AX
+	SUBQ 64(SP), AX
+	VMOVD AX, X9
 	VPBROADCASTD X9, Y9
-	MOVQ         R13, SI
-	SHRQ         $0x05, SI
-	LEAQ         31(R13), DI
-	SHRQ         $0x05, DI
-	MOVQ         R10, AX
-	SHRQ         $0x05, AX
-	IMUL3Q       $+32, AX, R15
-	IMUL3Q       $+32, DI, R14
-	CMPQ         R14, R15
-	CMOVQGT      R14, R15
-	MOVQ         R14, DI
-	CMPQ         R10, DI
-	CMOVQLT      R10, DI
-	VMOVUPS      attention_f32__r1__avx2_data<>+64(SB), Y8
-	VMOVUPS      attention_f32__r1__avx2_data<>+64(SB), Y7
-	VMOVUPS      attention_f32__r1__avx2_data<>+64(SB), Y3
-	VMOVUPS      attention_f32__r1__avx2_data<>+64(SB), Y2
-	IMUL3Q       $+32, SI, SI
-	MOVQ         SI, AX
-	CMPQ         AX, DI
-	JGE          end10
+	MOVQ 64(SP), CX
+	SHRQ $0x05, CX
+	MOVQ 64(SP), AX
+	LEAQ 31(AX), DI
+	SHRQ $0x05, DI
+	MOVQ R10, AX
+	SHRQ $0x05, AX
+	IMUL3Q $+32, AX, R15
+	IMUL3Q $+32, DI, R14
+	CMPQ R14, R15
+	CMOVQGT R14, R15
+	MOVQ R14, DI
+	CMPQ R10, DI
+	CMOVQLT R10, DI
+	VMOVUPS data<>+64(SB), Y8
+	VMOVUPS data<>+64(SB), Y7
+	VMOVUPS data<>+64(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	IMUL3Q $+32, CX, CX
+	MOVQ CX, AX
+	CMPQ AX, DI
+	JGE end10
 
 loop9:
-	VMOVD        AX, X1
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VMOVUPS      104(SP), Y0
-	VPADDD       Y1, Y0, Y11
-	VMOVUPS      64(SP), Y0
-	VPADDD       Y1, Y0, Y10
-	VPADDD       attention_f32__r1__avx2_data<>+96(SB), Y11, Y0
-	VPADDD       attention_f32__r1__avx2_data<>+96(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   (R9)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R9)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r1__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y8, Y1
-	VCMPPS       $0x11, Y4, Y7, Y0
-	VBLENDVPS    Y1, Y5, Y8, Y8
-	VBLENDVPS    Y0, Y4, Y7, Y7
-	VPADDD       attention_f32__r1__avx2_data<>+128(SB), Y11, Y0
-	VPADDD       attention_f32__r1__avx2_data<>+128(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   64(R9)(AX*4), Y5, Y4
-	VPMASKMOVD   96(R9)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r1__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y3, Y1
-	VCMPPS       $0x11, Y4, Y2, Y0
-	VBLENDVPS    Y1, Y5, Y3, Y3
-	VBLENDVPS    Y0, Y4, Y2, Y2
-	ADDQ         $+32, AX
-	CMPQ         AX, DI
-	JLT          loop9
+	VMOVUPS 104(SP), Y0
+	VPADDD Y1, Y0, Y11
+	VMOVUPS 72(SP), Y0
+	VPADDD Y1, Y0, Y10
+	VPADDD data<>+96(SB), Y11, Y0
+	VPADDD data<>+96(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD (R9)(AX*4), Y5, Y4
+	VPMASKMOVD 32(R9)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y8, Y8
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VPADDD data<>+128(SB), Y11, Y0
+	VPADDD data<>+128(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD 64(R9)(AX*4), Y5, Y4
+	VPMASKMOVD 96(R9)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ $+32, AX
+	CMPQ AX, DI
+	JLT loop9
 
 end10:
 	MOVQ R14, AX
 	CMPQ AX, R15
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS   (R9)(AX*4), Y5
-	VMOVUPS   32(R9)(AX*4), Y4
-	VCMPPS    $0x11, Y5, Y8, Y1
-	VCMPPS    $0x11, Y4, Y7, Y0
+	VMOVUPS (R9)(AX*4), Y5
+	VMOVUPS 32(R9)(AX*4), Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
 	VBLENDVPS Y1, Y5, Y8, Y8
 	VBLENDVPS Y0, Y4, Y7, Y7
-	VMOVUPS   64(R9)(AX*4), Y5
-	VMOVUPS   96(R9)(AX*4), Y4
-	VCMPPS    $0x11, Y5, Y3, Y1
-	VCMPPS    $0x11, Y4, Y2, Y0
+	VMOVUPS 64(R9)(AX*4), Y5
+	VMOVUPS 96(R9)(AX*4), Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
 	VBLENDVPS Y1, Y5, Y3, Y3
 	VBLENDVPS Y0, Y4, Y2, Y2
-	ADDQ      $+32, AX
-	CMPQ      AX, R15
-	JLT       loop11
+	ADDQ $+32, AX
+	CMPQ AX, R15
+	JLT loop11
 
 end12:
 	MOVQ R15, AX
 	CMPQ AX, R10
-	JGE  end14
+	JGE end14
 
 loop13:
-	VMOVD        AX, X1
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VMOVUPS      104(SP), Y0
-	VPADDD       Y1, Y0, Y11
-	VMOVUPS      64(SP), Y0
-	VPADDD       Y1, Y0, Y10
-	VPADDD       attention_f32__r1__avx2_data<>+96(SB), Y11, Y0
-	VPADDD       attention_f32__r1__avx2_data<>+96(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   (R9)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R9)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r1__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y8, Y1
-	VCMPPS       $0x11, Y4, Y7, Y0
-	VBLENDVPS    Y1, Y5, Y8, Y8
-	VBLENDVPS    Y0, Y4, Y7, Y7
-	VPADDD       attention_f32__r1__avx2_data<>+128(SB), Y11, Y0
-	VPADDD       attention_f32__r1__avx2_data<>+128(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   64(R9)(AX*4), Y5, Y4
-	VPMASKMOVD   96(R9)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r1__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y3, Y1
-	VCMPPS       $0x11, Y4, Y2, Y0
-	VBLENDVPS    Y1, Y5, Y3, Y3
-	VBLENDVPS    Y0, Y4, Y2, Y2
-	ADDQ         $+32, AX
-	CMPQ         AX, R10
-	JLT          loop13
+	VMOVUPS 104(SP), Y0
+	VPADDD Y1, Y0, Y11
+	VMOVUPS 72(SP), Y0
+	VPADDD Y1, Y0, Y10
+	VPADDD data<>+96(SB), Y11, Y0
+	VPADDD data<>+96(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD (R9)(AX*4), Y5, Y4
+	VPMASKMOVD 32(R9)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y8, Y8
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VPADDD data<>+128(SB), Y11, Y0
+	VPADDD data<>+128(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD 64(R9)(AX*4), Y5, Y4
+	VPMASKMOVD 96(R9)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ $+32, AX
+	CMPQ AX, R10
+	JLT loop13
 
 end14:
-	VCMPPS    $0x11, Y3, Y8, Y1
-	VCMPPS    $0x11, Y2, Y7, Y0
+	VCMPPS $0x11, Y3, Y8, Y1
+	VCMPPS $0x11, Y2, Y7, Y0
 	VBLENDVPS Y1, Y3, Y8, Y1
 	VBLENDVPS Y0, Y2, Y7, Y0
-	VMAXPS    attention_f32__r1__avx2_data<>+64(SB), Y1, Y1
-	VMAXPS    attention_f32__r1__avx2_data<>+64(SB), Y0, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPERMQ    $0x4e, Y1, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPSHUFD   $0x4e, Y1, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPSHUFD   $0xb1, Y1, Y0
-	VMAXPS    Y0, Y1, Y5
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y1, Y1, Y1
-	VPXOR     Y0, Y0, Y0
-	CMPQ      SI, DI
-	JGE       end16
+	VMAXPS data<>+64(SB), Y1, Y1
+	VMAXPS data<>+64(SB), Y0, Y0
+	VMAXPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VMAXPS Y0, Y1, Y5
+	VPXOR Y8, Y8, Y8
+	VPXOR Y7, Y7, Y7
+	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
+	CMPQ CX, DI
+	JGE end16
 
 loop15:
-	VMOVD        SI, X3
+	VMOVD CX, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      104(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      64(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r1__avx2_data<>+96(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r1__avx2_data<>+96(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   (R9)(SI*4), Y11, Y3
-	VPMASKMOVD   32(R9)(SI*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r1__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r1__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r1__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r1__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r1__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r1__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r1__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r1__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r1__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r1__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r1__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r1__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, (R9)(SI*4)
-	VPMASKMOVD   Y4, Y10, 32(R9)(SI*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y8, Y8
-	VADDPS       Y2, Y7, Y7
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r1__avx2_data<>+128(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r1__avx2_data<>+128(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   64(R9)(SI*4), Y11, Y3
-	VPMASKMOVD   96(R9)(SI*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r1__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r1__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r1__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r1__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r1__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r1__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r1__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r1__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r1__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r1__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r1__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r1__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, 64(R9)(SI*4)
-	VPMASKMOVD   Y4, Y10, 96(R9)(SI*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, SI
-	CMPQ         SI, DI
-	JLT          loop15
+	VMOVUPS 104(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS 72(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, (SP)
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+96(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+96(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD (R9)(CX*4), Y11, Y3
+	VPMASKMOVD 32(R9)(CX*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, (R9)(CX*4)
+	VPMASKMOVD Y4, Y10, 32(R9)(CX*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+128(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+128(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD 64(R9)(CX*4), Y11, Y3
+	VPMASKMOVD 96(R9)(CX*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, 64(R9)(CX*4)
+	VPMASKMOVD Y4, Y10, 96(R9)(CX*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, CX
+	CMPQ CX, DI
+	JLT loop15
 
 end16:
 	CMPQ R14, R15
-	JGE  end18
+	JGE end18
 
 loop17:
-	VMOVUPS   (R9)(R14*4), Y3
-	VMOVUPS   32(R9)(R14*4), Y2
-	VSUBPS    Y5, Y3, Y11
-	VSUBPS    Y5, Y2, Y10
-	VMULPS    attention_f32__r1__avx2_data<>+160(SB), Y11, Y3
-	VMULPS    attention_f32__r1__avx2_data<>+160(SB), Y10, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+192(SB), Y3, Y13
-	VADDPS    attention_f32__r1__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS    attention_f32__r1__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS    attention_f32__r1__avx2_data<>+192(SB), Y12, Y14
-	VMULPS    attention_f32__r1__avx2_data<>+224(SB), Y15, Y3
-	VMULPS    attention_f32__r1__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS    Y3, Y11, Y6
-	VSUBPS    Y2, Y10, Y4
-	VMULPS    attention_f32__r1__avx2_data<>+256(SB), Y15, Y3
-	VMULPS    attention_f32__r1__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS    Y3, Y6, Y6
-	VSUBPS    Y2, Y4, Y4
-	VMULPS    attention_f32__r1__avx2_data<>+288(SB), Y6, Y3
-	VMULPS    attention_f32__r1__avx2_data<>+288(SB), Y4, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+320(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+320(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+352(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+352(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+384(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+416(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+448(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+448(SB), Y3, Y6
-	VADDPS    attention_f32__r1__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD    $0x17, Y13, Y3
-	VPSLLD    $0x17, Y12, Y2
-	VMULPS    Y3, Y6, Y6
-	VMULPS    Y2, Y4, Y4
-	VCMPPS    $0x11, attention_f32__r1__avx2_data<>+480(SB), Y11, Y3
-	VCMPPS    $0x11, attention_f32__r1__avx2_data<>+480(SB), Y10, Y2
-	VBLENDVPS Y3, attention_f32__r1__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS Y2, attention_f32__r1__avx2_data<>+96(SB), Y4, Y2
-	VMOVUPS   Y3, (R9)(R14*4)
-	VMOVUPS   Y2, 32(R9)(R14*4)
-	VADDPS    Y3, Y8, Y8
-	VADDPS    Y2, Y7, Y7
-	VMOVUPS   64(R9)(R14*4), Y3
-	VMOVUPS   96(R9)(R14*4), Y2
-	VSUBPS    Y5, Y3, Y11
-	VSUBPS    Y5, Y2, Y10
-	VMULPS    attention_f32__r1__avx2_data<>+160(SB), Y11, Y3
-	VMULPS    attention_f32__r1__avx2_data<>+160(SB), Y10, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+192(SB), Y3, Y13
-	VADDPS    attention_f32__r1__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS    attention_f32__r1__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS    attention_f32__r1__avx2_data<>+192(SB), Y12, Y14
-	VMULPS    attention_f32__r1__avx2_data<>+224(SB), Y15, Y3
-	VMULPS    attention_f32__r1__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS    Y3, Y11, Y6
-	VSUBPS    Y2, Y10, Y4
-	VMULPS    attention_f32__r1__avx2_data<>+256(SB), Y15, Y3
-	VMULPS    attention_f32__r1__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS    Y3, Y6, Y6
-	VSUBPS    Y2, Y4, Y4
-	VMULPS    attention_f32__r1__avx2_data<>+288(SB), Y6, Y3
-	VMULPS    attention_f32__r1__avx2_data<>+288(SB), Y4, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+320(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+320(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+352(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+352(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+384(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+416(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+448(SB), Y3, Y3
-	VADDPS    attention_f32__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r1__avx2_data<>+448(SB), Y3, Y6
-	VADDPS    attention_f32__r1__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD    $0x17, Y13, Y3
-	VPSLLD    $0x17, Y12, Y2
-	VMULPS    Y3, Y6, Y6
-	VMULPS    Y2, Y4, Y4
-	VCMPPS    $0x11, attention_f32__r1__avx2_data<>+480(SB), Y11, Y3
-	VCMPPS    $0x11, attention_f32__r1__avx2_data<>+480(SB), Y10, Y2
-	VBLENDVPS Y3, attention_f32__r1__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS Y2, attention_f32__r1__avx2_data<>+96(SB), Y4, Y2
-	VMOVUPS   Y3, 64(R9)(R14*4)
-	VMOVUPS   Y2, 96(R9)(R14*4)
-	VADDPS    Y3, Y1, Y1
-	VADDPS    Y2, Y0, Y0
-	ADDQ      $+32, R14
-	CMPQ      R14, R15
-	JLT       loop17
+	VMOVUPS (R9)(R14*4), Y3
+	VMOVUPS 32(R9)(R14*4), Y2
+	VSUBPS Y5, Y3, Y11
+	VSUBPS Y5, Y2, Y10
+	VMULPS data<>+160(SB), Y11, Y3
+	VMULPS data<>+160(SB), Y10, Y2
+	VADDPS data<>+192(SB), Y3, Y13
+	VADDPS data<>+192(SB), Y2, Y12
+	VSUBPS data<>+192(SB), Y13, Y15
+	VSUBPS data<>+192(SB), Y12, Y14
+	VMULPS data<>+224(SB), Y15, Y3
+	VMULPS data<>+224(SB), Y14, Y2
+	VSUBPS Y3, Y11, Y6
+	VSUBPS Y2, Y10, Y4
+	VMULPS data<>+256(SB), Y15, Y3
+	VMULPS data<>+256(SB), Y14, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y13, Y3
+	VPSLLD $0x17, Y12, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y11, Y3
+	VCMPPS $0x11, data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y2
+	VMOVUPS Y3, (R9)(R14*4)
+	VMOVUPS Y2, 32(R9)(R14*4)
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 64(R9)(R14*4), Y3
+	VMOVUPS 96(R9)(R14*4), Y2
+	VSUBPS Y5, Y3, Y11
+	VSUBPS Y5, Y2, Y10
+	VMULPS data<>+160(SB), Y11, Y3
+	VMULPS data<>+160(SB), Y10, Y2
+	VADDPS data<>+192(SB), Y3, Y13
+	VADDPS data<>+192(SB), Y2, Y12
+	VSUBPS data<>+192(SB), Y13, Y15
+	VSUBPS data<>+192(SB), Y12, Y14
+	VMULPS data<>+224(SB), Y15, Y3
+	VMULPS data<>+224(SB), Y14, Y2
+	VSUBPS Y3, Y11, Y6
+	VSUBPS Y2, Y10, Y4
+	VMULPS data<>+256(SB), Y15, Y3
+	VMULPS data<>+256(SB), Y14, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y13, Y3
+	VPSLLD $0x17, Y12, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y11, Y3
+	VCMPPS $0x11, data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y2
+	VMOVUPS Y3, 64(R9)(R14*4)
+	VMOVUPS Y2, 96(R9)(R14*4)
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, R14
+	CMPQ R14, R15
+	JLT loop17
 
 end18:
 	CMPQ R15, R10
-	JGE  end20
+	JGE end20
 
 loop19:
-	VMOVD        R15, X3
+	VMOVD R15, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      104(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      64(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r1__avx2_data<>+96(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r1__avx2_data<>+96(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   (R9)(R15*4), Y11, Y3
-	VPMASKMOVD   32(R9)(R15*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r1__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r1__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r1__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r1__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r1__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r1__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r1__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r1__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r1__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r1__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r1__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r1__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, (R9)(R15*4)
-	VPMASKMOVD   Y4, Y10, 32(R9)(R15*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y8, Y8
-	VADDPS       Y2, Y7, Y7
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r1__avx2_data<>+128(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r1__avx2_data<>+128(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   64(R9)(R15*4), Y11, Y3
-	VPMASKMOVD   96(R9)(R15*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r1__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r1__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r1__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r1__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r1__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r1__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r1__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r1__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r1__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r1__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r1__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r1__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r1__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r1__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, 64(R9)(R15*4)
-	VPMASKMOVD   Y4, Y10, 96(R9)(R15*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, R15
-	CMPQ         R15, R10
-	JLT          loop19
+	VMOVUPS 104(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS 72(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, (SP)
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+96(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+96(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD (R9)(R15*4), Y11, Y3
+	VPMASKMOVD 32(R9)(R15*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, (R9)(R15*4)
+	VPMASKMOVD Y4, Y10, 32(R9)(R15*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+128(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+128(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD 64(R9)(R15*4), Y11, Y3
+	VPMASKMOVD 96(R9)(R15*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, 64(R9)(R15*4)
+	VPMASKMOVD Y4, Y10, 96(R9)(R15*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, R15
+	CMPQ R15, R10
+	JLT loop19
 
 end20:
-	VADDPS  Y1, Y8, Y1
-	VADDPS  Y0, Y7, Y0
-	VADDPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
+	VADDPS Y1, Y8, Y1
+	VADDPS Y0, Y7, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
+	VADDPS Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VADDPS  Y0, Y1, Y0
-	MOVQ    96(SP), AX
-	CMPQ    AX, 144(SP)
-	SETLE   AL
+	VADDPS Y0, Y1, Y0
+	MOVQ 144(SP), AX
+	CMPQ AX, 160(SP)
+	SETLE AL
 	MOVBLZX AL, DI
-	CMPQ    R13, R10
-	SETLT   AL
-	MOVBLZX AL, SI
-	MOVL    DI, AX
-	ANDL    SI, AX
-	TESTL   AX, AX
-	JEQ     else21
-	MOVQ    152(SP), AX
-	VMOVD   X5, (AX)(R8*8)
-	MOVQ    152(SP), AX
-	VMOVD   X0, 4(AX)(R8*8)
+	CMPQ 64(SP), R10
+	SETLT AL
+	MOVBLZX AL, CX
+	MOVL DI, AX
+	ANDL CX, AX
+	TESTL AX, AX
+	JEQ else21
+	MOVQ 152(SP), AX
+	VMOVD X5, (AX)(R8*8)
+	MOVQ 152(SP), AX
+	VMOVD X0, 4(AX)(R8*8)
 
 else21:
 	ADDQ $+1024, R9
-	ADDQ $+1, 96(SP)
+	ADDQ $+1, 144(SP)
 	ADDQ $+1, R8
 	CMPQ R8, $+1
-	JLT  loop7
+	JLT loop7
 
 end8:
-	MOVQ   264(SP), AX
-	IMULQ  216(SP), AX
-	IMUL3Q $+16384, AX, SI
-	MOVQ   240(SP), AX
-	LEAQ   (AX)(SI*1), R10
-	MOVQ   232(SP), AX
-	LEAQ   (R10)(AX*1), R9
-	MOVQ   BX, R8
-	XORQ   DI, DI
-	CMPQ   DI, BX
-	JGE    end24
+	MOVQ 280(SP), AX
+	IMULQ 216(SP), AX
+	IMUL3Q $+16384, AX, CX
+	MOVQ 240(SP), AX
+	LEAQ (AX)(CX*1), R10
+	MOVQ R10, R14
+	MOVQ 248(SP), AX
+	LEAQ (R10)(AX*1), AX
+	MOVQ AX, 64(SP)
+	MOVQ 64(SP), R9
+	MOVQ SI, R8
+	XORQ DI, DI
+	CMPQ DI, 200(SP)
+	JGE end24
 
 loop23:
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	CMPQ    176(SP), R11
-	JGE     else25
-	MOVLQSX 1024(DX), R13
-	MOVLQSX 1028(DX), AX
-	MOVQ    R11, SI
-	CMPQ    AX, SI
-	CMOVQLT AX, SI
-	MOVQ    136(SP), AX
-	IMULQ   R13, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, SI
-	JGE     end28
+	VPXOR Y6, Y6, Y6
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	CMPQ 176(SP), R12
+	JGE else25
+	MOVLQSX 1024(BX), R15
+	MOVLQSX 1028(BX), AX
+	MOVQ R12, CX
+	CMPQ AX, CX
+	CMOVQLT AX, CX
+	MOVQ 136(SP), AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R14)(AX*1), AX
+	CMPQ R15, CX
+	JGE end28
 
 loop27:
-	VBROADCASTSS (DX)(R13*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, SI
-	JLT          loop27
+	VBROADCASTSS (BX)(R15*4), Y2
+	VMULPS (AX), Y2, Y1
+	VMULPS 32(AX), Y2, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VMULPS 64(AX), Y2, Y1
+	VMULPS 96(AX), Y2, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ DX, AX
+	ADDQ $+1, R15
+	CMPQ R15, CX
+	JLT loop27
 
 end28:
 else25:
-	MOVQ R9, SI
-	MOVQ R11, AX
-	CMPQ AX, R12
-	JGE  end30
+	MOVQ R9, CX
+	MOVQ R12, AX
+	CMPQ AX, R13
+	JGE end30
 
 loop29:
-	VBROADCASTSS (DX)(AX*4), Y0
-	VMULPS       (SI), Y0, Y1
-	VMULPS       32(SI), Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, SI
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop29
+	VBROADCASTSS (BX)(AX*4), Y2
+	VMULPS (CX), Y2, Y1
+	VMULPS 32(CX), Y2, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VMULPS 64(CX), Y2, Y1
+	VMULPS 96(CX), Y2, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ DX, CX
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop29
 
 end30:
-	CMPQ    R12, 168(SP)
-	JGE     else31
-	MOVLQSX 1024(DX), AX
-	MOVLQSX 1028(DX), R13
-	MOVQ    R12, SI
-	CMPQ    AX, SI
-	CMOVQGT AX, SI
-	MOVQ    136(SP), AX
-	IMULQ   SI, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    SI, R13
-	JGE     end34
+	CMPQ R13, 168(SP)
+	JGE else31
+	MOVLQSX 1024(BX), AX
+	MOVLQSX 1028(BX), R15
+	MOVQ R13, CX
+	CMPQ AX, CX
+	CMOVQGT AX, CX
+	MOVQ 136(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R14)(AX*1), AX
+	CMPQ CX, R15
+	JGE end34
 
 loop33:
-	VBROADCASTSS (DX)(SI*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, SI
-	CMPQ         SI, R13
-	JLT          loop33
+	VBROADCASTSS (BX)(CX*4), Y2
+	VMULPS (AX), Y2, Y1
+	VMULPS 32(AX), Y2, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VMULPS 64(AX), Y2, Y1
+	VMULPS 96(AX), Y2, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ DX, AX
+	ADDQ $+1, CX
+	CMPQ CX, R15
+	JLT loop33
 
 end34:
 else31:
-	MOVLQSX      1024(DX), R14
-	MOVLQSX      1028(DX), SI
-	MOVQ         184(SP), AX
-	CMPQ         AX, 144(SP)
-	SETLE        AL
-	MOVBLZX      AL, R13
-	CMPQ         R14, SI
-	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R13, AX
-	ANDL         SI, AX
-	TESTL        AX, AX
-	JEQ          else35
-	VMOVUPS      attention_f32__r1__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r1__avx2_data<>+32(SB), Y2
-	MOVQ         R8, SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	MOVLQSX 1024(BX), CX
+	MOVLQSX 1028(BX), AX
+	MOVQ 184(SP), R15
+	CMPQ R15, 160(SP)
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ CX, AX
+	SETLT AL
+	MOVBLZX AL, CX
+	MOVL R15, AX
+	ANDL CX, AX
+	LEAQ -16(R8), CX
+	TESTL AX, AX
+	JEQ else35
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R15
+	MOVQ $+2147483647, AX
+	CMPQ R15, AX
+	CMOVQGT AX, R15
+	MOVQ $-2147483647, AX
+	CMPQ R15, AX
+	CMOVQLT AX, R15
+	VMOVD R15, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         160(SP), AX
-	VPMASKMOVD   Y4, Y1, (AX)(DI*4)
-	MOVQ         160(SP), AX
-	VPMASKMOVD   Y3, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	VPMASKMOVD Y6, Y1, (R11)(DI*4)
+	VPMASKMOVD Y5, Y0, 32(R11)(DI*4)
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	VPMASKMOVD Y4, Y1, 64(R11)(DI*4)
+	VPMASKMOVD Y3, Y0, 96(R11)(DI*4)
 
 else35:
+	ADDQ $+128, R14
+	ADDQ $+128, R9
+	ADDQ $-32, R8
+	ADDQ $+32, DI
+	CMPQ DI, 200(SP)
+	JLT loop23
+
+end24:
+	MOVQ 272(SP), AX
+	LEAQ (R10)(AX*1), R10
+	MOVQ 272(SP), CX
+	MOVQ 64(SP), AX
+	LEAQ (AX)(CX*1), R9
+	MOVQ 352(SP), R8
+	MOVQ 200(SP), DI
+	CMPQ DI, SI
+	JGE end38
+
+loop37:
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	CMPQ 176(SP), R12
+	JGE else39
+	MOVLQSX 1024(BX), R14
+	MOVLQSX 1028(BX), AX
+	MOVQ R12, CX
+	CMPQ AX, CX
+	CMOVQLT AX, CX
+	MOVQ 136(SP), AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, CX
+	JGE end42
+
+loop41:
+	VBROADCASTSS (BX)(R14*4), Y0
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ DX, AX
+	ADDQ $+1, R14
+	CMPQ R14, CX
+	JLT loop41
+
+end42:
+else39:
+	MOVQ R9, CX
+	MOVQ R12, AX
+	CMPQ AX, R13
+	JGE end44
+
+loop43:
+	VBROADCASTSS (BX)(AX*4), Y0
+	VMULPS (CX), Y0, Y1
+	VMULPS 32(CX), Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ DX, CX
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop43
+
+end44:
+	CMPQ R13, 168(SP)
+	JGE else45
+	MOVLQSX 1024(BX), AX
+	MOVLQSX 1028(BX), R14
+	MOVQ R13, CX
+	CMPQ AX, CX
+	CMOVQGT AX, CX
+	MOVQ 136(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ CX, R14
+	JGE end48
+
+loop47:
+	VBROADCASTSS (BX)(CX*4), Y0
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ DX, AX
+	ADDQ $+1, CX
+	CMPQ CX, R14
+	JLT loop47
+
+end48:
+else45:
+	MOVLQSX 1024(BX), R15
+	MOVLQSX 1028(BX), CX
+	MOVQ 184(SP), AX
+	CMPQ AX, 160(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, CX
+	SETLT AL
+	MOVBLZX AL, CX
+	MOVL R14, AX
+	ANDL CX, AX
+	TESTL AX, AX
+	JEQ else49
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	VPMASKMOVD Y4, Y1, (R11)(DI*4)
+	VPMASKMOVD Y3, Y0, 32(R11)(DI*4)
+
+else49:
 	ADDQ $+64, R10
 	ADDQ $+64, R9
 	ADDQ $-16, R8
 	ADDQ $+16, DI
-	CMPQ DI, BX
-	JLT  loop23
+	CMPQ DI, SI
+	JLT loop37
 
-end24:
+end38:
 else1:
-	MOVQ 256(SP), AX
+	MOVQ 264(SP), AX
 	DECQ AX
-	MOVQ AX, 256(SP)
-	JEQ  done
-	MOVQ 200(SP), AX
-	INCQ AX
-	MOVQ AX, 200(SP)
-	MOVQ 200(SP), AX
-	CMPQ AX, 296(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 200(SP)
-	MOVQ 192(SP), AX
-	INCQ AX
-	MOVQ AX, 192(SP)
-	MOVQ 192(SP), AX
-	CMPQ AX, 288(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 192(SP)
+	MOVQ AX, 264(SP)
+	JEQ done
 	MOVQ 224(SP), AX
 	INCQ AX
 	MOVQ AX, 224(SP)
-	JMP  tile
+	MOVQ 224(SP), AX
+	CMPQ AX, 312(SP)
+	JLT tile
+	XORQ AX, AX
+	MOVQ AX, 224(SP)
+	MOVQ 208(SP), AX
+	INCQ AX
+	MOVQ AX, 208(SP)
+	MOVQ 208(SP), AX
+	CMPQ AX, 304(SP)
+	JLT tile
+	XORQ AX, AX
+	MOVQ AX, 208(SP)
+	MOVQ 232(SP), AX
+	INCQ AX
+	MOVQ AX, 232(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f32__r1__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_f32__r1__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_f32__r1__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_f32__r1__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_f32__r1__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_f32__r1__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_f32__r1__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_f32__r1__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_f32__r1__avx2_data<>+64(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx2_data<>+72(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx2_data<>+80(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx2_data<>+88(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx2_data<>+96(SB)/8, $0x0000000000000000
-DATA attention_f32__r1__avx2_data<>+104(SB)/8, $0x0000000000000000
-DATA attention_f32__r1__avx2_data<>+112(SB)/8, $0x0000000000000000
-DATA attention_f32__r1__avx2_data<>+120(SB)/8, $0x0000000000000000
-DATA attention_f32__r1__avx2_data<>+128(SB)/8, $0x0000001000000010
-DATA attention_f32__r1__avx2_data<>+136(SB)/8, $0x0000001000000010
-DATA attention_f32__r1__avx2_data<>+144(SB)/8, $0x0000001000000010
-DATA attention_f32__r1__avx2_data<>+152(SB)/8, $0x0000001000000010
-DATA attention_f32__r1__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r1__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r1__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r1__avx2_data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r1__avx2_data<>+192(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r1__avx2_data<>+200(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r1__avx2_data<>+208(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r1__avx2_data<>+216(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r1__avx2_data<>+224(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r1__avx2_data<>+232(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r1__avx2_data<>+240(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r1__avx2_data<>+248(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r1__avx2_data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r1__avx2_data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r1__avx2_data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r1__avx2_data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r1__avx2_data<>+288(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r1__avx2_data<>+296(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r1__avx2_data<>+304(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r1__avx2_data<>+312(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r1__avx2_data<>+320(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r1__avx2_data<>+328(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r1__avx2_data<>+336(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r1__avx2_data<>+344(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r1__avx2_data<>+352(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r1__avx2_data<>+360(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r1__avx2_data<>+368(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r1__avx2_data<>+376(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r1__avx2_data<>+384(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r1__avx2_data<>+392(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r1__avx2_data<>+400(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r1__avx2_data<>+408(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r1__avx2_data<>+416(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r1__avx2_data<>+424(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r1__avx2_data<>+432(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r1__avx2_data<>+440(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r1__avx2_data<>+448(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r1__avx2_data<>+456(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r1__avx2_data<>+464(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r1__avx2_data<>+472(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r1__avx2_data<>+480(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r1__avx2_data<>+488(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r1__avx2_data<>+496(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r1__avx2_data<>+504(SB)/8, $0xc2300000c2300000
-GLOBL attention_f32__r1__avx2_data<>(SB), RODATA|NOPTR, $512
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0xff800000ff800000
+DATA data<>+72(SB)/8, $0xff800000ff800000
+DATA data<>+80(SB)/8, $0xff800000ff800000
+DATA data<>+88(SB)/8, $0xff800000ff800000
+DATA data<>+96(SB)/8, $0x0000000000000000
+DATA data<>+104(SB)/8, $0x0000000000000000
+DATA data<>+112(SB)/8, $0x0000000000000000
+DATA data<>+120(SB)/8, $0x0000000000000000
+DATA data<>+128(SB)/8, $0x0000001000000010
+DATA data<>+136(SB)/8, $0x0000001000000010
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+192(SB)/8, $0x4b40007f4b40007f
+DATA data<>+200(SB)/8, $0x4b40007f4b40007f
+DATA data<>+208(SB)/8, $0x4b40007f4b40007f
+DATA data<>+216(SB)/8, $0x4b40007f4b40007f
+DATA data<>+224(SB)/8, $0x3f3172003f317200
+DATA data<>+232(SB)/8, $0x3f3172003f317200
+DATA data<>+240(SB)/8, $0x3f3172003f317200
+DATA data<>+248(SB)/8, $0x3f3172003f317200
+DATA data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+288(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+296(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+304(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+312(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+320(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+328(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+336(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+344(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+352(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+360(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+368(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+376(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+384(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+392(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+400(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+408(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+416(SB)/8, $0x3efffffd3efffffd
+DATA data<>+424(SB)/8, $0x3efffffd3efffffd
+DATA data<>+432(SB)/8, $0x3efffffd3efffffd
+DATA data<>+440(SB)/8, $0x3efffffd3efffffd
+DATA data<>+448(SB)/8, $0x3f8000003f800000
+DATA data<>+456(SB)/8, $0x3f8000003f800000
+DATA data<>+464(SB)/8, $0x3f8000003f800000
+DATA data<>+472(SB)/8, $0x3f8000003f800000
+DATA data<>+480(SB)/8, $0xc2300000c2300000
+DATA data<>+488(SB)/8, $0xc2300000c2300000
+DATA data<>+496(SB)/8, $0xc2300000c2300000
+DATA data<>+504(SB)/8, $0xc2300000c2300000
+GLOBL data<>(SB), RODATA|NOPTR, $512

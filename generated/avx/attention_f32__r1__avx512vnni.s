@@ -6,883 +6,960 @@
 
 // func attention_f32__r1__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·attention_f32__r1__avx512vnni(SB), NOSPLIT, $304-24
-	MOVQ         lo+8(FP), CX
-	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 136(SP)
-	SUBQ         CX, 136(SP)
-	JLE          done
-	MOVQ         a+0(FP), DI
-	MOVQ         96(DI), AX
-	MOVQ         AX, 160(SP)
-	MOVQ         160(SP), AX
-	LEAQ         3(AX), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         184(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 184(SP)
-	MOVQ         CX, AX
-	XORQ         DX, DX
-	MOVQ         184(SP), CX
-	DIVQ         CX
-	MOVQ         AX, CX
-	MOVQ         DX, 96(SP)
-	MOVQ         104(DI), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         152(SP), AX
-	LEAQ         (AX), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         176(SP), AX
-	SHRQ         $0x00, AX
-	MOVQ         AX, 176(SP)
-	MOVQ         CX, AX
-	XORQ         DX, DX
-	MOVQ         176(SP), CX
-	DIVQ         CX
-	MOVQ         AX, 104(SP)
-	MOVQ         DX, 80(SP)
-	MOVQ         120(DI), SI
-	MOVQ         128(DI), CX
-	MOVQ         160(SP), AX
-	LEAQ         -1(AX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         32(DI), AX
-	MOVQ         AX, 296(SP)
-	IMUL3Q       $-1, CX, AX
-	MOVQ         AX, 288(SP)
-	MOVQ         208(DI), BX
-	MOVQ         24(DI), AX
-	MOVQ         AX, 280(SP)
-	MOVQ         32(SP), AX
-	MOVQ         AX, 128(SP)
-	MOVQ         128(SP), AX
-	SHRQ         $0x02, AX
-	MOVQ         AX, 128(SP)
-	MOVQ         8(DI), AX
-	MOVQ         AX, 272(SP)
-	MOVQ         (DI), AX
-	MOVQ         AX, 264(SP)
-	MOVQ         SI, 216(SP)
-	MOVQ         216(SP), AX
-	IMULQ        128(SP), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         152(SP), AX
-	MOVQ         AX, 208(SP)
-	MOVQ         208(SP), AX
-	IMULQ        SI, AX
-	MOVQ         AX, 208(SP)
-	IMUL3Q       $+128, SI, AX
-	MOVQ         AX, 64(SP)
-	IMUL3Q       $+64, SI, AX
-	MOVQ         AX, 256(SP)
-	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+64(SB), Z16
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+68(SB), Z15
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+192(SB), Z14
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+196(SB), Z13
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+200(SB), Z12
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+204(SB), Z11
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+208(SB), Z10
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+212(SB), Z9
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+216(SB), Z8
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+220(SB), Z7
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+224(SB), Z6
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+228(SB), Z5
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+232(SB), Z4
-	MOVQ         48(DI), AX
-	MOVQ         AX, 248(SP)
-	MOVQ         160(SP), AX
-	MOVQ         AX, 168(SP)
-	MOVQ         168(SP), AX
-	IMULQ        152(SP), AX
-	MOVQ         AX, 168(SP)
-	LEAQ         15(SI), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         8(SP), AX
-	SHRQ         $0x04, AX
-	MOVQ         AX, 8(SP)
-	MOVQ         8(SP), AX
-	IMUL3Q       $+16, AX, CX
-	SHRQ         $0x05, CX
-	IMUL3Q       $+32, CX, AX
-	MOVQ         AX, 72(SP)
-	MOVQ         16(DI), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         152(SP), AX
-	IMULQ        8(SP), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         8(SP), AX
-	IMUL3Q       $+64, AX, DX
-	MOVQ         40(DI), AX
-	MOVQ         AX, 232(SP)
-	MOVQ         168(SP), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         200(SP), AX
-	IMULQ        SI, AX
-	MOVQ         AX, 200(SP)
-	MOVQ         160(SP), AX
-	MOVQ         AX, 192(SP)
-	MOVQ         192(SP), AX
-	IMULQ        SI, AX
-	MOVQ         AX, 192(SP)
-	IMUL3Q       $+128, CX, AX
-	MOVQ         AX, 144(SP)
-	IMUL3Q       $-32, CX, AX
-	LEAQ         (SI)(AX*1), AX
-	MOVQ         AX, 224(SP)
+TEXT ·attention_f32__r1__avx512vnni(SB), NOSPLIT, $352-24
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 168(SP)
+	SUBQ CX, 168(SP)
+	JLE done
+	MOVQ a+0(FP), DI
+	MOVQ 96(DI), AX
+	MOVQ AX, 192(SP)
+	MOVQ 192(SP), AX
+	LEAQ 3(AX), AX
+	MOVQ AX, 216(SP)
+	MOVQ 216(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 216(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 216(SP), CX
+	DIVQ CX
+	MOVQ AX, CX
+	MOVQ DX, 128(SP)
+	MOVQ 104(DI), AX
+	MOVQ AX, 184(SP)
+	MOVQ 184(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 208(SP)
+	MOVQ 208(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 208(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 208(SP), CX
+	DIVQ CX
+	MOVQ AX, 136(SP)
+	MOVQ DX, 112(SP)
+	MOVQ 120(DI), SI
+	MOVQ 128(DI), CX
+	MOVQ 192(SP), AX
+	LEAQ -1(AX), AX
+	MOVQ AX, 72(SP)
+	MOVQ 32(DI), AX
+	MOVQ AX, 344(SP)
+	IMUL3Q $-1, CX, AX
+	MOVQ AX, 336(SP)
+	MOVQ 208(DI), BX
+	MOVQ 24(DI), AX
+	MOVQ AX, 328(SP)
+	MOVQ 72(SP), AX
+	MOVQ AX, 160(SP)
+	MOVQ 160(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 160(SP)
+	MOVQ 8(DI), AX
+	MOVQ AX, 320(SP)
+	MOVQ (DI), AX
+	MOVQ AX, 312(SP)
+	MOVQ SI, 248(SP)
+	MOVQ 248(SP), AX
+	IMULQ 160(SP), AX
+	MOVQ AX, 248(SP)
+	MOVQ 184(SP), AX
+	MOVQ AX, 240(SP)
+	MOVQ 240(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 240(SP)
+	IMUL3Q $+256, SI, AX
+	MOVQ AX, 64(SP)
+	IMUL3Q $+64, SI, AX
+	MOVQ AX, 304(SP)
+	IMUL3Q $+128, SI, AX
+	MOVQ AX, 296(SP)
+	IMUL3Q $+192, SI, AX
+	MOVQ AX, 288(SP)
+	VPXORD Z16, Z16, Z16
+	VBROADCASTSS data<>+64(SB), Z15
+	VBROADCASTSS data<>+68(SB), Z14
+	VBROADCASTSS data<>+192(SB), Z13
+	VBROADCASTSS data<>+196(SB), Z12
+	VBROADCASTSS data<>+200(SB), Z11
+	VBROADCASTSS data<>+204(SB), Z10
+	VBROADCASTSS data<>+208(SB), Z9
+	VBROADCASTSS data<>+212(SB), Z8
+	VBROADCASTSS data<>+216(SB), Z7
+	VBROADCASTSS data<>+220(SB), Z6
+	VBROADCASTSS data<>+224(SB), Z5
+	VBROADCASTSS data<>+228(SB), Z4
+	VBROADCASTSS data<>+232(SB), Z3
+	MOVQ 48(DI), AX
+	MOVQ AX, 280(SP)
+	MOVQ 192(SP), AX
+	MOVQ AX, 200(SP)
+	MOVQ 200(SP), AX
+	IMULQ 184(SP), AX
+	MOVQ AX, 200(SP)
+	LEAQ 15(SI), AX
+	MOVQ AX, 32(SP)
+	MOVQ 32(SP), AX
+	SHRQ $0x04, AX
+	MOVQ AX, 32(SP)
+	MOVQ 32(SP), AX
+	IMUL3Q $+16, AX, CX
+	SHRQ $0x06, CX
+	IMUL3Q $+64, CX, AX
+	MOVQ AX, 104(SP)
+	MOVQ 16(DI), AX
+	MOVQ AX, 272(SP)
+	MOVQ 184(SP), AX
+	IMULQ 32(SP), AX
+	MOVQ AX, 184(SP)
+	MOVQ 32(SP), AX
+	IMUL3Q $+64, AX, DX
+	MOVQ 40(DI), AX
+	MOVQ AX, 264(SP)
+	MOVQ 200(SP), AX
+	MOVQ AX, 232(SP)
+	MOVQ 232(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 232(SP)
+	MOVQ 192(SP), AX
+	MOVQ AX, 224(SP)
+	MOVQ 224(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 224(SP)
+	IMUL3Q $+256, CX, AX
+	MOVQ AX, 176(SP)
+	IMUL3Q $-64, CX, AX
+	LEAQ (SI)(AX*1), AX
+	MOVQ AX, 256(SP)
 
 tile:
-	MOVQ         96(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 56(SP)
-	MOVQ         56(SP), CX
-	CMPQ         32(SP), CX
-	MOVQ         32(SP), AX
-	CMOVQLT      AX, CX
-	MOVQ         296(SP), AX
-	MOVLQSX      (AX)(CX*4), CX
-	MOVQ         104(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (CX)(AX*1), CX
-	LEAQ         1(CX), R13
-	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	CMOVQGT      AX, R13
-	MOVQ         288(SP), AX
-	LEAQ         (CX)(AX*1), AX
-	LEAQ         1(AX), R12
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	CMPQ         R13, R12
-	CMOVQLT      R13, R12
+	MOVQ 128(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 96(SP)
+	MOVQ 96(SP), CX
+	CMPQ 72(SP), CX
+	MOVQ 72(SP), AX
+	CMOVQLT AX, CX
+	MOVQ 344(SP), AX
+	MOVLQSX (AX)(CX*4), CX
+	MOVQ 136(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (CX)(AX*1), CX
+	LEAQ 1(CX), R13
+	MOVQ $+256, AX
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	XORQ AX, AX
+	CMPQ AX, R13
+	CMOVQGT AX, R13
+	MOVQ 336(SP), AX
+	LEAQ (CX)(AX*1), AX
+	LEAQ 1(AX), R12
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	CMPQ R13, R12
+	CMOVQLT R13, R12
 	VPBROADCASTD R12, Z0
-	VMOVD        X0, 1024(BX)
+	VMOVD X0, 1024(BX)
 	VPBROADCASTD R13, Z0
-	VMOVD        X0, 1028(BX)
-	MOVQ         $+256, CX
-	MOVQ         R12, 48(SP)
-	CMPQ         CX, 48(SP)
-	MOVQ         48(SP), AX
-	CMOVQLT      CX, AX
-	MOVQ         AX, 48(SP)
-	XORQ         CX, CX
-	MOVQ         R13, 40(SP)
-	CMPQ         CX, 40(SP)
-	MOVQ         40(SP), AX
-	CMOVQGT      CX, AX
-	MOVQ         AX, 40(SP)
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	MOVQ         $+256, AX
-	CMPQ         AX, R13
-	CMOVQLT      AX, R13
-	CMPQ         R12, R13
-	CMOVQGT      R12, R13
-	MOVQ         96(SP), R8
-	CMPQ         128(SP), R8
-	MOVQ         128(SP), AX
-	CMOVQLT      AX, R8
-	MOVQ         48(SP), R15
-	SHRQ         $0x05, R15
-	MOVQ         40(SP), AX
-	LEAQ         31(AX), AX
-	MOVQ         AX, (SP)
-	MOVQ         (SP), AX
-	SHRQ         $0x05, AX
-	MOVQ         AX, (SP)
-	MOVQ         SI, DI
-	IMULQ        80(SP), DI
-	IMUL3Q       $+16, DI, CX
-	MOVQ         264(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         216(SP), AX
-	IMULQ        80(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), CX
-	MOVQ         SI, AX
-	IMULQ        R8, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	MOVQ         AX, 16(SP)
-	IMUL3Q       $+1024, DI, CX
-	MOVQ         272(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         SI, AX
-	IMULQ        R15, AX
-	IMUL3Q       $+128, AX, AX
-	LEAQ         (CX)(AX*1), DI
-	IMUL3Q       $+128, R15, AX
-	LEAQ         (BX)(AX*1), R14
-	MOVQ         168(SP), CX
-	IMULQ        104(SP), CX
-	MOVQ         248(SP), AX
-	LEAQ         (AX)(CX*8), CX
-	MOVQ         160(SP), AX
-	IMULQ        80(SP), AX
-	LEAQ         (CX)(AX*8), CX
-	MOVQ         96(SP), AX
-	IMUL3Q       $+32, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	MOVQ         AX, 24(SP)
-	MOVQ         8(SP), AX
-	IMULQ        80(SP), AX
-	IMUL3Q       $+16384, AX, CX
-	MOVQ         240(SP), AX
-	LEAQ         (AX)(CX*1), AX
-	MOVQ         AX, 112(SP)
-	MOVQ         8(SP), AX
-	IMULQ        R12, AX
-	IMUL3Q       $+64, AX, AX
-	MOVQ         AX, 120(SP)
-	MOVQ         200(SP), CX
-	IMULQ        104(SP), CX
-	MOVQ         232(SP), AX
-	LEAQ         (AX)(CX*4), CX
-	MOVQ         192(SP), AX
-	IMULQ        80(SP), AX
-	LEAQ         (CX)(AX*4), CX
-	MOVQ         SI, AX
-	IMULQ        96(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), R11
-	MOVQ         48(SP), AX
-	CMPQ         AX, 40(SP)
-	JGE          else1
-	MOVQ         104(SP), CX
-	MOVQ         280(SP), AX
-	MOVLQSX      (AX)(CX*4), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         208(SP), AX
-	IMULQ        88(SP), AX
-	IMUL3Q       $+1024, AX, AX
-	LEAQ         (DI)(AX*1), R10
-	MOVQ         256(SP), AX
-	LEAQ         (R10)(AX*1), R9
-	CMPQ         R15, (SP)
-	JGE          end4
+	VMOVD X0, 1028(BX)
+	MOVQ $+256, CX
+	MOVQ R12, 88(SP)
+	CMPQ CX, 88(SP)
+	MOVQ 88(SP), AX
+	CMOVQLT CX, AX
+	MOVQ AX, 88(SP)
+	XORQ CX, CX
+	MOVQ R13, 80(SP)
+	CMPQ CX, 80(SP)
+	MOVQ 80(SP), AX
+	CMOVQGT CX, AX
+	MOVQ AX, 80(SP)
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	MOVQ $+256, AX
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	CMPQ R12, R13
+	CMOVQGT R12, R13
+	MOVQ 128(SP), R9
+	CMPQ 160(SP), R9
+	MOVQ 160(SP), AX
+	CMOVQLT AX, R9
+	MOVQ 88(SP), R8
+	SHRQ $0x06, R8
+	MOVQ 80(SP), AX
+	LEAQ 63(AX), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 40(SP)
+	MOVQ SI, DI
+	IMULQ 112(SP), DI
+	IMUL3Q $+16, DI, CX
+	MOVQ 312(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 248(SP), AX
+	IMULQ 112(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), CX
+	MOVQ SI, AX
+	IMULQ R9, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), AX
+	MOVQ AX, 56(SP)
+	IMUL3Q $+1024, DI, CX
+	MOVQ 320(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ SI, AX
+	IMULQ R8, AX
+	IMUL3Q $+256, AX, AX
+	LEAQ (CX)(AX*1), R9
+	IMUL3Q $+256, R8, AX
+	LEAQ (BX)(AX*1), DI
+	MOVQ 200(SP), CX
+	IMULQ 136(SP), CX
+	MOVQ 280(SP), AX
+	LEAQ (AX)(CX*8), CX
+	MOVQ 192(SP), AX
+	IMULQ 112(SP), AX
+	LEAQ (CX)(AX*8), CX
+	MOVQ 128(SP), AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (CX)(AX*1), AX
+	MOVQ AX, 48(SP)
+	MOVQ 32(SP), AX
+	IMULQ 112(SP), AX
+	IMUL3Q $+16384, AX, CX
+	MOVQ 272(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 144(SP)
+	MOVQ 32(SP), AX
+	IMULQ R12, AX
+	IMUL3Q $+64, AX, AX
+	MOVQ AX, 152(SP)
+	MOVQ 232(SP), CX
+	IMULQ 136(SP), CX
+	MOVQ 264(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 224(SP), AX
+	IMULQ 112(SP), AX
+	LEAQ (CX)(AX*4), CX
+	MOVQ SI, AX
+	IMULQ 128(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), R11
+	MOVQ 88(SP), AX
+	CMPQ AX, 80(SP)
+	JGE else1
+	MOVQ 136(SP), CX
+	MOVQ 328(SP), AX
+	MOVLQSX (AX)(CX*4), AX
+	MOVQ AX, 120(SP)
+	MOVQ 240(SP), AX
+	IMULQ 120(SP), AX
+	IMUL3Q $+1024, AX, AX
+	LEAQ (R9)(AX*1), AX
+	MOVQ AX, (SP)
+	MOVQ 304(SP), CX
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 24(SP)
+	MOVQ 296(SP), CX
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 16(SP)
+	MOVQ 288(SP), CX
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 8(SP)
+	CMPQ R8, 40(SP)
+	JGE end4
 
 loop3:
+	VPXORD Z18, Z18, Z18
+	VPXORD Z17, Z17, Z17
 	VPXORD Z2, Z2, Z2
 	VPXORD Z0, Z0, Z0
-	MOVQ   16(SP), R8
-	MOVQ   R10, DI
-	MOVQ   R9, CX
-	XORQ   AX, AX
-	CMPQ   AX, SI
-	JGE    end6
+	MOVQ 56(SP), R15
+	MOVQ (SP), R14
+	MOVQ 24(SP), R10
+	MOVQ 16(SP), R9
+	MOVQ 8(SP), CX
+	XORQ AX, AX
+	CMPQ AX, SI
+	JGE end6
 
 loop5:
-	VBROADCASTSS (R8), Z3
-	VMULPS       (DI), Z3, Z1
-	VADDPS       Z1, Z2, Z2
-	VMULPS       (CX), Z3, Z1
-	VADDPS       Z1, Z0, Z0
-	ADDQ         $+16, R8
-	ADDQ         $+64, DI
-	ADDQ         $+64, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, SI
-	JLT          loop5
+	VBROADCASTSS (R15), Z19
+	VMULPS (R14), Z19, Z1
+	VADDPS Z1, Z18, Z18
+	VMULPS (R10), Z19, Z1
+	VADDPS Z1, Z17, Z17
+	VMULPS (R9), Z19, Z1
+	VADDPS Z1, Z2, Z2
+	VMULPS (CX), Z19, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+16, R15
+	ADDQ $+64, R14
+	ADDQ $+64, R10
+	ADDQ $+64, R9
+	ADDQ $+64, CX
+	ADDQ $+1, AX
+	CMPQ AX, SI
+	JLT loop5
 
 end6:
-	VMOVUPS Z2, (R14)
-	VMOVUPS Z0, 64(R14)
-	ADDQ    64(SP), R10
-	ADDQ    64(SP), R9
-	ADDQ    $+128, R14
-	ADDQ    $+1, R15
-	CMPQ    R15, (SP)
-	JLT     loop3
+	VMOVUPS Z18, (DI)
+	VMOVUPS Z17, 64(DI)
+	VMOVUPS Z2, 128(DI)
+	VMOVUPS Z0, 192(DI)
+	MOVQ (SP), AX
+	ADDQ 64(SP), AX
+	MOVQ AX, (SP)
+	MOVQ 24(SP), AX
+	ADDQ 64(SP), AX
+	MOVQ AX, 24(SP)
+	MOVQ 16(SP), AX
+	ADDQ 64(SP), AX
+	MOVQ AX, 16(SP)
+	MOVQ 8(SP), AX
+	ADDQ 64(SP), AX
+	MOVQ AX, 8(SP)
+	ADDQ $+256, DI
+	ADDQ $+1, R8
+	CMPQ R8, 40(SP)
+	JLT loop3
 
 end4:
 	MOVQ BX, R9
-	MOVQ 56(SP), AX
-	MOVQ AX, 16(SP)
+	MOVQ 96(SP), AX
+	MOVQ AX, 8(SP)
 	XORQ R8, R8
 
 loop7:
-	MOVLQSX      1024(BX)(R8*8), AX
-	MOVQ         AX, (SP)
-	MOVLQSX      1028(BX)(R8*8), R10
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+0(SB), Z1
-	MOVQ         (SP), AX
+	MOVLQSX 1024(BX)(R8*8), AX
+	MOVQ AX, (SP)
+	MOVLQSX 1028(BX)(R8*8), R10
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ (SP), AX
 	VPBROADCASTD AX, Z0
-	VPSUBD       Z0, Z1, Z20
-	MOVQ         R10, AX
-	SUBQ         (SP), AX
+	VPSUBD Z0, Z1, Z20
+	MOVQ R10, AX
+	SUBQ (SP), AX
 	VPBROADCASTD AX, Z19
-	MOVQ         (SP), CX
-	SHRQ         $0x05, CX
-	MOVQ         (SP), AX
-	LEAQ         31(AX), DI
-	SHRQ         $0x05, DI
-	MOVQ         R10, AX
-	SHRQ         $0x05, AX
-	IMUL3Q       $+32, AX, R15
-	IMUL3Q       $+32, DI, R14
-	CMPQ         R14, R15
-	CMOVQGT      R14, R15
-	MOVQ         R14, DI
-	CMPQ         R10, DI
-	CMOVQLT      R10, DI
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+64(SB), Z2
-	VBROADCASTSS attention_f32__r1__avx512vnni_data<>+64(SB), Z0
-	IMUL3Q       $+32, CX, CX
-	MOVQ         CX, AX
-	CMPQ         AX, DI
-	JGE          end10
+	MOVQ (SP), CX
+	SHRQ $0x05, CX
+	MOVQ (SP), AX
+	LEAQ 31(AX), DI
+	SHRQ $0x05, DI
+	MOVQ R10, AX
+	SHRQ $0x05, AX
+	IMUL3Q $+32, AX, R15
+	IMUL3Q $+32, DI, R14
+	CMPQ R14, R15
+	CMOVQGT R14, R15
+	MOVQ R14, DI
+	CMPQ R10, DI
+	CMOVQLT R10, DI
+	VBROADCASTSS data<>+64(SB), Z2
+	VBROADCASTSS data<>+64(SB), Z0
+	IMUL3Q $+32, CX, CX
+	MOVQ CX, AX
+	CMPQ AX, DI
+	JGE end10
 
 loop9:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z20, Z3
-	VPADDD       Z17, Z3, Z1
-	VPCMPUD      $0x01, Z19, Z1, K1
-	VMOVUPS.Z    (R9)(AX*4), K1, Z1
-	VPBLENDMD    Z1, Z16, K1, Z1
-	VCMPPS       $0x11, Z1, Z2, K1
-	VPBLENDMD    Z1, Z2, K1, Z2
-	VPADDD       Z15, Z3, Z1
-	VPCMPUD      $0x01, Z19, Z1, K1
-	VMOVUPS.Z    64(R9)(AX*4), K1, Z1
-	VPBLENDMD    Z1, Z16, K1, Z1
-	VCMPPS       $0x11, Z1, Z0, K1
-	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+32, AX
-	CMPQ         AX, DI
-	JLT          loop9
+	VPADDD Z1, Z20, Z17
+	VPADDD Z16, Z17, Z1
+	VPCMPUD $0x01, Z19, Z1, K1
+	VMOVUPS.Z (R9)(AX*4), K1, Z1
+	VPBLENDMD Z1, Z15, K1, Z1
+	VCMPPS $0x11, Z1, Z2, K1
+	VPBLENDMD Z1, Z2, K1, Z2
+	VPADDD Z14, Z17, Z1
+	VPCMPUD $0x01, Z19, Z1, K1
+	VMOVUPS.Z 64(R9)(AX*4), K1, Z1
+	VPBLENDMD Z1, Z15, K1, Z1
+	VCMPPS $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ $+32, AX
+	CMPQ AX, DI
+	JLT loop9
 
 end10:
 	MOVQ R14, AX
 	CMPQ AX, R15
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS   (R9)(AX*4), Z1
-	VCMPPS    $0x11, Z1, Z2, K1
+	VMOVUPS (R9)(AX*4), Z1
+	VCMPPS $0x11, Z1, Z2, K1
 	VPBLENDMD Z1, Z2, K1, Z2
-	VMOVUPS   64(R9)(AX*4), Z1
-	VCMPPS    $0x11, Z1, Z0, K1
+	VMOVUPS 64(R9)(AX*4), Z1
+	VCMPPS $0x11, Z1, Z0, K1
 	VPBLENDMD Z1, Z0, K1, Z0
-	ADDQ      $+32, AX
-	CMPQ      AX, R15
-	JLT       loop11
+	ADDQ $+32, AX
+	CMPQ AX, R15
+	JLT loop11
 
 end12:
 	MOVQ R15, AX
 	CMPQ AX, R10
-	JGE  end14
+	JGE end14
 
 loop13:
 	VPBROADCASTD AX, Z1
-	VPADDD       Z1, Z20, Z3
-	VPADDD       Z17, Z3, Z1
-	VPCMPUD      $0x01, Z19, Z1, K1
-	VMOVUPS.Z    (R9)(AX*4), K1, Z1
-	VPBLENDMD    Z1, Z16, K1, Z1
-	VCMPPS       $0x11, Z1, Z2, K1
-	VPBLENDMD    Z1, Z2, K1, Z2
-	VPADDD       Z15, Z3, Z1
-	VPCMPUD      $0x01, Z19, Z1, K1
-	VMOVUPS.Z    64(R9)(AX*4), K1, Z1
-	VPBLENDMD    Z1, Z16, K1, Z1
-	VCMPPS       $0x11, Z1, Z0, K1
-	VPBLENDMD    Z1, Z0, K1, Z0
-	ADDQ         $+32, AX
-	CMPQ         AX, R10
-	JLT          loop13
+	VPADDD Z1, Z20, Z17
+	VPADDD Z16, Z17, Z1
+	VPCMPUD $0x01, Z19, Z1, K1
+	VMOVUPS.Z (R9)(AX*4), K1, Z1
+	VPBLENDMD Z1, Z15, K1, Z1
+	VCMPPS $0x11, Z1, Z2, K1
+	VPBLENDMD Z1, Z2, K1, Z2
+	VPADDD Z14, Z17, Z1
+	VPCMPUD $0x01, Z19, Z1, K1
+	VMOVUPS.Z 64(R9)(AX*4), K1, Z1
+	VPBLENDMD Z1, Z15, K1, Z1
+	VCMPPS $0x11, Z1, Z0, K1
+	VPBLENDMD Z1, Z0, K1, Z0
+	ADDQ $+32, AX
+	CMPQ AX, R10
+	JLT loop13
 
 end14:
-	VCMPPS     $0x11, Z0, Z2, K1
-	VPBLENDMD  Z0, Z2, K1, Z0
-	VMAXPS     attention_f32__r1__avx512vnni_data<>+128(SB), Z0, Z1
+	VCMPPS $0x11, Z0, Z2, K1
+	VPBLENDMD Z0, Z2, K1, Z0
+	VMAXPS data<>+128(SB), Z0, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
+	VMAXPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z3
-	VPXORD     Z18, Z18, Z18
-	VPXORD     Z0, Z0, Z0
-	CMPQ       CX, DI
-	JGE        end16
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VMAXPS Z0, Z1, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z0, Z0, Z0
+	CMPQ CX, DI
+	JGE end16
 
 loop15:
 	VPBROADCASTD CX, Z1
-	VPADDD       Z1, Z20, Z21
-	VPADDD       Z17, Z21, Z1
-	VPCMPUD      $0x01, Z19, Z1, K2
-	VMOVUPS.Z    (R9)(CX*4), K2, Z1
-	VSUBPS       Z3, Z1, Z22
-	VMULPS       Z14, Z22, Z1
-	VADDPS       Z13, Z1, Z23
-	VSUBPS       Z13, Z23, Z24
-	VMULPS       Z12, Z24, Z1
-	VSUBPS       Z1, Z22, Z2
-	VMULPS       Z11, Z24, Z1
-	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z8, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z7, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z6, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
-	VPSLLD       $0x17, Z23, Z1
-	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z22, K1
-	VPBLENDMD    Z17, Z1, K1, Z1
-	VMOVUPS      Z1, K2, (R9)(CX*4)
-	VPBLENDMD    Z1, Z17, K2, Z1
-	VADDPS       Z1, Z18, Z18
-	VPADDD       Z15, Z21, Z1
-	VPCMPUD      $0x01, Z19, Z1, K2
-	VMOVUPS.Z    64(R9)(CX*4), K2, Z1
-	VSUBPS       Z3, Z1, Z21
-	VMULPS       Z14, Z21, Z1
-	VADDPS       Z13, Z1, Z22
-	VSUBPS       Z13, Z22, Z23
-	VMULPS       Z12, Z23, Z1
-	VSUBPS       Z1, Z21, Z2
-	VMULPS       Z11, Z23, Z1
-	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z8, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z7, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z6, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
-	VPSLLD       $0x17, Z22, Z1
-	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z21, K1
-	VPBLENDMD    Z17, Z1, K1, Z1
-	VMOVUPS      Z1, K2, 64(R9)(CX*4)
-	VPBLENDMD    Z1, Z17, K2, Z1
-	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, CX
-	CMPQ         CX, DI
-	JLT          loop15
+	VPADDD Z1, Z20, Z21
+	VPADDD Z16, Z21, Z1
+	VPCMPUD $0x01, Z19, Z1, K2
+	VMOVUPS.Z (R9)(CX*4), K2, Z1
+	VSUBPS Z17, Z1, Z22
+	VMULPS Z13, Z22, Z1
+	VADDPS Z12, Z1, Z23
+	VSUBPS Z12, Z23, Z24
+	VMULPS Z11, Z24, Z1
+	VSUBPS Z1, Z22, Z2
+	VMULPS Z10, Z24, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS Z2, Z9, Z1
+	VADDPS Z8, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z7, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z6, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z5, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z2
+	VPSLLD $0x17, Z23, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS $0x11, Z3, Z22, K1
+	VPBLENDMD Z16, Z1, K1, Z1
+	VMOVUPS Z1, K2, (R9)(CX*4)
+	VPBLENDMD Z1, Z16, K2, Z1
+	VADDPS Z1, Z18, Z18
+	VPADDD Z14, Z21, Z1
+	VPCMPUD $0x01, Z19, Z1, K2
+	VMOVUPS.Z 64(R9)(CX*4), K2, Z1
+	VSUBPS Z17, Z1, Z21
+	VMULPS Z13, Z21, Z1
+	VADDPS Z12, Z1, Z22
+	VSUBPS Z12, Z22, Z23
+	VMULPS Z11, Z23, Z1
+	VSUBPS Z1, Z21, Z2
+	VMULPS Z10, Z23, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS Z2, Z9, Z1
+	VADDPS Z8, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z7, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z6, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z5, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z2
+	VPSLLD $0x17, Z22, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS $0x11, Z3, Z21, K1
+	VPBLENDMD Z16, Z1, K1, Z1
+	VMOVUPS Z1, K2, 64(R9)(CX*4)
+	VPBLENDMD Z1, Z16, K2, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, CX
+	CMPQ CX, DI
+	JLT loop15
 
 end16:
 	CMPQ R14, R15
-	JGE  end18
+	JGE end18
 
 loop17:
-	VMOVUPS   (R9)(R14*4), Z1
-	VSUBPS    Z3, Z1, Z21
-	VMULPS    Z14, Z21, Z1
-	VADDPS    Z13, Z1, Z22
-	VSUBPS    Z13, Z22, Z23
-	VMULPS    Z12, Z23, Z1
-	VSUBPS    Z1, Z21, Z2
-	VMULPS    Z11, Z23, Z1
-	VSUBPS    Z1, Z2, Z2
-	VMULPS    Z2, Z10, Z1
-	VADDPS    Z9, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z8, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z7, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z6, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z5, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z5, Z1, Z2
-	VPSLLD    $0x17, Z22, Z1
-	VMULPS    Z1, Z2, Z1
-	VCMPPS    $0x11, Z4, Z21, K1
-	VPBLENDMD Z17, Z1, K1, Z1
-	VMOVUPS   Z1, (R9)(R14*4)
-	VADDPS    Z1, Z18, Z18
-	VMOVUPS   64(R9)(R14*4), Z1
-	VSUBPS    Z3, Z1, Z21
-	VMULPS    Z14, Z21, Z1
-	VADDPS    Z13, Z1, Z22
-	VSUBPS    Z13, Z22, Z23
-	VMULPS    Z12, Z23, Z1
-	VSUBPS    Z1, Z21, Z2
-	VMULPS    Z11, Z23, Z1
-	VSUBPS    Z1, Z2, Z2
-	VMULPS    Z2, Z10, Z1
-	VADDPS    Z9, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z8, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z7, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z6, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z5, Z1, Z1
-	VMULPS    Z2, Z1, Z1
-	VADDPS    Z5, Z1, Z2
-	VPSLLD    $0x17, Z22, Z1
-	VMULPS    Z1, Z2, Z1
-	VCMPPS    $0x11, Z4, Z21, K1
-	VPBLENDMD Z17, Z1, K1, Z1
-	VMOVUPS   Z1, 64(R9)(R14*4)
-	VADDPS    Z1, Z0, Z0
-	ADDQ      $+32, R14
-	CMPQ      R14, R15
-	JLT       loop17
+	VMOVUPS (R9)(R14*4), Z1
+	VSUBPS Z17, Z1, Z21
+	VMULPS Z13, Z21, Z1
+	VADDPS Z12, Z1, Z22
+	VSUBPS Z12, Z22, Z23
+	VMULPS Z11, Z23, Z1
+	VSUBPS Z1, Z21, Z2
+	VMULPS Z10, Z23, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS Z2, Z9, Z1
+	VADDPS Z8, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z7, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z6, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z5, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z2
+	VPSLLD $0x17, Z22, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS $0x11, Z3, Z21, K1
+	VPBLENDMD Z16, Z1, K1, Z1
+	VMOVUPS Z1, (R9)(R14*4)
+	VADDPS Z1, Z18, Z18
+	VMOVUPS 64(R9)(R14*4), Z1
+	VSUBPS Z17, Z1, Z21
+	VMULPS Z13, Z21, Z1
+	VADDPS Z12, Z1, Z22
+	VSUBPS Z12, Z22, Z23
+	VMULPS Z11, Z23, Z1
+	VSUBPS Z1, Z21, Z2
+	VMULPS Z10, Z23, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS Z2, Z9, Z1
+	VADDPS Z8, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z7, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z6, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z5, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z2
+	VPSLLD $0x17, Z22, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS $0x11, Z3, Z21, K1
+	VPBLENDMD Z16, Z1, K1, Z1
+	VMOVUPS Z1, 64(R9)(R14*4)
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, R14
+	CMPQ R14, R15
+	JLT loop17
 
 end18:
 	CMPQ R15, R10
-	JGE  end20
+	JGE end20
 
 loop19:
 	VPBROADCASTD R15, Z1
-	VPADDD       Z1, Z20, Z21
-	VPADDD       Z17, Z21, Z1
-	VPCMPUD      $0x01, Z19, Z1, K2
-	VMOVUPS.Z    (R9)(R15*4), K2, Z1
-	VSUBPS       Z3, Z1, Z22
-	VMULPS       Z14, Z22, Z1
-	VADDPS       Z13, Z1, Z23
-	VSUBPS       Z13, Z23, Z24
-	VMULPS       Z12, Z24, Z1
-	VSUBPS       Z1, Z22, Z2
-	VMULPS       Z11, Z24, Z1
-	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z8, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z7, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z6, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
-	VPSLLD       $0x17, Z23, Z1
-	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z22, K1
-	VPBLENDMD    Z17, Z1, K1, Z1
-	VMOVUPS      Z1, K2, (R9)(R15*4)
-	VPBLENDMD    Z1, Z17, K2, Z1
-	VADDPS       Z1, Z18, Z18
-	VPADDD       Z15, Z21, Z1
-	VPCMPUD      $0x01, Z19, Z1, K2
-	VMOVUPS.Z    64(R9)(R15*4), K2, Z1
-	VSUBPS       Z3, Z1, Z21
-	VMULPS       Z14, Z21, Z1
-	VADDPS       Z13, Z1, Z22
-	VSUBPS       Z13, Z22, Z23
-	VMULPS       Z12, Z23, Z1
-	VSUBPS       Z1, Z21, Z2
-	VMULPS       Z11, Z23, Z1
-	VSUBPS       Z1, Z2, Z2
-	VMULPS       Z2, Z10, Z1
-	VADDPS       Z9, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z8, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z7, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z6, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z1
-	VMULPS       Z2, Z1, Z1
-	VADDPS       Z5, Z1, Z2
-	VPSLLD       $0x17, Z22, Z1
-	VMULPS       Z1, Z2, Z1
-	VCMPPS       $0x11, Z4, Z21, K1
-	VPBLENDMD    Z17, Z1, K1, Z1
-	VMOVUPS      Z1, K2, 64(R9)(R15*4)
-	VPBLENDMD    Z1, Z17, K2, Z1
-	VADDPS       Z1, Z0, Z0
-	ADDQ         $+32, R15
-	CMPQ         R15, R10
-	JLT          loop19
+	VPADDD Z1, Z20, Z21
+	VPADDD Z16, Z21, Z1
+	VPCMPUD $0x01, Z19, Z1, K2
+	VMOVUPS.Z (R9)(R15*4), K2, Z1
+	VSUBPS Z17, Z1, Z22
+	VMULPS Z13, Z22, Z1
+	VADDPS Z12, Z1, Z23
+	VSUBPS Z12, Z23, Z24
+	VMULPS Z11, Z24, Z1
+	VSUBPS Z1, Z22, Z2
+	VMULPS Z10, Z24, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS Z2, Z9, Z1
+	VADDPS Z8, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z7, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z6, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z5, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z2
+	VPSLLD $0x17, Z23, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS $0x11, Z3, Z22, K1
+	VPBLENDMD Z16, Z1, K1, Z1
+	VMOVUPS Z1, K2, (R9)(R15*4)
+	VPBLENDMD Z1, Z16, K2, Z1
+	VADDPS Z1, Z18, Z18
+	VPADDD Z14, Z21, Z1
+	VPCMPUD $0x01, Z19, Z1, K2
+	VMOVUPS.Z 64(R9)(R15*4), K2, Z1
+	VSUBPS Z17, Z1, Z21
+	VMULPS Z13, Z21, Z1
+	VADDPS Z12, Z1, Z22
+	VSUBPS Z12, Z22, Z23
+	VMULPS Z11, Z23, Z1
+	VSUBPS Z1, Z21, Z2
+	VMULPS Z10, Z23, Z1
+	VSUBPS Z1, Z2, Z2
+	VMULPS Z2, Z9, Z1
+	VADDPS Z8, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z7, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z6, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z5, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z1
+	VMULPS Z2, Z1, Z1
+	VADDPS Z4, Z1, Z2
+	VPSLLD $0x17, Z22, Z1
+	VMULPS Z1, Z2, Z1
+	VCMPPS $0x11, Z3, Z21, K1
+	VPBLENDMD Z16, Z1, K1, Z1
+	VMOVUPS Z1, K2, 64(R9)(R15*4)
+	VPBLENDMD Z1, Z16, K2, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+32, R15
+	CMPQ R15, R10
+	JLT loop19
 
 end20:
-	VADDPS     Z0, Z18, Z1
+	VADDPS Z0, Z18, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VADDPS     Z0, Z1, Z1
+	VADDPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VADDPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VADDPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VADDPS     Z0, Z1, Z0
-	MOVQ       16(SP), AX
-	CMPQ       AX, 32(SP)
-	SETLE      AL
-	MOVBLZX    AL, DI
-	CMPQ       (SP), R10
-	SETLT      AL
-	MOVBLZX    AL, CX
-	MOVL       DI, AX
-	ANDL       CX, AX
-	TESTL      AX, AX
-	JEQ        else21
-	MOVQ       24(SP), AX
-	VMOVD      X3, (AX)(R8*8)
-	MOVQ       24(SP), AX
-	VMOVD      X0, 4(AX)(R8*8)
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	MOVQ 8(SP), AX
+	CMPQ AX, 72(SP)
+	SETLE AL
+	MOVBLZX AL, DI
+	CMPQ (SP), R10
+	SETLT AL
+	MOVBLZX AL, CX
+	MOVL DI, AX
+	ANDL CX, AX
+	TESTL AX, AX
+	JEQ else21
+	MOVQ 48(SP), AX
+	VMOVD X17, (AX)(R8*8)
+	MOVQ 48(SP), AX
+	VMOVD X0, 4(AX)(R8*8)
 
 else21:
 	ADDQ $+1024, R9
-	ADDQ $+1, 16(SP)
+	ADDQ $+1, 8(SP)
 	ADDQ $+1, R8
 	CMPQ R8, $+1
-	JLT  loop7
+	JLT loop7
 
 end8:
-	MOVQ   152(SP), AX
-	IMULQ  88(SP), AX
+	MOVQ 184(SP), AX
+	IMULQ 120(SP), AX
 	IMUL3Q $+16384, AX, CX
-	MOVQ   112(SP), AX
-	LEAQ   (AX)(CX*1), R10
-	MOVQ   R10, R14
-	MOVQ   120(SP), AX
-	LEAQ   (R10)(AX*1), AX
-	MOVQ   AX, (SP)
-	MOVQ   (SP), R9
-	MOVQ   SI, R8
-	XORQ   DI, DI
-	CMPQ   DI, 72(SP)
-	JGE    end24
+	MOVQ 144(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 8(SP)
+	MOVQ 8(SP), R9
+	MOVQ 152(SP), CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 16(SP)
+	MOVQ 16(SP), AX
+	MOVQ AX, (SP)
+	MOVQ SI, R8
+	XORQ DI, DI
+	CMPQ DI, 104(SP)
+	JGE end24
 
 loop23:
-	VPXORD  Z3, Z3, Z3
-	VPXORD  Z2, Z2, Z2
-	CMPQ    48(SP), R12
-	JGE     else25
-	MOVLQSX 1024(BX), R15
+	VPXORD Z19, Z19, Z19
+	VPXORD Z18, Z18, Z18
+	VPXORD Z17, Z17, Z17
+	VPXORD Z2, Z2, Z2
+	CMPQ 88(SP), R12
+	JGE else25
+	MOVLQSX 1024(BX), R10
 	MOVLQSX 1028(BX), AX
-	MOVQ    R12, CX
-	CMPQ    AX, CX
+	MOVQ R12, CX
+	CMPQ AX, CX
 	CMOVQLT AX, CX
-	MOVQ    8(SP), AX
-	IMULQ   R15, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R14)(AX*1), AX
-	CMPQ    R15, CX
-	JGE     end28
+	MOVQ 32(SP), AX
+	IMULQ R10, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R9)(AX*1), AX
+	CMPQ R10, CX
+	JGE end28
 
 loop27:
-	VBROADCASTSS (BX)(R15*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z3, Z3
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, AX
-	ADDQ         $+1, R15
-	CMPQ         R15, CX
-	JLT          loop27
+	VBROADCASTSS (BX)(R10*4), Z1
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z19, Z19
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z18, Z18
+	VMULPS 128(AX), Z1, Z0
+	VADDPS Z0, Z17, Z17
+	VMULPS 192(AX), Z1, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ DX, AX
+	ADDQ $+1, R10
+	CMPQ R10, CX
+	JLT loop27
 
 end28:
 else25:
-	MOVQ R9, CX
+	MOVQ (SP), CX
 	MOVQ R12, AX
 	CMPQ AX, R13
-	JGE  end30
+	JGE end30
 
 loop29:
 	VBROADCASTSS (BX)(AX*4), Z1
-	VMULPS       (CX), Z1, Z0
-	VADDPS       Z0, Z3, Z3
-	VMULPS       64(CX), Z1, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R13
-	JLT          loop29
+	VMULPS (CX), Z1, Z0
+	VADDPS Z0, Z19, Z19
+	VMULPS 64(CX), Z1, Z0
+	VADDPS Z0, Z18, Z18
+	VMULPS 128(CX), Z1, Z0
+	VADDPS Z0, Z17, Z17
+	VMULPS 192(CX), Z1, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ DX, CX
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop29
 
 end30:
-	CMPQ    R13, 40(SP)
-	JGE     else31
+	CMPQ R13, 80(SP)
+	JGE else31
 	MOVLQSX 1024(BX), AX
-	MOVLQSX 1028(BX), R15
-	MOVQ    R13, CX
-	CMPQ    AX, CX
+	MOVLQSX 1028(BX), R10
+	MOVQ R13, CX
+	CMPQ AX, CX
 	CMOVQGT AX, CX
-	MOVQ    8(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R14)(AX*1), AX
-	CMPQ    CX, R15
-	JGE     end34
+	MOVQ 32(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R9)(AX*1), AX
+	CMPQ CX, R10
+	JGE end34
 
 loop33:
 	VBROADCASTSS (BX)(CX*4), Z1
-	VMULPS       (AX), Z1, Z0
-	VADDPS       Z0, Z3, Z3
-	VMULPS       64(AX), Z1, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, AX
-	ADDQ         $+1, CX
-	CMPQ         CX, R15
-	JLT          loop33
+	VMULPS (AX), Z1, Z0
+	VADDPS Z0, Z19, Z19
+	VMULPS 64(AX), Z1, Z0
+	VADDPS Z0, Z18, Z18
+	VMULPS 128(AX), Z1, Z0
+	VADDPS Z0, Z17, Z17
+	VMULPS 192(AX), Z1, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ DX, AX
+	ADDQ $+1, CX
+	CMPQ CX, R10
+	JLT loop33
 
 end34:
 else31:
-	MOVLQSX      1024(BX), CX
-	MOVLQSX      1028(BX), AX
-	MOVQ         56(SP), R15
-	CMPQ         R15, 32(SP)
-	SETLE        R15
-	MOVBLZX      R15, R15
-	CMPQ         CX, AX
-	SETLT        AL
-	MOVBLZX      AL, CX
-	MOVL         R15, AX
-	ANDL         CX, AX
-	LEAQ         -16(R8), CX
-	TESTL        AX, AX
-	JEQ          else35
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R8, R15
-	MOVQ         $+2147483647, AX
-	CMPQ         R15, AX
-	CMOVQGT      AX, R15
-	MOVQ         $-2147483647, AX
-	CMPQ         R15, AX
-	CMOVQLT      AX, R15
+	MOVLQSX 1024(BX), R14
+	MOVLQSX 1028(BX), CX
+	MOVQ 96(SP), AX
+	CMPQ AX, 72(SP)
+	SETLE AL
+	MOVBLZX AL, R10
+	CMPQ R14, CX
+	SETLT AL
+	MOVBLZX AL, CX
+	MOVL R10, AX
+	ANDL CX, AX
+	LEAQ -16(R8), R14
+	LEAQ -32(R8), R10
+	LEAQ -48(R8), CX
+	TESTL AX, AX
+	JEQ else35
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R8, R15
+	MOVQ $+2147483647, AX
+	CMPQ R15, AX
+	CMOVQGT AX, R15
+	MOVQ $-2147483647, AX
+	CMPQ R15, AX
+	CMOVQLT AX, R15
 	VPBROADCASTD R15, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS      Z3, K1, (R11)(DI*4)
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+0(SB), Z1
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS Z19, K1, (R11)(DI*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
+	VPBROADCASTD R14, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS Z18, K1, 64(R11)(DI*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ R10, AX
+	CMOVQGT AX, R10
+	MOVQ $-2147483647, AX
+	CMPQ R10, AX
+	CMOVQLT AX, R10
+	VPBROADCASTD R10, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS Z17, K1, 128(R11)(DI*4)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS      Z2, K1, 64(R11)(DI*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS Z2, K1, 192(R11)(DI*4)
 
 else35:
-	ADDQ $+128, R14
-	ADDQ $+128, R9
-	ADDQ $-32, R8
-	ADDQ $+32, DI
-	CMPQ DI, 72(SP)
-	JLT  loop23
+	ADDQ $+256, R9
+	ADDQ $+256, (SP)
+	ADDQ $-64, R8
+	ADDQ $+64, DI
+	CMPQ DI, 104(SP)
+	JLT loop23
 
 end24:
-	MOVQ 144(SP), AX
-	LEAQ (R10)(AX*1), R10
-	MOVQ 144(SP), CX
-	MOVQ (SP), AX
+	MOVQ 176(SP), CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*1), R10
+	MOVQ 176(SP), CX
+	MOVQ 16(SP), AX
 	LEAQ (AX)(CX*1), R9
-	MOVQ 224(SP), R8
-	MOVQ 72(SP), DI
+	MOVQ 256(SP), R8
+	MOVQ 104(SP), DI
 	CMPQ DI, SI
-	JGE  end38
+	JGE end38
 
 loop37:
-	VPXORD  Z2, Z2, Z2
-	CMPQ    48(SP), R12
-	JGE     else39
+	VPXORD Z2, Z2, Z2
+	CMPQ 88(SP), R12
+	JGE else39
 	MOVLQSX 1024(BX), R14
 	MOVLQSX 1028(BX), AX
-	MOVQ    R12, CX
-	CMPQ    AX, CX
+	MOVQ R12, CX
+	CMPQ AX, CX
 	CMOVQLT AX, CX
-	MOVQ    8(SP), AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, CX
-	JGE     end42
+	MOVQ 32(SP), AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, CX
+	JGE end42
 
 loop41:
 	VBROADCASTSS (BX)(R14*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, CX
-	JLT          loop41
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ DX, AX
+	ADDQ $+1, R14
+	CMPQ R14, CX
+	JLT loop41
 
 end42:
 else39:
 	MOVQ R9, CX
 	MOVQ R12, AX
 	CMPQ AX, R13
-	JGE  end44
+	JGE end44
 
 loop43:
 	VBROADCASTSS (BX)(AX*4), Z0
-	VMULPS       (CX), Z0, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R13
-	JLT          loop43
+	VMULPS (CX), Z0, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ DX, CX
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop43
 
 end44:
-	CMPQ    R13, 40(SP)
-	JGE     else45
+	CMPQ R13, 80(SP)
+	JGE else45
 	MOVLQSX 1024(BX), AX
 	MOVLQSX 1028(BX), R14
-	MOVQ    R13, CX
-	CMPQ    AX, CX
+	MOVQ R13, CX
+	CMPQ AX, CX
 	CMOVQGT AX, CX
-	MOVQ    8(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    CX, R14
-	JGE     end48
+	MOVQ 32(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ CX, R14
+	JGE end48
 
 loop47:
 	VBROADCASTSS (BX)(CX*4), Z0
-	VMULPS       (AX), Z0, Z0
-	VADDPS       Z0, Z2, Z2
-	ADDQ         DX, AX
-	ADDQ         $+1, CX
-	CMPQ         CX, R14
-	JLT          loop47
+	VMULPS (AX), Z0, Z0
+	VADDPS Z0, Z2, Z2
+	ADDQ DX, AX
+	ADDQ $+1, CX
+	CMPQ CX, R14
+	JLT loop47
 
 end48:
 else45:
-	MOVLQSX      1024(BX), R15
-	MOVLQSX      1028(BX), CX
-	MOVQ         56(SP), AX
-	CMPQ         AX, 32(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, CX
-	SETLT        AL
-	MOVBLZX      AL, CX
-	MOVL         R14, AX
-	ANDL         CX, AX
-	TESTL        AX, AX
-	JEQ          else49
-	VMOVUPS      attention_f32__r1__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R8, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	MOVLQSX 1024(BX), R15
+	MOVLQSX 1028(BX), CX
+	MOVQ 96(SP), AX
+	CMPQ AX, 72(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, CX
+	SETLT AL
+	MOVBLZX AL, CX
+	MOVL R14, AX
+	ANDL CX, AX
+	TESTL AX, AX
+	JEQ else49
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R8, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS      Z2, K1, (R11)(DI*4)
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS Z2, K1, (R11)(DI*4)
 
 else49:
 	ADDQ $+64, R10
@@ -890,66 +967,66 @@ else49:
 	ADDQ $-16, R8
 	ADDQ $+16, DI
 	CMPQ DI, SI
-	JLT  loop37
+	JLT loop37
 
 end38:
 else1:
-	MOVQ 136(SP), AX
+	MOVQ 168(SP), AX
 	DECQ AX
+	MOVQ AX, 168(SP)
+	JEQ done
+	MOVQ 128(SP), AX
+	INCQ AX
+	MOVQ AX, 128(SP)
+	MOVQ 128(SP), AX
+	CMPQ AX, 216(SP)
+	JLT tile
+	XORQ AX, AX
+	MOVQ AX, 128(SP)
+	MOVQ 112(SP), AX
+	INCQ AX
+	MOVQ AX, 112(SP)
+	MOVQ 112(SP), AX
+	CMPQ AX, 208(SP)
+	JLT tile
+	XORQ AX, AX
+	MOVQ AX, 112(SP)
+	MOVQ 136(SP), AX
+	INCQ AX
 	MOVQ AX, 136(SP)
-	JEQ  done
-	MOVQ 96(SP), AX
-	INCQ AX
-	MOVQ AX, 96(SP)
-	MOVQ 96(SP), AX
-	CMPQ AX, 184(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 96(SP)
-	MOVQ 80(SP), AX
-	INCQ AX
-	MOVQ AX, 80(SP)
-	MOVQ 80(SP), AX
-	CMPQ AX, 176(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 80(SP)
-	MOVQ 104(SP), AX
-	INCQ AX
-	MOVQ AX, 104(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f32__r1__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_f32__r1__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_f32__r1__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_f32__r1__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_f32__r1__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_f32__r1__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_f32__r1__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_f32__r1__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_f32__r1__avx512vnni_data<>+64(SB)/4, $0xff800000
-DATA attention_f32__r1__avx512vnni_data<>+68(SB)/4, $0x00000010
-DATA attention_f32__r1__avx512vnni_data<>+128(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+136(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+144(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+152(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+160(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+168(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+176(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+184(SB)/8, $0xff800000ff800000
-DATA attention_f32__r1__avx512vnni_data<>+192(SB)/4, $0x3fb8aa3b
-DATA attention_f32__r1__avx512vnni_data<>+196(SB)/4, $0x4b40007f
-DATA attention_f32__r1__avx512vnni_data<>+200(SB)/4, $0x3f317200
-DATA attention_f32__r1__avx512vnni_data<>+204(SB)/4, $0x35bfbe8e
-DATA attention_f32__r1__avx512vnni_data<>+208(SB)/4, $0x3ab58f09
-DATA attention_f32__r1__avx512vnni_data<>+212(SB)/4, $0x3c092f9d
-DATA attention_f32__r1__avx512vnni_data<>+216(SB)/4, $0x3d2aacd0
-DATA attention_f32__r1__avx512vnni_data<>+220(SB)/4, $0x3e2aaa32
-DATA attention_f32__r1__avx512vnni_data<>+224(SB)/4, $0x3efffffd
-DATA attention_f32__r1__avx512vnni_data<>+228(SB)/4, $0x3f800000
-DATA attention_f32__r1__avx512vnni_data<>+232(SB)/4, $0xc2300000
-GLOBL attention_f32__r1__avx512vnni_data<>(SB), RODATA|NOPTR, $236
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/4, $0xff800000
+DATA data<>+68(SB)/4, $0x00000010
+DATA data<>+128(SB)/8, $0xff800000ff800000
+DATA data<>+136(SB)/8, $0xff800000ff800000
+DATA data<>+144(SB)/8, $0xff800000ff800000
+DATA data<>+152(SB)/8, $0xff800000ff800000
+DATA data<>+160(SB)/8, $0xff800000ff800000
+DATA data<>+168(SB)/8, $0xff800000ff800000
+DATA data<>+176(SB)/8, $0xff800000ff800000
+DATA data<>+184(SB)/8, $0xff800000ff800000
+DATA data<>+192(SB)/4, $0x3fb8aa3b
+DATA data<>+196(SB)/4, $0x4b40007f
+DATA data<>+200(SB)/4, $0x3f317200
+DATA data<>+204(SB)/4, $0x35bfbe8e
+DATA data<>+208(SB)/4, $0x3ab58f09
+DATA data<>+212(SB)/4, $0x3c092f9d
+DATA data<>+216(SB)/4, $0x3d2aacd0
+DATA data<>+220(SB)/4, $0x3e2aaa32
+DATA data<>+224(SB)/4, $0x3efffffd
+DATA data<>+228(SB)/4, $0x3f800000
+DATA data<>+232(SB)/4, $0xc2300000
+GLOBL data<>(SB), RODATA|NOPTR, $236

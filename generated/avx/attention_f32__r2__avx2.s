@@ -6,1282 +6,1602 @@
 
 // func attention_f32__r2__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·attention_f32__r2__avx2(SB), NOSPLIT, $424-24
-	MOVQ   lo+8(FP), CX
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 272(SP)
-	SUBQ   CX, 272(SP)
-	JLE    done
-	MOVQ   a+0(FP), SI
-	MOVQ   96(SI), AX
-	MOVQ   AX, 304(SP)
-	MOVQ   304(SP), AX
-	LEAQ   3(AX), AX
-	MOVQ   AX, 328(SP)
-	MOVQ   328(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 328(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   328(SP), CX
-	DIVQ   CX
-	MOVQ   AX, CX
-	MOVQ   DX, 224(SP)
-	MOVQ   104(SI), AX
-	MOVQ   AX, 296(SP)
-	MOVQ   296(SP), AX
-	LEAQ   (AX), AX
-	MOVQ   AX, 320(SP)
-	MOVQ   320(SP), AX
-	SHRQ   $0x00, AX
-	MOVQ   AX, 320(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   320(SP), CX
-	DIVQ   CX
-	MOVQ   AX, 240(SP)
-	MOVQ   DX, 208(SP)
-	MOVQ   120(SI), BX
-	MOVQ   128(SI), CX
-	MOVQ   304(SP), AX
-	LEAQ   -1(AX), AX
-	MOVQ   AX, 104(SP)
-	MOVQ   32(SI), AX
-	MOVQ   AX, 288(SP)
+TEXT ·attention_f32__r2__avx2(SB), NOSPLIT, $456-24
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 280(SP)
+	SUBQ CX, 280(SP)
+	JLE done
+	MOVQ a+0(FP), R8
+	MOVQ 96(R8), AX
+	MOVQ AX, 320(SP)
+	MOVQ 320(SP), AX
+	LEAQ 3(AX), AX
+	MOVQ AX, 344(SP)
+	MOVQ 344(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 344(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 344(SP), CX
+	DIVQ CX
+	MOVQ AX, CX
+	MOVQ DX, 240(SP)
+	MOVQ 104(R8), AX
+	MOVQ AX, 312(SP)
+	MOVQ 312(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 336(SP)
+	MOVQ 336(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 336(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 336(SP), CX
+	DIVQ CX
+	MOVQ AX, 248(SP)
+	MOVQ DX, 232(SP)
+	MOVQ 120(R8), SI
+	MOVQ 128(R8), CX
+	MOVQ 320(SP), AX
+	LEAQ -1(AX), AX
+	MOVQ AX, 168(SP)
+	MOVQ 32(R8), AX
+	MOVQ AX, 304(SP)
 	IMUL3Q $-1, CX, AX
-	MOVQ   AX, 280(SP)
-	MOVQ   208(SI), DX
-	MOVQ   24(SI), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   104(SP), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   264(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 264(SP)
-	MOVQ   8(SI), AX
-	MOVQ   AX, 408(SP)
-	MOVQ   296(SP), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   360(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 360(SP)
-	IMUL3Q $+64, BX, AX
-	MOVQ   AX, 232(SP)
-	MOVQ   (SI), AX
-	MOVQ   AX, 400(SP)
-	MOVQ   BX, 352(SP)
-	MOVQ   352(SP), AX
-	IMULQ  264(SP), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   48(SI), AX
-	MOVQ   AX, 392(SP)
-	MOVQ   304(SP), AX
-	MOVQ   AX, 312(SP)
-	MOVQ   312(SP), AX
-	IMULQ  296(SP), AX
-	MOVQ   AX, 312(SP)
-	LEAQ   15(BX), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   64(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 64(SP)
-	MOVQ   16(SI), AX
-	MOVQ   AX, 384(SP)
-	MOVQ   296(SP), AX
-	IMULQ  64(SP), AX
-	MOVQ   AX, 296(SP)
-	MOVQ   64(SP), AX
-	IMUL3Q $+64, AX, CX
-	MOVQ   40(SI), AX
-	MOVQ   AX, 376(SP)
-	MOVQ   312(SP), AX
-	MOVQ   AX, 344(SP)
-	MOVQ   344(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 344(SP)
-	MOVQ   304(SP), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   336(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 336(SP)
-	IMUL3Q $+4, BX, AX
-	MOVQ   AX, 368(SP)
+	MOVQ AX, 296(SP)
+	MOVQ 208(R8), BX
+	MOVQ 24(R8), AX
+	MOVQ AX, 448(SP)
+	MOVQ 168(SP), AX
+	MOVQ AX, 272(SP)
+	MOVQ 272(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 272(SP)
+	MOVQ 8(R8), AX
+	MOVQ AX, 440(SP)
+	MOVQ 312(SP), AX
+	MOVQ AX, 376(SP)
+	MOVQ 376(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 376(SP)
+	IMUL3Q $+128, SI, AX
+	MOVQ AX, 208(SP)
+	IMUL3Q $+64, SI, AX
+	MOVQ AX, 432(SP)
+	MOVQ (R8), AX
+	MOVQ AX, 424(SP)
+	MOVQ SI, 368(SP)
+	MOVQ 368(SP), AX
+	IMULQ 272(SP), AX
+	MOVQ AX, 368(SP)
+	MOVQ 48(R8), AX
+	MOVQ AX, 416(SP)
+	MOVQ 320(SP), AX
+	MOVQ AX, 328(SP)
+	MOVQ 328(SP), AX
+	IMULQ 312(SP), AX
+	MOVQ AX, 328(SP)
+	LEAQ 15(SI), DX
+	SHRQ $0x04, DX
+	IMUL3Q $+16, DX, DI
+	SHRQ $0x05, DI
+	IMUL3Q $+32, DI, AX
+	MOVQ AX, 224(SP)
+	MOVQ 16(R8), AX
+	MOVQ AX, 408(SP)
+	MOVQ 312(SP), AX
+	IMULQ DX, AX
+	MOVQ AX, 312(SP)
+	IMUL3Q $+64, DX, CX
+	MOVQ 40(R8), AX
+	MOVQ AX, 400(SP)
+	MOVQ 328(SP), AX
+	MOVQ AX, 360(SP)
+	MOVQ 360(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 360(SP)
+	MOVQ 320(SP), AX
+	MOVQ AX, 352(SP)
+	MOVQ 352(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 352(SP)
+	IMUL3Q $+4, SI, AX
+	MOVQ AX, 392(SP)
+	IMUL3Q $+128, DI, AX
+	MOVQ AX, 288(SP)
+	IMUL3Q $-32, DI, AX
+	LEAQ (SI)(AX*1), AX
+	MOVQ AX, 384(SP)
 
 tile:
-	MOVQ         224(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 192(SP)
-	MOVQ         192(SP), SI
-	CMPQ         104(SP), SI
-	MOVQ         104(SP), AX
-	CMOVQLT      AX, SI
-	MOVQ         288(SP), AX
-	MOVLQSX      (AX)(SI*4), SI
-	MOVQ         240(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (SI)(AX*1), SI
-	LEAQ         1(SI), R12
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	MOVQ         280(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), R11
-	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	CMPQ         R12, R11
-	CMOVQLT      R12, R11
-	VMOVD        R11, X0
+	MOVQ 240(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 192(SP)
+	MOVQ 192(SP), DI
+	CMPQ 168(SP), DI
+	MOVQ 168(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 304(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 248(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R12
+	MOVQ $+256, AX
+	CMPQ AX, R12
+	CMOVQLT AX, R12
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	MOVQ 296(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), R11
+	XORQ AX, AX
+	CMPQ AX, R11
+	CMOVQGT AX, R11
+	CMPQ R12, R11
+	CMOVQLT R12, R11
+	VMOVD R11, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 2048(DX)
-	VMOVD        R12, X0
+	VMOVD X0, 2048(BX)
+	VMOVD R12, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 2052(DX)
-	MOVQ         $+256, SI
-	MOVQ         R11, 176(SP)
-	CMPQ         SI, 176(SP)
-	MOVQ         176(SP), AX
-	CMOVQLT      SI, AX
-	MOVQ         AX, 176(SP)
-	XORQ         SI, SI
-	MOVQ         R12, 160(SP)
-	CMPQ         SI, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      SI, AX
-	MOVQ         AX, 160(SP)
-	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	MOVQ         192(SP), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         200(SP), SI
-	CMPQ         104(SP), SI
-	MOVQ         104(SP), AX
-	CMOVQLT      AX, SI
-	MOVQ         288(SP), AX
-	MOVLQSX      (AX)(SI*4), SI
-	MOVQ         240(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (SI)(AX*1), SI
-	LEAQ         1(SI), DI
-	MOVQ         $+256, AX
-	CMPQ         AX, DI
-	CMOVQLT      AX, DI
-	XORQ         AX, AX
-	CMPQ         AX, DI
-	CMOVQGT      AX, DI
-	MOVQ         280(SP), AX
-	LEAQ         (SI)(AX*1), AX
-	LEAQ         1(AX), SI
-	XORQ         AX, AX
-	CMPQ         AX, SI
-	CMOVQGT      AX, SI
-	CMPQ         DI, SI
-	CMOVQLT      DI, SI
-	VMOVD        SI, X0
+	VMOVD X0, 2052(BX)
+	MOVQ $+256, DI
+	MOVQ R11, 184(SP)
+	CMPQ DI, 184(SP)
+	MOVQ 184(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 184(SP)
+	XORQ DI, DI
+	MOVQ R12, 176(SP)
+	CMPQ DI, 176(SP)
+	MOVQ 176(SP), AX
+	CMOVQGT DI, AX
+	MOVQ AX, 176(SP)
+	XORQ AX, AX
+	CMPQ AX, R11
+	CMOVQGT AX, R11
+	MOVQ $+256, AX
+	CMPQ AX, R12
+	CMOVQLT AX, R12
+	MOVQ 192(SP), AX
+	LEAQ 1(AX), AX
+	MOVQ AX, 200(SP)
+	MOVQ 200(SP), DI
+	CMPQ 168(SP), DI
+	MOVQ 168(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 304(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 248(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R8
+	MOVQ $+256, AX
+	CMPQ AX, R8
+	CMOVQLT AX, R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	MOVQ 296(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), DI
+	XORQ AX, AX
+	CMPQ AX, DI
+	CMOVQGT AX, DI
+	CMPQ R8, DI
+	CMOVQLT R8, DI
+	VMOVD DI, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 2056(DX)
-	VMOVD        DI, X0
+	VMOVD X0, 2056(BX)
+	VMOVD R8, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 2060(DX)
-	CMPQ         SI, 176(SP)
-	MOVQ         176(SP), AX
-	CMOVQLT      SI, AX
-	MOVQ         AX, 176(SP)
-	CMPQ         DI, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      DI, AX
-	MOVQ         AX, 160(SP)
-	CMPQ         SI, R11
-	CMOVQGT      SI, R11
-	CMPQ         DI, R12
-	CMOVQLT      DI, R12
-	CMPQ         R11, R12
-	CMOVQGT      R11, R12
-	MOVQ         224(SP), R8
-	CMPQ         264(SP), R8
-	MOVQ         264(SP), AX
-	CMOVQLT      AX, R8
-	MOVQ         176(SP), R14
-	SHRQ         $0x04, R14
-	MOVQ         160(SP), AX
-	LEAQ         15(AX), R13
-	SHRQ         $0x04, R13
-	MOVQ         BX, DI
-	IMULQ        208(SP), DI
-	IMUL3Q       $+1024, DI, SI
-	MOVQ         408(SP), AX
-	LEAQ         (AX)(SI*1), SI
-	MOVQ         BX, AX
-	IMULQ        R14, AX
-	IMUL3Q       $+64, AX, AX
-	LEAQ         (SI)(AX*1), SI
-	IMUL3Q       $+16, DI, DI
-	MOVQ         400(SP), AX
-	LEAQ         (AX)(DI*1), DI
-	MOVQ         352(SP), AX
-	IMULQ        208(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	MOVQ         BX, AX
-	IMULQ        R8, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (DI)(AX*1), R10
-	IMUL3Q       $+64, R14, AX
-	LEAQ         (DX)(AX*1), R9
-	MOVQ         312(SP), DI
-	IMULQ        240(SP), DI
-	MOVQ         392(SP), AX
-	LEAQ         (AX)(DI*8), DI
-	MOVQ         304(SP), AX
-	IMULQ        208(SP), AX
-	LEAQ         (DI)(AX*8), DI
-	MOVQ         224(SP), AX
-	IMUL3Q       $+32, AX, AX
-	LEAQ         (DI)(AX*1), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         64(SP), AX
-	IMULQ        208(SP), AX
-	IMUL3Q       $+16384, AX, DI
-	MOVQ         384(SP), AX
-	LEAQ         (AX)(DI*1), AX
-	MOVQ         AX, 256(SP)
-	MOVQ         64(SP), AX
-	IMULQ        R11, AX
-	IMUL3Q       $+64, AX, AX
-	MOVQ         AX, 248(SP)
-	MOVQ         344(SP), DI
-	IMULQ        240(SP), DI
-	MOVQ         376(SP), AX
-	LEAQ         (AX)(DI*4), DI
-	MOVQ         336(SP), AX
-	IMULQ        208(SP), AX
-	LEAQ         (DI)(AX*4), DI
-	MOVQ         BX, AX
-	IMULQ        224(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (DI)(AX*1), AX
-	MOVQ         AX, 168(SP)
-	MOVQ         368(SP), DI
-	MOVQ         168(SP), AX
-	LEAQ         (AX)(DI*1), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         176(SP), AX
-	CMPQ         AX, 160(SP)
-	JGE          else1
-	MOVQ         240(SP), DI
-	MOVQ         416(SP), AX
-	MOVLQSX      (AX)(DI*4), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         360(SP), AX
-	IMULQ        216(SP), AX
-	IMUL3Q       $+1024, AX, AX
-	LEAQ         (SI)(AX*1), R8
-	CMPQ         R14, R13
-	JGE          end4
+	VMOVD X0, 2060(BX)
+	CMPQ DI, 184(SP)
+	MOVQ 184(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 184(SP)
+	CMPQ R8, 176(SP)
+	MOVQ 176(SP), AX
+	CMOVQGT R8, AX
+	MOVQ AX, 176(SP)
+	CMPQ DI, R11
+	CMOVQGT DI, R11
+	CMPQ R8, R12
+	CMOVQLT R8, R12
+	CMPQ R11, R12
+	CMOVQGT R11, R12
+	MOVQ 240(SP), R9
+	CMPQ 272(SP), R9
+	MOVQ 272(SP), AX
+	CMOVQLT AX, R9
+	MOVQ 184(SP), R15
+	SHRQ $0x05, R15
+	MOVQ 176(SP), AX
+	LEAQ 31(AX), AX
+	MOVQ AX, 64(SP)
+	MOVQ 64(SP), AX
+	SHRQ $0x05, AX
+	MOVQ AX, 64(SP)
+	MOVQ SI, R10
+	IMULQ 232(SP), R10
+	IMUL3Q $+1024, R10, DI
+	MOVQ 440(SP), AX
+	LEAQ (AX)(DI*1), DI
+	MOVQ SI, AX
+	IMULQ R15, AX
+	IMUL3Q $+128, AX, AX
+	LEAQ (DI)(AX*1), R8
+	IMUL3Q $+16, R10, DI
+	MOVQ 424(SP), AX
+	LEAQ (AX)(DI*1), DI
+	MOVQ 368(SP), AX
+	IMULQ 232(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (DI)(AX*1), DI
+	MOVQ SI, AX
+	IMULQ R9, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (DI)(AX*1), AX
+	MOVQ AX, 144(SP)
+	IMUL3Q $+128, R15, AX
+	LEAQ (BX)(AX*1), R14
+	MOVQ 328(SP), DI
+	IMULQ 248(SP), DI
+	MOVQ 416(SP), AX
+	LEAQ (AX)(DI*8), DI
+	MOVQ 320(SP), AX
+	IMULQ 232(SP), AX
+	LEAQ (DI)(AX*8), DI
+	MOVQ 240(SP), AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (DI)(AX*1), AX
+	MOVQ AX, 152(SP)
+	MOVQ DX, AX
+	IMULQ 232(SP), AX
+	IMUL3Q $+16384, AX, DI
+	MOVQ 408(SP), AX
+	LEAQ (AX)(DI*1), AX
+	MOVQ AX, 256(SP)
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	MOVQ AX, 264(SP)
+	MOVQ 360(SP), DI
+	IMULQ 248(SP), DI
+	MOVQ 400(SP), AX
+	LEAQ (AX)(DI*4), DI
+	MOVQ 352(SP), AX
+	IMULQ 232(SP), AX
+	LEAQ (DI)(AX*4), DI
+	MOVQ SI, AX
+	IMULQ 240(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (DI)(AX*1), AX
+	MOVQ AX, 72(SP)
+	MOVQ 392(SP), DI
+	MOVQ 72(SP), AX
+	LEAQ (AX)(DI*1), AX
+	MOVQ AX, 160(SP)
+	MOVQ 184(SP), AX
+	CMPQ AX, 176(SP)
+	JGE else1
+	MOVQ 248(SP), DI
+	MOVQ 448(SP), AX
+	MOVLQSX (AX)(DI*4), AX
+	MOVQ AX, 216(SP)
+	MOVQ 376(SP), AX
+	IMULQ 216(SP), AX
+	IMUL3Q $+1024, AX, AX
+	LEAQ (R8)(AX*1), R13
+	MOVQ 432(SP), AX
+	LEAQ (R13)(AX*1), R10
+	CMPQ R15, 64(SP)
+	JGE end4
 
 loop3:
+	VPXOR Y10, Y10, Y10
+	VPXOR Y9, Y9, Y9
+	VPXOR Y8, Y8, Y8
+	VPXOR Y7, Y7, Y7
 	VPXOR Y5, Y5, Y5
 	VPXOR Y4, Y4, Y4
 	VPXOR Y1, Y1, Y1
 	VPXOR Y0, Y0, Y0
-	MOVQ  R8, DI
-	MOVQ  R10, SI
-	XORQ  AX, AX
-	CMPQ  AX, BX
-	JGE   end6
+	MOVQ R13, R9
+	MOVQ R10, R8
+	MOVQ 144(SP), DI
+	XORQ AX, AX
+	CMPQ AX, SI
+	JGE end6
 
 loop5:
-	VMOVUPS      (DI), Y7
-	VMOVUPS      32(DI), Y6
-	VBROADCASTSS (SI), Y2
-	VMULPS       Y7, Y2, Y3
-	VMULPS       Y6, Y2, Y2
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y4, Y4
-	VBROADCASTSS 4(SI), Y2
-	VMULPS       Y7, Y2, Y3
-	VMULPS       Y6, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+64, DI
-	ADDQ         $+16, SI
-	ADDQ         $+1, AX
-	CMPQ         AX, BX
-	JLT          loop5
+	VMOVUPS (R9), Y14
+	VMOVUPS 32(R9), Y13
+	VMOVUPS (R8), Y12
+	VMOVUPS 32(R8), Y11
+	VBROADCASTSS (DI), Y6
+	VMULPS Y14, Y6, Y3
+	VMULPS Y13, Y6, Y2
+	VADDPS Y3, Y10, Y10
+	VADDPS Y2, Y9, Y9
+	VMULPS Y12, Y6, Y3
+	VMULPS Y11, Y6, Y2
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VBROADCASTSS 4(DI), Y6
+	VMULPS Y14, Y6, Y3
+	VMULPS Y13, Y6, Y2
+	VADDPS Y3, Y5, Y5
+	VADDPS Y2, Y4, Y4
+	VMULPS Y12, Y6, Y3
+	VMULPS Y11, Y6, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+64, R9
+	ADDQ $+64, R8
+	ADDQ $+16, DI
+	ADDQ $+1, AX
+	CMPQ AX, SI
+	JLT loop5
 
 end6:
-	VMOVUPS Y5, (R9)
-	VMOVUPS Y4, 32(R9)
-	VMOVUPS Y1, 1024(R9)
-	VMOVUPS Y0, 1056(R9)
-	ADDQ    232(SP), R8
-	ADDQ    $+64, R9
-	ADDQ    $+1, R14
-	CMPQ    R14, R13
-	JLT     loop3
+	VMOVUPS Y10, (R14)
+	VMOVUPS Y9, 32(R14)
+	VMOVUPS Y8, 64(R14)
+	VMOVUPS Y7, 96(R14)
+	VMOVUPS Y5, 1024(R14)
+	VMOVUPS Y4, 1056(R14)
+	VMOVUPS Y1, 1088(R14)
+	VMOVUPS Y0, 1120(R14)
+	ADDQ 208(SP), R13
+	ADDQ 208(SP), R10
+	ADDQ $+128, R14
+	ADDQ $+1, R15
+	CMPQ R15, 64(SP)
+	JLT loop3
 
 end4:
-	MOVQ DX, R9
+	MOVQ BX, R10
 	MOVQ 192(SP), AX
 	MOVQ AX, 144(SP)
-	XORQ R8, R8
+	XORQ R9, R9
 
 loop7:
-	MOVLQSX      2048(DX)(R8*8), R13
-	MOVLQSX      2052(DX)(R8*8), R10
-	VMOVUPS      attention_f32__r2__avx2_data<>+0(SB), Y0
-	VMOVUPS      attention_f32__r2__avx2_data<>+32(SB), Y2
-	VMOVD        R13, X1
+	MOVLQSX 2048(BX)(R9*8), AX
+	MOVQ AX, 64(SP)
+	MOVLQSX 2052(BX)(R9*8), R13
+	VMOVUPS data<>+0(SB), Y0
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ 64(SP), AX
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VPSUBD       Y1, Y0, Y0
-	VMOVUPS      Y0, 112(SP)
-	VPSUBD       Y1, Y2, Y0
-	VMOVUPS      Y0, 72(SP)
-	MOVQ         R10, AX
-	SUBQ         R13, AX
-	VMOVD        AX, X9
+	VPSUBD Y1, Y0, Y0
+	VMOVUPS Y0, 112(SP)
+	VPSUBD Y1, Y2, Y0
+	VMOVUPS Y0, 80(SP)
+	MOVQ R13, AX
+	SUBQ 64(SP), AX
+	VMOVD AX, X9
 	VPBROADCASTD X9, Y9
-	MOVQ         R13, SI
-	SHRQ         $0x05, SI
-	LEAQ         31(R13), DI
-	SHRQ         $0x05, DI
-	MOVQ         R10, AX
-	SHRQ         $0x05, AX
-	IMUL3Q       $+32, AX, R15
-	IMUL3Q       $+32, DI, R14
-	CMPQ         R14, R15
-	CMOVQGT      R14, R15
-	MOVQ         R14, DI
-	CMPQ         R10, DI
-	CMOVQLT      R10, DI
-	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y8
-	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y7
-	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y3
-	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y2
-	IMUL3Q       $+32, SI, SI
-	MOVQ         SI, AX
-	CMPQ         AX, DI
-	JGE          end10
+	MOVQ 64(SP), DI
+	SHRQ $0x05, DI
+	MOVQ 64(SP), AX
+	LEAQ 31(AX), R8
+	SHRQ $0x05, R8
+	MOVQ R13, AX
+	SHRQ $0x05, AX
+	IMUL3Q $+32, AX, R15
+	IMUL3Q $+32, R8, R14
+	CMPQ R14, R15
+	CMOVQGT R14, R15
+	MOVQ R14, R8
+	CMPQ R13, R8
+	CMOVQLT R13, R8
+	VMOVUPS data<>+64(SB), Y8
+	VMOVUPS data<>+64(SB), Y7
+	VMOVUPS data<>+64(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	IMUL3Q $+32, DI, DI
+	MOVQ DI, AX
+	CMPQ AX, R8
+	JGE end10
 
 loop9:
-	VMOVD        AX, X1
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VMOVUPS      112(SP), Y0
-	VPADDD       Y1, Y0, Y11
-	VMOVUPS      72(SP), Y0
-	VPADDD       Y1, Y0, Y10
-	VPADDD       attention_f32__r2__avx2_data<>+96(SB), Y11, Y0
-	VPADDD       attention_f32__r2__avx2_data<>+96(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   (R9)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R9)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y8, Y1
-	VCMPPS       $0x11, Y4, Y7, Y0
-	VBLENDVPS    Y1, Y5, Y8, Y8
-	VBLENDVPS    Y0, Y4, Y7, Y7
-	VPADDD       attention_f32__r2__avx2_data<>+128(SB), Y11, Y0
-	VPADDD       attention_f32__r2__avx2_data<>+128(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   64(R9)(AX*4), Y5, Y4
-	VPMASKMOVD   96(R9)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y3, Y1
-	VCMPPS       $0x11, Y4, Y2, Y0
-	VBLENDVPS    Y1, Y5, Y3, Y3
-	VBLENDVPS    Y0, Y4, Y2, Y2
-	ADDQ         $+32, AX
-	CMPQ         AX, DI
-	JLT          loop9
+	VMOVUPS 112(SP), Y0
+	VPADDD Y1, Y0, Y11
+	VMOVUPS 80(SP), Y0
+	VPADDD Y1, Y0, Y10
+	VPADDD data<>+96(SB), Y11, Y0
+	VPADDD data<>+96(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD (R10)(AX*4), Y5, Y4
+	VPMASKMOVD 32(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y8, Y8
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VPADDD data<>+128(SB), Y11, Y0
+	VPADDD data<>+128(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD 64(R10)(AX*4), Y5, Y4
+	VPMASKMOVD 96(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ $+32, AX
+	CMPQ AX, R8
+	JLT loop9
 
 end10:
 	MOVQ R14, AX
 	CMPQ AX, R15
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS   (R9)(AX*4), Y5
-	VMOVUPS   32(R9)(AX*4), Y4
-	VCMPPS    $0x11, Y5, Y8, Y1
-	VCMPPS    $0x11, Y4, Y7, Y0
+	VMOVUPS (R10)(AX*4), Y5
+	VMOVUPS 32(R10)(AX*4), Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
 	VBLENDVPS Y1, Y5, Y8, Y8
 	VBLENDVPS Y0, Y4, Y7, Y7
-	VMOVUPS   64(R9)(AX*4), Y5
-	VMOVUPS   96(R9)(AX*4), Y4
-	VCMPPS    $0x11, Y5, Y3, Y1
-	VCMPPS    $0x11, Y4, Y2, Y0
+	VMOVUPS 64(R10)(AX*4), Y5
+	VMOVUPS 96(R10)(AX*4), Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
 	VBLENDVPS Y1, Y5, Y3, Y3
 	VBLENDVPS Y0, Y4, Y2, Y2
-	ADDQ      $+32, AX
-	CMPQ      AX, R15
-	JLT       loop11
+	ADDQ $+32, AX
+	CMPQ AX, R15
+	JLT loop11
 
 end12:
 	MOVQ R15, AX
-	CMPQ AX, R10
-	JGE  end14
+	CMPQ AX, R13
+	JGE end14
 
 loop13:
-	VMOVD        AX, X1
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VMOVUPS      112(SP), Y0
-	VPADDD       Y1, Y0, Y11
-	VMOVUPS      72(SP), Y0
-	VPADDD       Y1, Y0, Y10
-	VPADDD       attention_f32__r2__avx2_data<>+96(SB), Y11, Y0
-	VPADDD       attention_f32__r2__avx2_data<>+96(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   (R9)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R9)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y8, Y1
-	VCMPPS       $0x11, Y4, Y7, Y0
-	VBLENDVPS    Y1, Y5, Y8, Y8
-	VBLENDVPS    Y0, Y4, Y7, Y7
-	VPADDD       attention_f32__r2__avx2_data<>+128(SB), Y11, Y0
-	VPADDD       attention_f32__r2__avx2_data<>+128(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   64(R9)(AX*4), Y5, Y4
-	VPMASKMOVD   96(R9)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r2__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y3, Y1
-	VCMPPS       $0x11, Y4, Y2, Y0
-	VBLENDVPS    Y1, Y5, Y3, Y3
-	VBLENDVPS    Y0, Y4, Y2, Y2
-	ADDQ         $+32, AX
-	CMPQ         AX, R10
-	JLT          loop13
+	VMOVUPS 112(SP), Y0
+	VPADDD Y1, Y0, Y11
+	VMOVUPS 80(SP), Y0
+	VPADDD Y1, Y0, Y10
+	VPADDD data<>+96(SB), Y11, Y0
+	VPADDD data<>+96(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD (R10)(AX*4), Y5, Y4
+	VPMASKMOVD 32(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y8, Y8
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VPADDD data<>+128(SB), Y11, Y0
+	VPADDD data<>+128(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD 64(R10)(AX*4), Y5, Y4
+	VPMASKMOVD 96(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ $+32, AX
+	CMPQ AX, R13
+	JLT loop13
 
 end14:
-	VCMPPS    $0x11, Y3, Y8, Y1
-	VCMPPS    $0x11, Y2, Y7, Y0
+	VCMPPS $0x11, Y3, Y8, Y1
+	VCMPPS $0x11, Y2, Y7, Y0
 	VBLENDVPS Y1, Y3, Y8, Y1
 	VBLENDVPS Y0, Y2, Y7, Y0
-	VMAXPS    attention_f32__r2__avx2_data<>+64(SB), Y1, Y1
-	VMAXPS    attention_f32__r2__avx2_data<>+64(SB), Y0, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPERMQ    $0x4e, Y1, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPSHUFD   $0x4e, Y1, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPSHUFD   $0xb1, Y1, Y0
-	VMAXPS    Y0, Y1, Y5
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y1, Y1, Y1
-	VPXOR     Y0, Y0, Y0
-	CMPQ      SI, DI
-	JGE       end16
+	VMAXPS data<>+64(SB), Y1, Y1
+	VMAXPS data<>+64(SB), Y0, Y0
+	VMAXPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VMAXPS Y0, Y1, Y5
+	VPXOR Y8, Y8, Y8
+	VPXOR Y7, Y7, Y7
+	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
+	CMPQ DI, R8
+	JGE end16
 
 loop15:
-	VMOVD        SI, X3
+	VMOVD DI, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      112(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      72(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r2__avx2_data<>+96(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r2__avx2_data<>+96(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   (R9)(SI*4), Y11, Y3
-	VPMASKMOVD   32(R9)(SI*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r2__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r2__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r2__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r2__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r2__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r2__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r2__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r2__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r2__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r2__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r2__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r2__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, (R9)(SI*4)
-	VPMASKMOVD   Y4, Y10, 32(R9)(SI*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y8, Y8
-	VADDPS       Y2, Y7, Y7
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r2__avx2_data<>+128(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r2__avx2_data<>+128(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   64(R9)(SI*4), Y11, Y3
-	VPMASKMOVD   96(R9)(SI*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r2__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r2__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r2__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r2__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r2__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r2__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r2__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r2__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r2__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r2__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r2__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r2__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, 64(R9)(SI*4)
-	VPMASKMOVD   Y4, Y10, 96(R9)(SI*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, SI
-	CMPQ         SI, DI
-	JLT          loop15
+	VMOVUPS 112(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS 80(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, (SP)
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+96(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+96(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD (R10)(DI*4), Y11, Y3
+	VPMASKMOVD 32(R10)(DI*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, (R10)(DI*4)
+	VPMASKMOVD Y4, Y10, 32(R10)(DI*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+128(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+128(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD 64(R10)(DI*4), Y11, Y3
+	VPMASKMOVD 96(R10)(DI*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, 64(R10)(DI*4)
+	VPMASKMOVD Y4, Y10, 96(R10)(DI*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, DI
+	CMPQ DI, R8
+	JLT loop15
 
 end16:
 	CMPQ R14, R15
-	JGE  end18
+	JGE end18
 
 loop17:
-	VMOVUPS   (R9)(R14*4), Y3
-	VMOVUPS   32(R9)(R14*4), Y2
-	VSUBPS    Y5, Y3, Y11
-	VSUBPS    Y5, Y2, Y10
-	VMULPS    attention_f32__r2__avx2_data<>+160(SB), Y11, Y3
-	VMULPS    attention_f32__r2__avx2_data<>+160(SB), Y10, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+192(SB), Y3, Y13
-	VADDPS    attention_f32__r2__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS    attention_f32__r2__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS    attention_f32__r2__avx2_data<>+192(SB), Y12, Y14
-	VMULPS    attention_f32__r2__avx2_data<>+224(SB), Y15, Y3
-	VMULPS    attention_f32__r2__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS    Y3, Y11, Y6
-	VSUBPS    Y2, Y10, Y4
-	VMULPS    attention_f32__r2__avx2_data<>+256(SB), Y15, Y3
-	VMULPS    attention_f32__r2__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS    Y3, Y6, Y6
-	VSUBPS    Y2, Y4, Y4
-	VMULPS    attention_f32__r2__avx2_data<>+288(SB), Y6, Y3
-	VMULPS    attention_f32__r2__avx2_data<>+288(SB), Y4, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+320(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+320(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+352(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+352(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+384(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+384(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+416(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+416(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+448(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+448(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+448(SB), Y3, Y6
-	VADDPS    attention_f32__r2__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD    $0x17, Y13, Y3
-	VPSLLD    $0x17, Y12, Y2
-	VMULPS    Y3, Y6, Y6
-	VMULPS    Y2, Y4, Y4
-	VCMPPS    $0x11, attention_f32__r2__avx2_data<>+480(SB), Y11, Y3
-	VCMPPS    $0x11, attention_f32__r2__avx2_data<>+480(SB), Y10, Y2
-	VBLENDVPS Y3, attention_f32__r2__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS Y2, attention_f32__r2__avx2_data<>+96(SB), Y4, Y2
-	VMOVUPS   Y3, (R9)(R14*4)
-	VMOVUPS   Y2, 32(R9)(R14*4)
-	VADDPS    Y3, Y8, Y8
-	VADDPS    Y2, Y7, Y7
-	VMOVUPS   64(R9)(R14*4), Y3
-	VMOVUPS   96(R9)(R14*4), Y2
-	VSUBPS    Y5, Y3, Y11
-	VSUBPS    Y5, Y2, Y10
-	VMULPS    attention_f32__r2__avx2_data<>+160(SB), Y11, Y3
-	VMULPS    attention_f32__r2__avx2_data<>+160(SB), Y10, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+192(SB), Y3, Y13
-	VADDPS    attention_f32__r2__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS    attention_f32__r2__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS    attention_f32__r2__avx2_data<>+192(SB), Y12, Y14
-	VMULPS    attention_f32__r2__avx2_data<>+224(SB), Y15, Y3
-	VMULPS    attention_f32__r2__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS    Y3, Y11, Y6
-	VSUBPS    Y2, Y10, Y4
-	VMULPS    attention_f32__r2__avx2_data<>+256(SB), Y15, Y3
-	VMULPS    attention_f32__r2__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS    Y3, Y6, Y6
-	VSUBPS    Y2, Y4, Y4
-	VMULPS    attention_f32__r2__avx2_data<>+288(SB), Y6, Y3
-	VMULPS    attention_f32__r2__avx2_data<>+288(SB), Y4, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+320(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+320(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+352(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+352(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+384(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+384(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+416(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+416(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+448(SB), Y3, Y3
-	VADDPS    attention_f32__r2__avx2_data<>+448(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r2__avx2_data<>+448(SB), Y3, Y6
-	VADDPS    attention_f32__r2__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD    $0x17, Y13, Y3
-	VPSLLD    $0x17, Y12, Y2
-	VMULPS    Y3, Y6, Y6
-	VMULPS    Y2, Y4, Y4
-	VCMPPS    $0x11, attention_f32__r2__avx2_data<>+480(SB), Y11, Y3
-	VCMPPS    $0x11, attention_f32__r2__avx2_data<>+480(SB), Y10, Y2
-	VBLENDVPS Y3, attention_f32__r2__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS Y2, attention_f32__r2__avx2_data<>+96(SB), Y4, Y2
-	VMOVUPS   Y3, 64(R9)(R14*4)
-	VMOVUPS   Y2, 96(R9)(R14*4)
-	VADDPS    Y3, Y1, Y1
-	VADDPS    Y2, Y0, Y0
-	ADDQ      $+32, R14
-	CMPQ      R14, R15
-	JLT       loop17
+	VMOVUPS (R10)(R14*4), Y3
+	VMOVUPS 32(R10)(R14*4), Y2
+	VSUBPS Y5, Y3, Y11
+	VSUBPS Y5, Y2, Y10
+	VMULPS data<>+160(SB), Y11, Y3
+	VMULPS data<>+160(SB), Y10, Y2
+	VADDPS data<>+192(SB), Y3, Y13
+	VADDPS data<>+192(SB), Y2, Y12
+	VSUBPS data<>+192(SB), Y13, Y15
+	VSUBPS data<>+192(SB), Y12, Y14
+	VMULPS data<>+224(SB), Y15, Y3
+	VMULPS data<>+224(SB), Y14, Y2
+	VSUBPS Y3, Y11, Y6
+	VSUBPS Y2, Y10, Y4
+	VMULPS data<>+256(SB), Y15, Y3
+	VMULPS data<>+256(SB), Y14, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y13, Y3
+	VPSLLD $0x17, Y12, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y11, Y3
+	VCMPPS $0x11, data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y2
+	VMOVUPS Y3, (R10)(R14*4)
+	VMOVUPS Y2, 32(R10)(R14*4)
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 64(R10)(R14*4), Y3
+	VMOVUPS 96(R10)(R14*4), Y2
+	VSUBPS Y5, Y3, Y11
+	VSUBPS Y5, Y2, Y10
+	VMULPS data<>+160(SB), Y11, Y3
+	VMULPS data<>+160(SB), Y10, Y2
+	VADDPS data<>+192(SB), Y3, Y13
+	VADDPS data<>+192(SB), Y2, Y12
+	VSUBPS data<>+192(SB), Y13, Y15
+	VSUBPS data<>+192(SB), Y12, Y14
+	VMULPS data<>+224(SB), Y15, Y3
+	VMULPS data<>+224(SB), Y14, Y2
+	VSUBPS Y3, Y11, Y6
+	VSUBPS Y2, Y10, Y4
+	VMULPS data<>+256(SB), Y15, Y3
+	VMULPS data<>+256(SB), Y14, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y13, Y3
+	VPSLLD $0x17, Y12, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y11, Y3
+	VCMPPS $0x11, data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y2
+	VMOVUPS Y3, 64(R10)(R14*4)
+	VMOVUPS Y2, 96(R10)(R14*4)
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, R14
+	CMPQ R14, R15
+	JLT loop17
 
 end18:
-	CMPQ R15, R10
-	JGE  end20
+	CMPQ R15, R13
+	JGE end20
 
 loop19:
-	VMOVD        R15, X3
+	VMOVD R15, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      112(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      72(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r2__avx2_data<>+96(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r2__avx2_data<>+96(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   (R9)(R15*4), Y11, Y3
-	VPMASKMOVD   32(R9)(R15*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r2__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r2__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r2__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r2__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r2__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r2__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r2__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r2__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r2__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r2__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r2__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r2__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, (R9)(R15*4)
-	VPMASKMOVD   Y4, Y10, 32(R9)(R15*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y8, Y8
-	VADDPS       Y2, Y7, Y7
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r2__avx2_data<>+128(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r2__avx2_data<>+128(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   64(R9)(R15*4), Y11, Y3
-	VPMASKMOVD   96(R9)(R15*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r2__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r2__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r2__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r2__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r2__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r2__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r2__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r2__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r2__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r2__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r2__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r2__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r2__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r2__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, 64(R9)(R15*4)
-	VPMASKMOVD   Y4, Y10, 96(R9)(R15*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, R15
-	CMPQ         R15, R10
-	JLT          loop19
+	VMOVUPS 112(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS 80(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, (SP)
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+96(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+96(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD (R10)(R15*4), Y11, Y3
+	VPMASKMOVD 32(R10)(R15*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, (R10)(R15*4)
+	VPMASKMOVD Y4, Y10, 32(R10)(R15*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+128(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+128(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD 64(R10)(R15*4), Y11, Y3
+	VPMASKMOVD 96(R10)(R15*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, 64(R10)(R15*4)
+	VPMASKMOVD Y4, Y10, 96(R10)(R15*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, R15
+	CMPQ R15, R13
+	JLT loop19
 
 end20:
-	VADDPS  Y1, Y8, Y1
-	VADDPS  Y0, Y7, Y0
-	VADDPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
+	VADDPS Y1, Y8, Y1
+	VADDPS Y0, Y7, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
+	VADDPS Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VADDPS  Y0, Y1, Y0
-	MOVQ    144(SP), AX
-	CMPQ    AX, 104(SP)
-	SETLE   AL
+	VADDPS Y0, Y1, Y0
+	MOVQ 144(SP), AX
+	CMPQ AX, 168(SP)
+	SETLE AL
+	MOVBLZX AL, R8
+	CMPQ 64(SP), R13
+	SETLT AL
 	MOVBLZX AL, DI
-	CMPQ    R13, R10
-	SETLT   AL
-	MOVBLZX AL, SI
-	MOVL    DI, AX
-	ANDL    SI, AX
-	TESTL   AX, AX
-	JEQ     else21
-	MOVQ    152(SP), AX
-	VMOVD   X5, (AX)(R8*8)
-	MOVQ    152(SP), AX
-	VMOVD   X0, 4(AX)(R8*8)
+	MOVL R8, AX
+	ANDL DI, AX
+	TESTL AX, AX
+	JEQ else21
+	MOVQ 152(SP), AX
+	VMOVD X5, (AX)(R9*8)
+	MOVQ 152(SP), AX
+	VMOVD X0, 4(AX)(R9*8)
 
 else21:
-	ADDQ $+1024, R9
+	ADDQ $+1024, R10
 	ADDQ $+1, 144(SP)
-	ADDQ $+1, R8
-	CMPQ R8, $+2
-	JLT  loop7
+	ADDQ $+1, R9
+	CMPQ R9, $+2
+	JLT loop7
 
 end8:
-	MOVQ   296(SP), AX
-	IMULQ  216(SP), AX
-	IMUL3Q $+16384, AX, SI
-	MOVQ   256(SP), AX
-	LEAQ   (AX)(SI*1), R10
-	MOVQ   248(SP), AX
-	LEAQ   (R10)(AX*1), R9
-	MOVQ   BX, R8
-	XORQ   DI, DI
-	CMPQ   DI, BX
-	JGE    end24
+	MOVQ 312(SP), AX
+	IMULQ 216(SP), AX
+	IMUL3Q $+16384, AX, DI
+	MOVQ 256(SP), AX
+	LEAQ (AX)(DI*1), AX
+	MOVQ AX, 64(SP)
+	MOVQ 64(SP), R10
+	MOVQ 264(SP), DI
+	MOVQ 64(SP), AX
+	LEAQ (AX)(DI*1), AX
+	MOVQ AX, 144(SP)
+	MOVQ 144(SP), R9
+	MOVQ SI, R8
+	XORQ DI, DI
+	CMPQ DI, 224(SP)
+	JGE end24
 
 loop23:
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	CMPQ    176(SP), R11
-	JGE     else25
-	MOVLQSX 2048(DX), R13
-	MOVLQSX 2052(DX), AX
-	MOVQ    R11, SI
-	CMPQ    AX, SI
-	CMOVQLT AX, SI
-	MOVQ    64(SP), AX
-	IMULQ   R13, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, SI
-	JGE     end28
+	VPXOR Y10, Y10, Y10
+	VPXOR Y9, Y9, Y9
+	VPXOR Y8, Y8, Y8
+	VPXOR Y7, Y7, Y7
+	VPXOR Y6, Y6, Y6
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	CMPQ 184(SP), R11
+	JGE else25
+	MOVLQSX 2048(BX), R14
+	MOVLQSX 2052(BX), AX
+	MOVQ R11, R13
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end28
 
 loop27:
-	VBROADCASTSS (DX)(R13*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y6, Y6
-	VADDPS       Y0, Y5, Y5
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, SI
-	JLT          loop27
+	VBROADCASTSS (BX)(R14*4), Y2
+	VMULPS (AX), Y2, Y1
+	VMULPS 32(AX), Y2, Y0
+	VADDPS Y1, Y10, Y10
+	VADDPS Y0, Y9, Y9
+	VMULPS 64(AX), Y2, Y1
+	VMULPS 96(AX), Y2, Y0
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop27
 
 end28:
-	MOVLQSX 2056(DX), R13
-	MOVLQSX 2060(DX), AX
-	MOVQ    R11, SI
-	CMPQ    AX, SI
-	CMOVQLT AX, SI
-	MOVQ    64(SP), AX
-	IMULQ   R13, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, SI
-	JGE     end30
+	MOVLQSX 2056(BX), R14
+	MOVLQSX 2060(BX), AX
+	MOVQ R11, R13
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end30
 
 loop29:
-	VBROADCASTSS 1024(DX)(R13*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, SI
-	JLT          loop29
+	VBROADCASTSS 1024(BX)(R14*4), Y2
+	VMULPS (AX), Y2, Y1
+	VMULPS 32(AX), Y2, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VMULPS 64(AX), Y2, Y1
+	VMULPS 96(AX), Y2, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop29
 
 end30:
 else25:
-	MOVQ R9, SI
+	MOVQ R9, R13
 	MOVQ R11, AX
 	CMPQ AX, R12
-	JGE  end32
+	JGE end32
 
 loop31:
-	VMOVUPS      (SI), Y7
-	VMOVUPS      32(SI), Y2
-	VBROADCASTSS (DX)(AX*4), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y1, Y6, Y6
-	VADDPS       Y0, Y5, Y5
-	VBROADCASTSS 1024(DX)(AX*4), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, SI
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop31
+	VMOVUPS (R13), Y14
+	VMOVUPS 32(R13), Y13
+	VMOVUPS 64(R13), Y12
+	VMOVUPS 96(R13), Y11
+	VBROADCASTSS (BX)(AX*4), Y2
+	VMULPS Y14, Y2, Y1
+	VMULPS Y13, Y2, Y0
+	VADDPS Y1, Y10, Y10
+	VADDPS Y0, Y9, Y9
+	VMULPS Y12, Y2, Y1
+	VMULPS Y11, Y2, Y0
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VBROADCASTSS 1024(BX)(AX*4), Y2
+	VMULPS Y14, Y2, Y1
+	VMULPS Y13, Y2, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VMULPS Y12, Y2, Y1
+	VMULPS Y11, Y2, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, R13
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop31
 
 end32:
-	CMPQ    R12, 160(SP)
-	JGE     else33
-	MOVLQSX 2048(DX), AX
-	MOVLQSX 2052(DX), R13
-	MOVQ    R12, SI
-	CMPQ    AX, SI
-	CMOVQGT AX, SI
-	MOVQ    64(SP), AX
-	IMULQ   SI, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    SI, R13
-	JGE     end36
+	CMPQ R12, 176(SP)
+	JGE else33
+	MOVLQSX 2048(BX), AX
+	MOVLQSX 2052(BX), R14
+	MOVQ R12, R13
+	CMPQ AX, R13
+	CMOVQGT AX, R13
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end36
 
 loop35:
-	VBROADCASTSS (DX)(SI*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y6, Y6
-	VADDPS       Y0, Y5, Y5
-	ADDQ         CX, AX
-	ADDQ         $+1, SI
-	CMPQ         SI, R13
-	JLT          loop35
+	VBROADCASTSS (BX)(R13*4), Y2
+	VMULPS (AX), Y2, Y1
+	VMULPS 32(AX), Y2, Y0
+	VADDPS Y1, Y10, Y10
+	VADDPS Y0, Y9, Y9
+	VMULPS 64(AX), Y2, Y1
+	VMULPS 96(AX), Y2, Y0
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop35
 
 end36:
-	MOVLQSX 2056(DX), AX
-	MOVLQSX 2060(DX), R13
-	MOVQ    R12, SI
-	CMPQ    AX, SI
-	CMOVQGT AX, SI
-	MOVQ    64(SP), AX
-	IMULQ   SI, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    SI, R13
-	JGE     end38
+	MOVLQSX 2056(BX), AX
+	MOVLQSX 2060(BX), R14
+	MOVQ R12, R13
+	CMPQ AX, R13
+	CMOVQGT AX, R13
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end38
 
 loop37:
-	VBROADCASTSS 1024(DX)(SI*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, SI
-	CMPQ         SI, R13
-	JLT          loop37
+	VBROADCASTSS 1024(BX)(R13*4), Y2
+	VMULPS (AX), Y2, Y1
+	VMULPS 32(AX), Y2, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VMULPS 64(AX), Y2, Y1
+	VMULPS 96(AX), Y2, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop37
 
 end38:
 else33:
-	MOVLQSX      2048(DX), R14
-	MOVLQSX      2052(DX), SI
-	MOVQ         192(SP), AX
-	CMPQ         AX, 104(SP)
-	SETLE        AL
-	MOVBLZX      AL, R13
-	CMPQ         R14, SI
-	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R13, AX
-	ANDL         SI, AX
-	TESTL        AX, AX
-	JEQ          else39
-	VMOVUPS      attention_f32__r2__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r2__avx2_data<>+32(SB), Y2
-	MOVQ         R8, SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	MOVLQSX 2048(BX), R15
+	MOVLQSX 2052(BX), R13
+	MOVQ 192(SP), AX
+	CMPQ AX, 168(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	LEAQ -16(R8), R13
+	TESTL AX, AX
+	JEQ else39
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
+	VMOVD R14, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         168(SP), AX
-	VPMASKMOVD   Y6, Y1, (AX)(DI*4)
-	MOVQ         168(SP), AX
-	VPMASKMOVD   Y5, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 72(SP), AX
+	VPMASKMOVD Y10, Y1, (AX)(DI*4)
+	MOVQ 72(SP), AX
+	VPMASKMOVD Y9, Y0, 32(AX)(DI*4)
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R13, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
+	VMOVD R14, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 72(SP), AX
+	VPMASKMOVD Y8, Y1, 64(AX)(DI*4)
+	MOVQ 72(SP), AX
+	VPMASKMOVD Y7, Y0, 96(AX)(DI*4)
 
 else39:
-	MOVLQSX      2056(DX), R14
-	MOVLQSX      2060(DX), SI
-	MOVQ         200(SP), AX
-	CMPQ         AX, 104(SP)
-	SETLE        AL
-	MOVBLZX      AL, R13
-	CMPQ         R14, SI
-	SETLT        AL
-	MOVBLZX      AL, SI
-	MOVL         R13, AX
-	ANDL         SI, AX
-	TESTL        AX, AX
-	JEQ          else41
-	VMOVUPS      attention_f32__r2__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r2__avx2_data<>+32(SB), Y2
-	MOVQ         R8, SI
-	MOVQ         $+2147483647, AX
-	CMPQ         SI, AX
-	CMOVQGT      AX, SI
-	MOVQ         $-2147483647, AX
-	CMPQ         SI, AX
-	CMOVQLT      AX, SI
-	VMOVD        SI, X0
+	MOVLQSX 2056(BX), R14
+	MOVLQSX 2060(BX), AX
+	MOVQ 200(SP), R15
+	CMPQ R15, 168(SP)
+	SETLE R15
+	MOVBLZX R15, R15
+	CMPQ R14, AX
+	SETLT AL
+	MOVBLZX AL, R14
+	MOVL R15, AX
+	ANDL R14, AX
+	TESTL AX, AX
+	JEQ else41
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R14
+	MOVQ $+2147483647, AX
+	CMPQ R14, AX
+	CMOVQGT AX, R14
+	MOVQ $-2147483647, AX
+	CMPQ R14, AX
+	CMOVQLT AX, R14
+	VMOVD R14, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         184(SP), AX
-	VPMASKMOVD   Y4, Y1, (AX)(DI*4)
-	MOVQ         184(SP), AX
-	VPMASKMOVD   Y3, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 160(SP), AX
+	VPMASKMOVD Y6, Y1, (AX)(DI*4)
+	MOVQ 160(SP), AX
+	VPMASKMOVD Y5, Y0, 32(AX)(DI*4)
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 160(SP), AX
+	VPMASKMOVD Y4, Y1, 64(AX)(DI*4)
+	MOVQ 160(SP), AX
+	VPMASKMOVD Y3, Y0, 96(AX)(DI*4)
 
 else41:
+	ADDQ $+128, R10
+	ADDQ $+128, R9
+	ADDQ $-32, R8
+	ADDQ $+32, DI
+	CMPQ DI, 224(SP)
+	JLT loop23
+
+end24:
+	MOVQ 288(SP), DI
+	MOVQ 64(SP), AX
+	LEAQ (AX)(DI*1), R10
+	MOVQ 288(SP), DI
+	MOVQ 144(SP), AX
+	LEAQ (AX)(DI*1), R9
+	MOVQ 384(SP), R8
+	MOVQ 224(SP), DI
+	CMPQ DI, SI
+	JGE end44
+
+loop43:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	CMPQ 184(SP), R11
+	JGE else45
+	MOVLQSX 2048(BX), R14
+	MOVLQSX 2052(BX), AX
+	MOVQ R11, R13
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end48
+
+loop47:
+	VBROADCASTSS (BX)(R14*4), Y0
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop47
+
+end48:
+	MOVLQSX 2056(BX), R14
+	MOVLQSX 2060(BX), AX
+	MOVQ R11, R13
+	CMPQ AX, R13
+	CMOVQLT AX, R13
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end50
+
+loop49:
+	VBROADCASTSS 1024(BX)(R14*4), Y0
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop49
+
+end50:
+else45:
+	MOVQ R9, R13
+	MOVQ R11, AX
+	CMPQ AX, R12
+	JGE end52
+
+loop51:
+	VMOVUPS (R13), Y7
+	VMOVUPS 32(R13), Y2
+	VBROADCASTSS (BX)(AX*4), Y0
+	VMULPS Y7, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VBROADCASTSS 1024(BX)(AX*4), Y0
+	VMULPS Y7, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, R13
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop51
+
+end52:
+	CMPQ R12, 176(SP)
+	JGE else53
+	MOVLQSX 2048(BX), AX
+	MOVLQSX 2052(BX), R14
+	MOVQ R12, R13
+	CMPQ AX, R13
+	CMOVQGT AX, R13
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end56
+
+loop55:
+	VBROADCASTSS (BX)(R13*4), Y0
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop55
+
+end56:
+	MOVLQSX 2056(BX), AX
+	MOVLQSX 2060(BX), R14
+	MOVQ R12, R13
+	CMPQ AX, R13
+	CMOVQGT AX, R13
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end58
+
+loop57:
+	VBROADCASTSS 1024(BX)(R13*4), Y0
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop57
+
+end58:
+else53:
+	MOVLQSX 2048(BX), R15
+	MOVLQSX 2052(BX), R13
+	MOVQ 192(SP), AX
+	CMPQ AX, 168(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else59
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 72(SP), AX
+	VPMASKMOVD Y6, Y1, (AX)(DI*4)
+	MOVQ 72(SP), AX
+	VPMASKMOVD Y5, Y0, 32(AX)(DI*4)
+
+else59:
+	MOVLQSX 2056(BX), R15
+	MOVLQSX 2060(BX), R13
+	MOVQ 200(SP), AX
+	CMPQ AX, 168(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else61
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 160(SP), AX
+	VPMASKMOVD Y4, Y1, (AX)(DI*4)
+	MOVQ 160(SP), AX
+	VPMASKMOVD Y3, Y0, 32(AX)(DI*4)
+
+else61:
 	ADDQ $+64, R10
 	ADDQ $+64, R9
 	ADDQ $-16, R8
 	ADDQ $+16, DI
-	CMPQ DI, BX
-	JLT  loop23
+	CMPQ DI, SI
+	JLT loop43
 
-end24:
+end44:
 else1:
-	MOVQ 272(SP), AX
+	MOVQ 280(SP), AX
 	DECQ AX
-	MOVQ AX, 272(SP)
-	JEQ  done
-	MOVQ 224(SP), AX
-	INCQ AX
-	MOVQ AX, 224(SP)
-	MOVQ 224(SP), AX
-	CMPQ AX, 328(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 224(SP)
-	MOVQ 208(SP), AX
-	INCQ AX
-	MOVQ AX, 208(SP)
-	MOVQ 208(SP), AX
-	CMPQ AX, 320(SP)
-	JLT  tile
-	XORQ AX, AX
-	MOVQ AX, 208(SP)
+	MOVQ AX, 280(SP)
+	JEQ done
 	MOVQ 240(SP), AX
 	INCQ AX
 	MOVQ AX, 240(SP)
-	JMP  tile
+	MOVQ 240(SP), AX
+	CMPQ AX, 344(SP)
+	JLT tile
+	XORQ AX, AX
+	MOVQ AX, 240(SP)
+	MOVQ 232(SP), AX
+	INCQ AX
+	MOVQ AX, 232(SP)
+	MOVQ 232(SP), AX
+	CMPQ AX, 336(SP)
+	JLT tile
+	XORQ AX, AX
+	MOVQ AX, 232(SP)
+	MOVQ 248(SP), AX
+	INCQ AX
+	MOVQ AX, 248(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f32__r2__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_f32__r2__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_f32__r2__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_f32__r2__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_f32__r2__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_f32__r2__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_f32__r2__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_f32__r2__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_f32__r2__avx2_data<>+64(SB)/8, $0xff800000ff800000
-DATA attention_f32__r2__avx2_data<>+72(SB)/8, $0xff800000ff800000
-DATA attention_f32__r2__avx2_data<>+80(SB)/8, $0xff800000ff800000
-DATA attention_f32__r2__avx2_data<>+88(SB)/8, $0xff800000ff800000
-DATA attention_f32__r2__avx2_data<>+96(SB)/8, $0x0000000000000000
-DATA attention_f32__r2__avx2_data<>+104(SB)/8, $0x0000000000000000
-DATA attention_f32__r2__avx2_data<>+112(SB)/8, $0x0000000000000000
-DATA attention_f32__r2__avx2_data<>+120(SB)/8, $0x0000000000000000
-DATA attention_f32__r2__avx2_data<>+128(SB)/8, $0x0000001000000010
-DATA attention_f32__r2__avx2_data<>+136(SB)/8, $0x0000001000000010
-DATA attention_f32__r2__avx2_data<>+144(SB)/8, $0x0000001000000010
-DATA attention_f32__r2__avx2_data<>+152(SB)/8, $0x0000001000000010
-DATA attention_f32__r2__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r2__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r2__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r2__avx2_data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r2__avx2_data<>+192(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r2__avx2_data<>+200(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r2__avx2_data<>+208(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r2__avx2_data<>+216(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r2__avx2_data<>+224(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r2__avx2_data<>+232(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r2__avx2_data<>+240(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r2__avx2_data<>+248(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r2__avx2_data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r2__avx2_data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r2__avx2_data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r2__avx2_data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r2__avx2_data<>+288(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r2__avx2_data<>+296(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r2__avx2_data<>+304(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r2__avx2_data<>+312(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r2__avx2_data<>+320(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r2__avx2_data<>+328(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r2__avx2_data<>+336(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r2__avx2_data<>+344(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r2__avx2_data<>+352(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r2__avx2_data<>+360(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r2__avx2_data<>+368(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r2__avx2_data<>+376(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r2__avx2_data<>+384(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r2__avx2_data<>+392(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r2__avx2_data<>+400(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r2__avx2_data<>+408(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r2__avx2_data<>+416(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r2__avx2_data<>+424(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r2__avx2_data<>+432(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r2__avx2_data<>+440(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r2__avx2_data<>+448(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r2__avx2_data<>+456(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r2__avx2_data<>+464(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r2__avx2_data<>+472(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r2__avx2_data<>+480(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r2__avx2_data<>+488(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r2__avx2_data<>+496(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r2__avx2_data<>+504(SB)/8, $0xc2300000c2300000
-GLOBL attention_f32__r2__avx2_data<>(SB), RODATA|NOPTR, $512
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0xff800000ff800000
+DATA data<>+72(SB)/8, $0xff800000ff800000
+DATA data<>+80(SB)/8, $0xff800000ff800000
+DATA data<>+88(SB)/8, $0xff800000ff800000
+DATA data<>+96(SB)/8, $0x0000000000000000
+DATA data<>+104(SB)/8, $0x0000000000000000
+DATA data<>+112(SB)/8, $0x0000000000000000
+DATA data<>+120(SB)/8, $0x0000000000000000
+DATA data<>+128(SB)/8, $0x0000001000000010
+DATA data<>+136(SB)/8, $0x0000001000000010
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+192(SB)/8, $0x4b40007f4b40007f
+DATA data<>+200(SB)/8, $0x4b40007f4b40007f
+DATA data<>+208(SB)/8, $0x4b40007f4b40007f
+DATA data<>+216(SB)/8, $0x4b40007f4b40007f
+DATA data<>+224(SB)/8, $0x3f3172003f317200
+DATA data<>+232(SB)/8, $0x3f3172003f317200
+DATA data<>+240(SB)/8, $0x3f3172003f317200
+DATA data<>+248(SB)/8, $0x3f3172003f317200
+DATA data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+288(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+296(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+304(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+312(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+320(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+328(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+336(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+344(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+352(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+360(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+368(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+376(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+384(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+392(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+400(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+408(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+416(SB)/8, $0x3efffffd3efffffd
+DATA data<>+424(SB)/8, $0x3efffffd3efffffd
+DATA data<>+432(SB)/8, $0x3efffffd3efffffd
+DATA data<>+440(SB)/8, $0x3efffffd3efffffd
+DATA data<>+448(SB)/8, $0x3f8000003f800000
+DATA data<>+456(SB)/8, $0x3f8000003f800000
+DATA data<>+464(SB)/8, $0x3f8000003f800000
+DATA data<>+472(SB)/8, $0x3f8000003f800000
+DATA data<>+480(SB)/8, $0xc2300000c2300000
+DATA data<>+488(SB)/8, $0xc2300000c2300000
+DATA data<>+496(SB)/8, $0xc2300000c2300000
+DATA data<>+504(SB)/8, $0xc2300000c2300000
+GLOBL data<>(SB), RODATA|NOPTR, $512

@@ -7,384 +7,384 @@
 // func attention_f32__r4__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·attention_f32__r4__avx2(SB), NOSPLIT, $472-24
-	MOVQ   lo+8(FP), CX
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 320(SP)
-	SUBQ   CX, 320(SP)
-	JLE    done
-	MOVQ   a+0(FP), DI
-	MOVQ   96(DI), AX
-	MOVQ   AX, 336(SP)
-	MOVQ   336(SP), AX
-	LEAQ   3(AX), AX
-	MOVQ   AX, 360(SP)
-	MOVQ   360(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 360(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   360(SP), CX
-	DIVQ   CX
-	MOVQ   AX, CX
-	MOVQ   DX, 264(SP)
-	MOVQ   104(DI), AX
-	MOVQ   AX, 328(SP)
-	MOVQ   328(SP), AX
-	LEAQ   (AX), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   352(SP), AX
-	SHRQ   $0x00, AX
-	MOVQ   AX, 352(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   352(SP), CX
-	DIVQ   CX
-	MOVQ   AX, 256(SP)
-	MOVQ   DX, 248(SP)
-	MOVQ   120(DI), SI
-	MOVQ   128(DI), CX
-	MOVQ   336(SP), AX
-	LEAQ   -1(AX), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   32(DI), AX
-	MOVQ   AX, 304(SP)
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 320(SP)
+	SUBQ CX, 320(SP)
+	JLE done
+	MOVQ a+0(FP), DI
+	MOVQ 96(DI), AX
+	MOVQ AX, 336(SP)
+	MOVQ 336(SP), AX
+	LEAQ 3(AX), AX
+	MOVQ AX, 360(SP)
+	MOVQ 360(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 360(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 360(SP), CX
+	DIVQ CX
+	MOVQ AX, CX
+	MOVQ DX, 264(SP)
+	MOVQ 104(DI), AX
+	MOVQ AX, 328(SP)
+	MOVQ 328(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 352(SP)
+	MOVQ 352(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 352(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 352(SP), CX
+	DIVQ CX
+	MOVQ AX, 256(SP)
+	MOVQ DX, 248(SP)
+	MOVQ 120(DI), SI
+	MOVQ 128(DI), CX
+	MOVQ 336(SP), AX
+	LEAQ -1(AX), AX
+	MOVQ AX, 64(SP)
+	MOVQ 32(DI), AX
+	MOVQ AX, 304(SP)
 	IMUL3Q $-1, CX, AX
-	MOVQ   AX, 296(SP)
-	MOVQ   208(DI), BX
-	MOVQ   24(DI), AX
-	MOVQ   AX, 464(SP)
-	MOVQ   64(SP), AX
-	MOVQ   AX, 312(SP)
-	MOVQ   312(SP), AX
-	SHRQ   $0x02, AX
-	MOVQ   AX, 312(SP)
-	MOVQ   8(DI), AX
-	MOVQ   AX, 456(SP)
-	MOVQ   328(SP), AX
-	MOVQ   AX, 392(SP)
-	MOVQ   392(SP), AX
-	IMULQ  SI, AX
-	MOVQ   AX, 392(SP)
+	MOVQ AX, 296(SP)
+	MOVQ 208(DI), BX
+	MOVQ 24(DI), AX
+	MOVQ AX, 464(SP)
+	MOVQ 64(SP), AX
+	MOVQ AX, 312(SP)
+	MOVQ 312(SP), AX
+	SHRQ $0x02, AX
+	MOVQ AX, 312(SP)
+	MOVQ 8(DI), AX
+	MOVQ AX, 456(SP)
+	MOVQ 328(SP), AX
+	MOVQ AX, 392(SP)
+	MOVQ 392(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 392(SP)
 	IMUL3Q $+64, SI, AX
-	MOVQ   AX, 272(SP)
-	MOVQ   (DI), AX
-	MOVQ   AX, 448(SP)
-	MOVQ   SI, 384(SP)
-	MOVQ   384(SP), AX
-	IMULQ  312(SP), AX
-	MOVQ   AX, 384(SP)
-	MOVQ   48(DI), AX
-	MOVQ   AX, 440(SP)
-	MOVQ   336(SP), AX
-	MOVQ   AX, 344(SP)
-	MOVQ   344(SP), AX
-	IMULQ  328(SP), AX
-	MOVQ   AX, 344(SP)
-	LEAQ   15(SI), DX
-	SHRQ   $0x04, DX
-	MOVQ   16(DI), AX
-	MOVQ   AX, 432(SP)
-	MOVQ   328(SP), AX
-	IMULQ  DX, AX
-	MOVQ   AX, 328(SP)
+	MOVQ AX, 272(SP)
+	MOVQ (DI), AX
+	MOVQ AX, 448(SP)
+	MOVQ SI, 384(SP)
+	MOVQ 384(SP), AX
+	IMULQ 312(SP), AX
+	MOVQ AX, 384(SP)
+	MOVQ 48(DI), AX
+	MOVQ AX, 440(SP)
+	MOVQ 336(SP), AX
+	MOVQ AX, 344(SP)
+	MOVQ 344(SP), AX
+	IMULQ 328(SP), AX
+	MOVQ AX, 344(SP)
+	LEAQ 15(SI), DX
+	SHRQ $0x04, DX
+	MOVQ 16(DI), AX
+	MOVQ AX, 432(SP)
+	MOVQ 328(SP), AX
+	IMULQ DX, AX
+	MOVQ AX, 328(SP)
 	IMUL3Q $+64, DX, CX
-	MOVQ   40(DI), AX
-	MOVQ   AX, 424(SP)
-	MOVQ   344(SP), AX
-	MOVQ   AX, 376(SP)
-	MOVQ   376(SP), AX
-	IMULQ  SI, AX
-	MOVQ   AX, 376(SP)
-	MOVQ   336(SP), AX
-	MOVQ   AX, 368(SP)
-	MOVQ   368(SP), AX
-	IMULQ  SI, AX
-	MOVQ   AX, 368(SP)
+	MOVQ 40(DI), AX
+	MOVQ AX, 424(SP)
+	MOVQ 344(SP), AX
+	MOVQ AX, 376(SP)
+	MOVQ 376(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 376(SP)
+	MOVQ 336(SP), AX
+	MOVQ AX, 368(SP)
+	MOVQ 368(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 368(SP)
 	IMUL3Q $+4, SI, AX
-	MOVQ   AX, 416(SP)
+	MOVQ AX, 416(SP)
 	IMUL3Q $+8, SI, AX
-	MOVQ   AX, 408(SP)
+	MOVQ AX, 408(SP)
 	IMUL3Q $+12, SI, AX
-	MOVQ   AX, 400(SP)
+	MOVQ AX, 400(SP)
 
 tile:
-	MOVQ         264(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 208(SP)
-	MOVQ         208(SP), DI
-	CMPQ         64(SP), DI
-	MOVQ         64(SP), AX
-	CMOVQLT      AX, DI
-	MOVQ         304(SP), AX
-	MOVLQSX      (AX)(DI*4), DI
-	MOVQ         256(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	LEAQ         1(DI), R12
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	XORQ         AX, AX
-	CMPQ         AX, R12
-	CMOVQGT      AX, R12
-	MOVQ         296(SP), AX
-	LEAQ         (DI)(AX*1), AX
-	LEAQ         1(AX), R11
-	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	CMPQ         R12, R11
-	CMOVQLT      R12, R11
-	VMOVD        R11, X0
+	MOVQ 264(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 208(SP)
+	MOVQ 208(SP), DI
+	CMPQ 64(SP), DI
+	MOVQ 64(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 304(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 256(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R12
+	MOVQ $+256, AX
+	CMPQ AX, R12
+	CMOVQLT AX, R12
+	XORQ AX, AX
+	CMPQ AX, R12
+	CMOVQGT AX, R12
+	MOVQ 296(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), R11
+	XORQ AX, AX
+	CMPQ AX, R11
+	CMOVQGT AX, R11
+	CMPQ R12, R11
+	CMOVQLT R12, R11
+	VMOVD R11, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 4096(BX)
-	VMOVD        R12, X0
+	VMOVD X0, 4096(BX)
+	VMOVD R12, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 4100(BX)
-	MOVQ         $+256, DI
-	MOVQ         R11, 168(SP)
-	CMPQ         DI, 168(SP)
-	MOVQ         168(SP), AX
-	CMOVQLT      DI, AX
-	MOVQ         AX, 168(SP)
-	XORQ         DI, DI
-	MOVQ         R12, 160(SP)
-	CMPQ         DI, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      DI, AX
-	MOVQ         AX, 160(SP)
-	XORQ         AX, AX
-	CMPQ         AX, R11
-	CMOVQGT      AX, R11
-	MOVQ         $+256, AX
-	CMPQ         AX, R12
-	CMOVQLT      AX, R12
-	MOVQ         208(SP), AX
-	LEAQ         1(AX), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         240(SP), DI
-	CMPQ         64(SP), DI
-	MOVQ         64(SP), AX
-	CMOVQLT      AX, DI
-	MOVQ         304(SP), AX
-	MOVLQSX      (AX)(DI*4), DI
-	MOVQ         256(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	LEAQ         1(DI), R8
-	MOVQ         $+256, AX
-	CMPQ         AX, R8
-	CMOVQLT      AX, R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	MOVQ         296(SP), AX
-	LEAQ         (DI)(AX*1), AX
-	LEAQ         1(AX), DI
-	XORQ         AX, AX
-	CMPQ         AX, DI
-	CMOVQGT      AX, DI
-	CMPQ         R8, DI
-	CMOVQLT      R8, DI
-	VMOVD        DI, X0
+	VMOVD X0, 4100(BX)
+	MOVQ $+256, DI
+	MOVQ R11, 168(SP)
+	CMPQ DI, 168(SP)
+	MOVQ 168(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 168(SP)
+	XORQ DI, DI
+	MOVQ R12, 160(SP)
+	CMPQ DI, 160(SP)
+	MOVQ 160(SP), AX
+	CMOVQGT DI, AX
+	MOVQ AX, 160(SP)
+	XORQ AX, AX
+	CMPQ AX, R11
+	CMOVQGT AX, R11
+	MOVQ $+256, AX
+	CMPQ AX, R12
+	CMOVQLT AX, R12
+	MOVQ 208(SP), AX
+	LEAQ 1(AX), AX
+	MOVQ AX, 240(SP)
+	MOVQ 240(SP), DI
+	CMPQ 64(SP), DI
+	MOVQ 64(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 304(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 256(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R8
+	MOVQ $+256, AX
+	CMPQ AX, R8
+	CMOVQLT AX, R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	MOVQ 296(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), DI
+	XORQ AX, AX
+	CMPQ AX, DI
+	CMOVQGT AX, DI
+	CMPQ R8, DI
+	CMOVQLT R8, DI
+	VMOVD DI, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 4104(BX)
-	VMOVD        R8, X0
+	VMOVD X0, 4104(BX)
+	VMOVD R8, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 4108(BX)
-	CMPQ         DI, 168(SP)
-	MOVQ         168(SP), AX
-	CMOVQLT      DI, AX
-	MOVQ         AX, 168(SP)
-	CMPQ         R8, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 160(SP)
-	CMPQ         DI, R11
-	CMOVQGT      DI, R11
-	CMPQ         R8, R12
-	CMOVQLT      R8, R12
-	MOVQ         208(SP), AX
-	LEAQ         2(AX), AX
-	MOVQ         AX, 232(SP)
-	MOVQ         232(SP), DI
-	CMPQ         64(SP), DI
-	MOVQ         64(SP), AX
-	CMOVQLT      AX, DI
-	MOVQ         304(SP), AX
-	MOVLQSX      (AX)(DI*4), DI
-	MOVQ         256(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	LEAQ         1(DI), R8
-	MOVQ         $+256, AX
-	CMPQ         AX, R8
-	CMOVQLT      AX, R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	MOVQ         296(SP), AX
-	LEAQ         (DI)(AX*1), AX
-	LEAQ         1(AX), DI
-	XORQ         AX, AX
-	CMPQ         AX, DI
-	CMOVQGT      AX, DI
-	CMPQ         R8, DI
-	CMOVQLT      R8, DI
-	VMOVD        DI, X0
+	VMOVD X0, 4108(BX)
+	CMPQ DI, 168(SP)
+	MOVQ 168(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 168(SP)
+	CMPQ R8, 160(SP)
+	MOVQ 160(SP), AX
+	CMOVQGT R8, AX
+	MOVQ AX, 160(SP)
+	CMPQ DI, R11
+	CMOVQGT DI, R11
+	CMPQ R8, R12
+	CMOVQLT R8, R12
+	MOVQ 208(SP), AX
+	LEAQ 2(AX), AX
+	MOVQ AX, 232(SP)
+	MOVQ 232(SP), DI
+	CMPQ 64(SP), DI
+	MOVQ 64(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 304(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 256(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R8
+	MOVQ $+256, AX
+	CMPQ AX, R8
+	CMOVQLT AX, R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	MOVQ 296(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), DI
+	XORQ AX, AX
+	CMPQ AX, DI
+	CMOVQGT AX, DI
+	CMPQ R8, DI
+	CMOVQLT R8, DI
+	VMOVD DI, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 4112(BX)
-	VMOVD        R8, X0
+	VMOVD X0, 4112(BX)
+	VMOVD R8, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 4116(BX)
-	CMPQ         DI, 168(SP)
-	MOVQ         168(SP), AX
-	CMOVQLT      DI, AX
-	MOVQ         AX, 168(SP)
-	CMPQ         R8, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 160(SP)
-	CMPQ         DI, R11
-	CMOVQGT      DI, R11
-	CMPQ         R8, R12
-	CMOVQLT      R8, R12
-	MOVQ         208(SP), AX
-	LEAQ         3(AX), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         224(SP), DI
-	CMPQ         64(SP), DI
-	MOVQ         64(SP), AX
-	CMOVQLT      AX, DI
-	MOVQ         304(SP), AX
-	MOVLQSX      (AX)(DI*4), DI
-	MOVQ         256(SP), AX
-	IMUL3Q       $-256, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	LEAQ         1(DI), R8
-	MOVQ         $+256, AX
-	CMPQ         AX, R8
-	CMOVQLT      AX, R8
-	XORQ         AX, AX
-	CMPQ         AX, R8
-	CMOVQGT      AX, R8
-	MOVQ         296(SP), AX
-	LEAQ         (DI)(AX*1), AX
-	LEAQ         1(AX), DI
-	XORQ         AX, AX
-	CMPQ         AX, DI
-	CMOVQGT      AX, DI
-	CMPQ         R8, DI
-	CMOVQLT      R8, DI
-	VMOVD        DI, X0
+	VMOVD X0, 4116(BX)
+	CMPQ DI, 168(SP)
+	MOVQ 168(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 168(SP)
+	CMPQ R8, 160(SP)
+	MOVQ 160(SP), AX
+	CMOVQGT R8, AX
+	MOVQ AX, 160(SP)
+	CMPQ DI, R11
+	CMOVQGT DI, R11
+	CMPQ R8, R12
+	CMOVQLT R8, R12
+	MOVQ 208(SP), AX
+	LEAQ 3(AX), AX
+	MOVQ AX, 224(SP)
+	MOVQ 224(SP), DI
+	CMPQ 64(SP), DI
+	MOVQ 64(SP), AX
+	CMOVQLT AX, DI
+	MOVQ 304(SP), AX
+	MOVLQSX (AX)(DI*4), DI
+	MOVQ 256(SP), AX
+	IMUL3Q $-256, AX, AX
+	LEAQ (DI)(AX*1), DI
+	LEAQ 1(DI), R8
+	MOVQ $+256, AX
+	CMPQ AX, R8
+	CMOVQLT AX, R8
+	XORQ AX, AX
+	CMPQ AX, R8
+	CMOVQGT AX, R8
+	MOVQ 296(SP), AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ 1(AX), DI
+	XORQ AX, AX
+	CMPQ AX, DI
+	CMOVQGT AX, DI
+	CMPQ R8, DI
+	CMOVQLT R8, DI
+	VMOVD DI, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 4120(BX)
-	VMOVD        R8, X0
+	VMOVD X0, 4120(BX)
+	VMOVD R8, X0
 	VPBROADCASTD X0, Y0
-	VMOVD        X0, 4124(BX)
-	CMPQ         DI, 168(SP)
-	MOVQ         168(SP), AX
-	CMOVQLT      DI, AX
-	MOVQ         AX, 168(SP)
-	CMPQ         R8, 160(SP)
-	MOVQ         160(SP), AX
-	CMOVQGT      R8, AX
-	MOVQ         AX, 160(SP)
-	CMPQ         DI, R11
-	CMOVQGT      DI, R11
-	CMPQ         R8, R12
-	CMOVQLT      R8, R12
-	CMPQ         R11, R12
-	CMOVQGT      R11, R12
-	MOVQ         264(SP), R9
-	CMPQ         312(SP), R9
-	MOVQ         312(SP), AX
-	CMOVQLT      AX, R9
-	MOVQ         168(SP), R15
-	SHRQ         $0x04, R15
-	MOVQ         160(SP), AX
-	LEAQ         15(AX), R14
-	SHRQ         $0x04, R14
-	MOVQ         SI, R8
-	IMULQ        248(SP), R8
-	IMUL3Q       $+1024, R8, DI
-	MOVQ         456(SP), AX
-	LEAQ         (AX)(DI*1), DI
-	MOVQ         SI, AX
-	IMULQ        R15, AX
-	IMUL3Q       $+64, AX, AX
-	LEAQ         (DI)(AX*1), DI
-	IMUL3Q       $+16, R8, R8
-	MOVQ         448(SP), AX
-	LEAQ         (AX)(R8*1), R8
-	MOVQ         384(SP), AX
-	IMULQ        248(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), R8
-	MOVQ         SI, AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), R13
-	IMUL3Q       $+64, R15, AX
-	LEAQ         (BX)(AX*1), R10
-	MOVQ         344(SP), R8
-	IMULQ        256(SP), R8
-	MOVQ         440(SP), AX
-	LEAQ         (AX)(R8*8), R8
-	MOVQ         336(SP), AX
-	IMULQ        248(SP), AX
-	LEAQ         (R8)(AX*8), R8
-	MOVQ         264(SP), AX
-	IMUL3Q       $+32, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         DX, AX
-	IMULQ        248(SP), AX
-	IMUL3Q       $+16384, AX, R8
-	MOVQ         432(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 288(SP)
-	MOVQ         DX, AX
-	IMULQ        R11, AX
-	IMUL3Q       $+64, AX, AX
-	MOVQ         AX, 280(SP)
-	MOVQ         376(SP), R8
-	IMULQ        256(SP), R8
-	MOVQ         424(SP), AX
-	LEAQ         (AX)(R8*4), R8
-	MOVQ         368(SP), AX
-	IMULQ        248(SP), AX
-	LEAQ         (R8)(AX*4), R8
-	MOVQ         SI, AX
-	IMULQ        264(SP), AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (R8)(AX*1), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         416(SP), R8
-	MOVQ         176(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         408(SP), R8
-	MOVQ         176(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 192(SP)
-	MOVQ         400(SP), R8
-	MOVQ         176(SP), AX
-	LEAQ         (AX)(R8*1), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         168(SP), AX
-	CMPQ         AX, 160(SP)
-	JGE          else1
-	MOVQ         256(SP), R8
-	MOVQ         464(SP), AX
-	MOVLQSX      (AX)(R8*4), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         392(SP), AX
-	IMULQ        216(SP), AX
-	IMUL3Q       $+1024, AX, AX
-	LEAQ         (DI)(AX*1), R9
-	CMPQ         R15, R14
-	JGE          end4
+	VMOVD X0, 4124(BX)
+	CMPQ DI, 168(SP)
+	MOVQ 168(SP), AX
+	CMOVQLT DI, AX
+	MOVQ AX, 168(SP)
+	CMPQ R8, 160(SP)
+	MOVQ 160(SP), AX
+	CMOVQGT R8, AX
+	MOVQ AX, 160(SP)
+	CMPQ DI, R11
+	CMOVQGT DI, R11
+	CMPQ R8, R12
+	CMOVQLT R8, R12
+	CMPQ R11, R12
+	CMOVQGT R11, R12
+	MOVQ 264(SP), R9
+	CMPQ 312(SP), R9
+	MOVQ 312(SP), AX
+	CMOVQLT AX, R9
+	MOVQ 168(SP), R15
+	SHRQ $0x04, R15
+	MOVQ 160(SP), AX
+	LEAQ 15(AX), R14
+	SHRQ $0x04, R14
+	MOVQ SI, R8
+	IMULQ 248(SP), R8
+	IMUL3Q $+1024, R8, DI
+	MOVQ 456(SP), AX
+	LEAQ (AX)(DI*1), DI
+	MOVQ SI, AX
+	IMULQ R15, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (DI)(AX*1), DI
+	IMUL3Q $+16, R8, R8
+	MOVQ 448(SP), AX
+	LEAQ (AX)(R8*1), R8
+	MOVQ 384(SP), AX
+	IMULQ 248(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), R8
+	MOVQ SI, AX
+	IMULQ R9, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), R13
+	IMUL3Q $+64, R15, AX
+	LEAQ (BX)(AX*1), R10
+	MOVQ 344(SP), R8
+	IMULQ 256(SP), R8
+	MOVQ 440(SP), AX
+	LEAQ (AX)(R8*8), R8
+	MOVQ 336(SP), AX
+	IMULQ 248(SP), AX
+	LEAQ (R8)(AX*8), R8
+	MOVQ 264(SP), AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 152(SP)
+	MOVQ DX, AX
+	IMULQ 248(SP), AX
+	IMUL3Q $+16384, AX, R8
+	MOVQ 432(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 288(SP)
+	MOVQ DX, AX
+	IMULQ R11, AX
+	IMUL3Q $+64, AX, AX
+	MOVQ AX, 280(SP)
+	MOVQ 376(SP), R8
+	IMULQ 256(SP), R8
+	MOVQ 424(SP), AX
+	LEAQ (AX)(R8*4), R8
+	MOVQ 368(SP), AX
+	IMULQ 248(SP), AX
+	LEAQ (R8)(AX*4), R8
+	MOVQ SI, AX
+	IMULQ 264(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (R8)(AX*1), AX
+	MOVQ AX, 176(SP)
+	MOVQ 416(SP), R8
+	MOVQ 176(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 200(SP)
+	MOVQ 408(SP), R8
+	MOVQ 176(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 192(SP)
+	MOVQ 400(SP), R8
+	MOVQ 176(SP), AX
+	LEAQ (AX)(R8*1), AX
+	MOVQ AX, 184(SP)
+	MOVQ 168(SP), AX
+	CMPQ AX, 160(SP)
+	JGE else1
+	MOVQ 256(SP), R8
+	MOVQ 464(SP), AX
+	MOVLQSX (AX)(R8*4), AX
+	MOVQ AX, 216(SP)
+	MOVQ 392(SP), AX
+	IMULQ 216(SP), AX
+	IMUL3Q $+1024, AX, AX
+	LEAQ (DI)(AX*1), R9
+	CMPQ R15, R14
+	JGE end4
 
 loop3:
 	VPXOR Y9, Y9, Y9
@@ -395,40 +395,40 @@ loop3:
 	VPXOR Y4, Y4, Y4
 	VPXOR Y1, Y1, Y1
 	VPXOR Y0, Y0, Y0
-	MOVQ  R9, R8
-	MOVQ  R13, DI
-	XORQ  AX, AX
-	CMPQ  AX, SI
-	JGE   end6
+	MOVQ R9, R8
+	MOVQ R13, DI
+	XORQ AX, AX
+	CMPQ AX, SI
+	JGE end6
 
 loop5:
-	VMOVUPS      (R8), Y11
-	VMOVUPS      32(R8), Y10
+	VMOVUPS (R8), Y11
+	VMOVUPS 32(R8), Y10
 	VBROADCASTSS (DI), Y2
-	VMULPS       Y11, Y2, Y3
-	VMULPS       Y10, Y2, Y2
-	VADDPS       Y3, Y9, Y9
-	VADDPS       Y2, Y8, Y8
+	VMULPS Y11, Y2, Y3
+	VMULPS Y10, Y2, Y2
+	VADDPS Y3, Y9, Y9
+	VADDPS Y2, Y8, Y8
 	VBROADCASTSS 4(DI), Y2
-	VMULPS       Y11, Y2, Y3
-	VMULPS       Y10, Y2, Y2
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y2, Y6, Y6
+	VMULPS Y11, Y2, Y3
+	VMULPS Y10, Y2, Y2
+	VADDPS Y3, Y7, Y7
+	VADDPS Y2, Y6, Y6
 	VBROADCASTSS 8(DI), Y2
-	VMULPS       Y11, Y2, Y3
-	VMULPS       Y10, Y2, Y2
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y4, Y4
+	VMULPS Y11, Y2, Y3
+	VMULPS Y10, Y2, Y2
+	VADDPS Y3, Y5, Y5
+	VADDPS Y2, Y4, Y4
 	VBROADCASTSS 12(DI), Y2
-	VMULPS       Y11, Y2, Y3
-	VMULPS       Y10, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+64, R8
-	ADDQ         $+16, DI
-	ADDQ         $+1, AX
-	CMPQ         AX, SI
-	JLT          loop5
+	VMULPS Y11, Y2, Y3
+	VMULPS Y10, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+64, R8
+	ADDQ $+16, DI
+	ADDQ $+1, AX
+	CMPQ AX, SI
+	JLT loop5
 
 end6:
 	VMOVUPS Y9, (R10)
@@ -439,11 +439,11 @@ end6:
 	VMOVUPS Y4, 2080(R10)
 	VMOVUPS Y1, 3072(R10)
 	VMOVUPS Y0, 3104(R10)
-	ADDQ    272(SP), R9
-	ADDQ    $+64, R10
-	ADDQ    $+1, R15
-	CMPQ    R15, R14
-	JLT     loop3
+	ADDQ 272(SP), R9
+	ADDQ $+64, R10
+	ADDQ $+1, R15
+	CMPQ R15, R14
+	JLT loop3
 
 end4:
 	MOVQ BX, R10
@@ -452,1027 +452,1027 @@ end4:
 	XORQ R9, R9
 
 loop7:
-	MOVLQSX      4096(BX)(R9*8), AX
-	MOVQ         AX, 72(SP)
-	MOVLQSX      4100(BX)(R9*8), R13
-	VMOVUPS      attention_f32__r4__avx2_data<>+0(SB), Y0
-	VMOVUPS      attention_f32__r4__avx2_data<>+32(SB), Y2
-	MOVQ         72(SP), AX
-	VMOVD        AX, X1
+	MOVLQSX 4096(BX)(R9*8), AX
+	MOVQ AX, 72(SP)
+	MOVLQSX 4100(BX)(R9*8), R13
+	VMOVUPS data<>+0(SB), Y0
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ 72(SP), AX
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VPSUBD       Y1, Y0, Y0
-	VMOVUPS      Y0, 112(SP)
-	VPSUBD       Y1, Y2, Y0
-	VMOVUPS      Y0, 80(SP)
-	MOVQ         R13, AX
-	SUBQ         72(SP), AX
-	VMOVD        AX, X9
+	VPSUBD Y1, Y0, Y0
+	VMOVUPS Y0, 112(SP)
+	VPSUBD Y1, Y2, Y0
+	VMOVUPS Y0, 80(SP)
+	MOVQ R13, AX
+	SUBQ 72(SP), AX
+	VMOVD AX, X9
 	VPBROADCASTD X9, Y9
-	MOVQ         72(SP), DI
-	SHRQ         $0x05, DI
-	MOVQ         72(SP), AX
-	LEAQ         31(AX), R8
-	SHRQ         $0x05, R8
-	MOVQ         R13, AX
-	SHRQ         $0x05, AX
-	IMUL3Q       $+32, AX, R15
-	IMUL3Q       $+32, R8, R14
-	CMPQ         R14, R15
-	CMOVQGT      R14, R15
-	MOVQ         R14, R8
-	CMPQ         R13, R8
-	CMOVQLT      R13, R8
-	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y8
-	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y7
-	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y3
-	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y2
-	IMUL3Q       $+32, DI, DI
-	MOVQ         DI, AX
-	CMPQ         AX, R8
-	JGE          end10
+	MOVQ 72(SP), DI
+	SHRQ $0x05, DI
+	MOVQ 72(SP), AX
+	LEAQ 31(AX), R8
+	SHRQ $0x05, R8
+	MOVQ R13, AX
+	SHRQ $0x05, AX
+	IMUL3Q $+32, AX, R15
+	IMUL3Q $+32, R8, R14
+	CMPQ R14, R15
+	CMOVQGT R14, R15
+	MOVQ R14, R8
+	CMPQ R13, R8
+	CMOVQLT R13, R8
+	VMOVUPS data<>+64(SB), Y8
+	VMOVUPS data<>+64(SB), Y7
+	VMOVUPS data<>+64(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	IMUL3Q $+32, DI, DI
+	MOVQ DI, AX
+	CMPQ AX, R8
+	JGE end10
 
 loop9:
-	VMOVD        AX, X1
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VMOVUPS      112(SP), Y0
-	VPADDD       Y1, Y0, Y11
-	VMOVUPS      80(SP), Y0
-	VPADDD       Y1, Y0, Y10
-	VPADDD       attention_f32__r4__avx2_data<>+96(SB), Y11, Y0
-	VPADDD       attention_f32__r4__avx2_data<>+96(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   (R10)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R10)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y8, Y1
-	VCMPPS       $0x11, Y4, Y7, Y0
-	VBLENDVPS    Y1, Y5, Y8, Y8
-	VBLENDVPS    Y0, Y4, Y7, Y7
-	VPADDD       attention_f32__r4__avx2_data<>+128(SB), Y11, Y0
-	VPADDD       attention_f32__r4__avx2_data<>+128(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   64(R10)(AX*4), Y5, Y4
-	VPMASKMOVD   96(R10)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y3, Y1
-	VCMPPS       $0x11, Y4, Y2, Y0
-	VBLENDVPS    Y1, Y5, Y3, Y3
-	VBLENDVPS    Y0, Y4, Y2, Y2
-	ADDQ         $+32, AX
-	CMPQ         AX, R8
-	JLT          loop9
+	VMOVUPS 112(SP), Y0
+	VPADDD Y1, Y0, Y11
+	VMOVUPS 80(SP), Y0
+	VPADDD Y1, Y0, Y10
+	VPADDD data<>+96(SB), Y11, Y0
+	VPADDD data<>+96(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD (R10)(AX*4), Y5, Y4
+	VPMASKMOVD 32(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y8, Y8
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VPADDD data<>+128(SB), Y11, Y0
+	VPADDD data<>+128(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD 64(R10)(AX*4), Y5, Y4
+	VPMASKMOVD 96(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ $+32, AX
+	CMPQ AX, R8
+	JLT loop9
 
 end10:
 	MOVQ R14, AX
 	CMPQ AX, R15
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS   (R10)(AX*4), Y5
-	VMOVUPS   32(R10)(AX*4), Y4
-	VCMPPS    $0x11, Y5, Y8, Y1
-	VCMPPS    $0x11, Y4, Y7, Y0
+	VMOVUPS (R10)(AX*4), Y5
+	VMOVUPS 32(R10)(AX*4), Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
 	VBLENDVPS Y1, Y5, Y8, Y8
 	VBLENDVPS Y0, Y4, Y7, Y7
-	VMOVUPS   64(R10)(AX*4), Y5
-	VMOVUPS   96(R10)(AX*4), Y4
-	VCMPPS    $0x11, Y5, Y3, Y1
-	VCMPPS    $0x11, Y4, Y2, Y0
+	VMOVUPS 64(R10)(AX*4), Y5
+	VMOVUPS 96(R10)(AX*4), Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
 	VBLENDVPS Y1, Y5, Y3, Y3
 	VBLENDVPS Y0, Y4, Y2, Y2
-	ADDQ      $+32, AX
-	CMPQ      AX, R15
-	JLT       loop11
+	ADDQ $+32, AX
+	CMPQ AX, R15
+	JLT loop11
 
 end12:
 	MOVQ R15, AX
 	CMPQ AX, R13
-	JGE  end14
+	JGE end14
 
 loop13:
-	VMOVD        AX, X1
+	VMOVD AX, X1
 	VPBROADCASTD X1, Y1
-	VMOVUPS      112(SP), Y0
-	VPADDD       Y1, Y0, Y11
-	VMOVUPS      80(SP), Y0
-	VPADDD       Y1, Y0, Y10
-	VPADDD       attention_f32__r4__avx2_data<>+96(SB), Y11, Y0
-	VPADDD       attention_f32__r4__avx2_data<>+96(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   (R10)(AX*4), Y5, Y4
-	VPMASKMOVD   32(R10)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y8, Y1
-	VCMPPS       $0x11, Y4, Y7, Y0
-	VBLENDVPS    Y1, Y5, Y8, Y8
-	VBLENDVPS    Y0, Y4, Y7, Y7
-	VPADDD       attention_f32__r4__avx2_data<>+128(SB), Y11, Y0
-	VPADDD       attention_f32__r4__avx2_data<>+128(SB), Y10, Y4
-	VPMAXUD      Y9, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y5
-	VPMAXUD      Y9, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y6
-	VPMASKMOVD   64(R10)(AX*4), Y5, Y4
-	VPMASKMOVD   96(R10)(AX*4), Y6, Y1
-	VMOVUPS      attention_f32__r4__avx2_data<>+64(SB), Y0
-	VBLENDVPS    Y5, Y4, Y0, Y5
-	VBLENDVPS    Y6, Y1, Y0, Y4
-	VCMPPS       $0x11, Y5, Y3, Y1
-	VCMPPS       $0x11, Y4, Y2, Y0
-	VBLENDVPS    Y1, Y5, Y3, Y3
-	VBLENDVPS    Y0, Y4, Y2, Y2
-	ADDQ         $+32, AX
-	CMPQ         AX, R13
-	JLT          loop13
+	VMOVUPS 112(SP), Y0
+	VPADDD Y1, Y0, Y11
+	VMOVUPS 80(SP), Y0
+	VPADDD Y1, Y0, Y10
+	VPADDD data<>+96(SB), Y11, Y0
+	VPADDD data<>+96(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD (R10)(AX*4), Y5, Y4
+	VPMASKMOVD 32(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y8, Y1
+	VCMPPS $0x11, Y4, Y7, Y0
+	VBLENDVPS Y1, Y5, Y8, Y8
+	VBLENDVPS Y0, Y4, Y7, Y7
+	VPADDD data<>+128(SB), Y11, Y0
+	VPADDD data<>+128(SB), Y10, Y4
+	VPMAXUD Y9, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y5
+	VPMAXUD Y9, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y6
+	VPMASKMOVD 64(R10)(AX*4), Y5, Y4
+	VPMASKMOVD 96(R10)(AX*4), Y6, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VBLENDVPS Y5, Y4, Y0, Y5
+	VBLENDVPS Y6, Y1, Y0, Y4
+	VCMPPS $0x11, Y5, Y3, Y1
+	VCMPPS $0x11, Y4, Y2, Y0
+	VBLENDVPS Y1, Y5, Y3, Y3
+	VBLENDVPS Y0, Y4, Y2, Y2
+	ADDQ $+32, AX
+	CMPQ AX, R13
+	JLT loop13
 
 end14:
-	VCMPPS    $0x11, Y3, Y8, Y1
-	VCMPPS    $0x11, Y2, Y7, Y0
+	VCMPPS $0x11, Y3, Y8, Y1
+	VCMPPS $0x11, Y2, Y7, Y0
 	VBLENDVPS Y1, Y3, Y8, Y1
 	VBLENDVPS Y0, Y2, Y7, Y0
-	VMAXPS    attention_f32__r4__avx2_data<>+64(SB), Y1, Y1
-	VMAXPS    attention_f32__r4__avx2_data<>+64(SB), Y0, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPERMQ    $0x4e, Y1, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPSHUFD   $0x4e, Y1, Y0
-	VMAXPS    Y0, Y1, Y1
-	VPSHUFD   $0xb1, Y1, Y0
-	VMAXPS    Y0, Y1, Y5
-	VPXOR     Y8, Y8, Y8
-	VPXOR     Y7, Y7, Y7
-	VPXOR     Y1, Y1, Y1
-	VPXOR     Y0, Y0, Y0
-	CMPQ      DI, R8
-	JGE       end16
+	VMAXPS data<>+64(SB), Y1, Y1
+	VMAXPS data<>+64(SB), Y0, Y0
+	VMAXPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VMAXPS Y0, Y1, Y5
+	VPXOR Y8, Y8, Y8
+	VPXOR Y7, Y7, Y7
+	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
+	CMPQ DI, R8
+	JGE end16
 
 loop15:
-	VMOVD        DI, X3
+	VMOVD DI, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      112(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      80(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r4__avx2_data<>+96(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r4__avx2_data<>+96(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   (R10)(DI*4), Y11, Y3
-	VPMASKMOVD   32(R10)(DI*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r4__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r4__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r4__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r4__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r4__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r4__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r4__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r4__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r4__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r4__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r4__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r4__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, (R10)(DI*4)
-	VPMASKMOVD   Y4, Y10, 32(R10)(DI*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y8, Y8
-	VADDPS       Y2, Y7, Y7
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r4__avx2_data<>+128(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r4__avx2_data<>+128(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   64(R10)(DI*4), Y11, Y3
-	VPMASKMOVD   96(R10)(DI*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r4__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r4__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r4__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r4__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r4__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r4__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r4__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r4__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r4__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r4__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r4__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r4__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, 64(R10)(DI*4)
-	VPMASKMOVD   Y4, Y10, 96(R10)(DI*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, DI
-	CMPQ         DI, R8
-	JLT          loop15
+	VMOVUPS 112(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS 80(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, (SP)
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+96(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+96(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD (R10)(DI*4), Y11, Y3
+	VPMASKMOVD 32(R10)(DI*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, (R10)(DI*4)
+	VPMASKMOVD Y4, Y10, 32(R10)(DI*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+128(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+128(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD 64(R10)(DI*4), Y11, Y3
+	VPMASKMOVD 96(R10)(DI*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, 64(R10)(DI*4)
+	VPMASKMOVD Y4, Y10, 96(R10)(DI*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, DI
+	CMPQ DI, R8
+	JLT loop15
 
 end16:
 	CMPQ R14, R15
-	JGE  end18
+	JGE end18
 
 loop17:
-	VMOVUPS   (R10)(R14*4), Y3
-	VMOVUPS   32(R10)(R14*4), Y2
-	VSUBPS    Y5, Y3, Y11
-	VSUBPS    Y5, Y2, Y10
-	VMULPS    attention_f32__r4__avx2_data<>+160(SB), Y11, Y3
-	VMULPS    attention_f32__r4__avx2_data<>+160(SB), Y10, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+192(SB), Y3, Y13
-	VADDPS    attention_f32__r4__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS    attention_f32__r4__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS    attention_f32__r4__avx2_data<>+192(SB), Y12, Y14
-	VMULPS    attention_f32__r4__avx2_data<>+224(SB), Y15, Y3
-	VMULPS    attention_f32__r4__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS    Y3, Y11, Y6
-	VSUBPS    Y2, Y10, Y4
-	VMULPS    attention_f32__r4__avx2_data<>+256(SB), Y15, Y3
-	VMULPS    attention_f32__r4__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS    Y3, Y6, Y6
-	VSUBPS    Y2, Y4, Y4
-	VMULPS    attention_f32__r4__avx2_data<>+288(SB), Y6, Y3
-	VMULPS    attention_f32__r4__avx2_data<>+288(SB), Y4, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+320(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+320(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+352(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+352(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+384(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+384(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+416(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+416(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+448(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+448(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+448(SB), Y3, Y6
-	VADDPS    attention_f32__r4__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD    $0x17, Y13, Y3
-	VPSLLD    $0x17, Y12, Y2
-	VMULPS    Y3, Y6, Y6
-	VMULPS    Y2, Y4, Y4
-	VCMPPS    $0x11, attention_f32__r4__avx2_data<>+480(SB), Y11, Y3
-	VCMPPS    $0x11, attention_f32__r4__avx2_data<>+480(SB), Y10, Y2
-	VBLENDVPS Y3, attention_f32__r4__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS Y2, attention_f32__r4__avx2_data<>+96(SB), Y4, Y2
-	VMOVUPS   Y3, (R10)(R14*4)
-	VMOVUPS   Y2, 32(R10)(R14*4)
-	VADDPS    Y3, Y8, Y8
-	VADDPS    Y2, Y7, Y7
-	VMOVUPS   64(R10)(R14*4), Y3
-	VMOVUPS   96(R10)(R14*4), Y2
-	VSUBPS    Y5, Y3, Y11
-	VSUBPS    Y5, Y2, Y10
-	VMULPS    attention_f32__r4__avx2_data<>+160(SB), Y11, Y3
-	VMULPS    attention_f32__r4__avx2_data<>+160(SB), Y10, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+192(SB), Y3, Y13
-	VADDPS    attention_f32__r4__avx2_data<>+192(SB), Y2, Y12
-	VSUBPS    attention_f32__r4__avx2_data<>+192(SB), Y13, Y15
-	VSUBPS    attention_f32__r4__avx2_data<>+192(SB), Y12, Y14
-	VMULPS    attention_f32__r4__avx2_data<>+224(SB), Y15, Y3
-	VMULPS    attention_f32__r4__avx2_data<>+224(SB), Y14, Y2
-	VSUBPS    Y3, Y11, Y6
-	VSUBPS    Y2, Y10, Y4
-	VMULPS    attention_f32__r4__avx2_data<>+256(SB), Y15, Y3
-	VMULPS    attention_f32__r4__avx2_data<>+256(SB), Y14, Y2
-	VSUBPS    Y3, Y6, Y6
-	VSUBPS    Y2, Y4, Y4
-	VMULPS    attention_f32__r4__avx2_data<>+288(SB), Y6, Y3
-	VMULPS    attention_f32__r4__avx2_data<>+288(SB), Y4, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+320(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+320(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+352(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+352(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+384(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+384(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+416(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+416(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+448(SB), Y3, Y3
-	VADDPS    attention_f32__r4__avx2_data<>+448(SB), Y2, Y2
-	VMULPS    Y6, Y3, Y3
-	VMULPS    Y4, Y2, Y2
-	VADDPS    attention_f32__r4__avx2_data<>+448(SB), Y3, Y6
-	VADDPS    attention_f32__r4__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD    $0x17, Y13, Y3
-	VPSLLD    $0x17, Y12, Y2
-	VMULPS    Y3, Y6, Y6
-	VMULPS    Y2, Y4, Y4
-	VCMPPS    $0x11, attention_f32__r4__avx2_data<>+480(SB), Y11, Y3
-	VCMPPS    $0x11, attention_f32__r4__avx2_data<>+480(SB), Y10, Y2
-	VBLENDVPS Y3, attention_f32__r4__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS Y2, attention_f32__r4__avx2_data<>+96(SB), Y4, Y2
-	VMOVUPS   Y3, 64(R10)(R14*4)
-	VMOVUPS   Y2, 96(R10)(R14*4)
-	VADDPS    Y3, Y1, Y1
-	VADDPS    Y2, Y0, Y0
-	ADDQ      $+32, R14
-	CMPQ      R14, R15
-	JLT       loop17
+	VMOVUPS (R10)(R14*4), Y3
+	VMOVUPS 32(R10)(R14*4), Y2
+	VSUBPS Y5, Y3, Y11
+	VSUBPS Y5, Y2, Y10
+	VMULPS data<>+160(SB), Y11, Y3
+	VMULPS data<>+160(SB), Y10, Y2
+	VADDPS data<>+192(SB), Y3, Y13
+	VADDPS data<>+192(SB), Y2, Y12
+	VSUBPS data<>+192(SB), Y13, Y15
+	VSUBPS data<>+192(SB), Y12, Y14
+	VMULPS data<>+224(SB), Y15, Y3
+	VMULPS data<>+224(SB), Y14, Y2
+	VSUBPS Y3, Y11, Y6
+	VSUBPS Y2, Y10, Y4
+	VMULPS data<>+256(SB), Y15, Y3
+	VMULPS data<>+256(SB), Y14, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y13, Y3
+	VPSLLD $0x17, Y12, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y11, Y3
+	VCMPPS $0x11, data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y2
+	VMOVUPS Y3, (R10)(R14*4)
+	VMOVUPS Y2, 32(R10)(R14*4)
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 64(R10)(R14*4), Y3
+	VMOVUPS 96(R10)(R14*4), Y2
+	VSUBPS Y5, Y3, Y11
+	VSUBPS Y5, Y2, Y10
+	VMULPS data<>+160(SB), Y11, Y3
+	VMULPS data<>+160(SB), Y10, Y2
+	VADDPS data<>+192(SB), Y3, Y13
+	VADDPS data<>+192(SB), Y2, Y12
+	VSUBPS data<>+192(SB), Y13, Y15
+	VSUBPS data<>+192(SB), Y12, Y14
+	VMULPS data<>+224(SB), Y15, Y3
+	VMULPS data<>+224(SB), Y14, Y2
+	VSUBPS Y3, Y11, Y6
+	VSUBPS Y2, Y10, Y4
+	VMULPS data<>+256(SB), Y15, Y3
+	VMULPS data<>+256(SB), Y14, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y13, Y3
+	VPSLLD $0x17, Y12, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y11, Y3
+	VCMPPS $0x11, data<>+480(SB), Y10, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y2
+	VMOVUPS Y3, 64(R10)(R14*4)
+	VMOVUPS Y2, 96(R10)(R14*4)
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, R14
+	CMPQ R14, R15
+	JLT loop17
 
 end18:
 	CMPQ R15, R13
-	JGE  end20
+	JGE end20
 
 loop19:
-	VMOVD        R15, X3
+	VMOVD R15, X3
 	VPBROADCASTD X3, Y3
-	VMOVUPS      112(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      80(SP), Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r4__avx2_data<>+96(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r4__avx2_data<>+96(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   (R10)(R15*4), Y11, Y3
-	VPMASKMOVD   32(R10)(R15*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r4__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r4__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r4__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r4__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r4__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r4__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r4__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r4__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r4__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r4__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r4__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r4__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, (R10)(R15*4)
-	VPMASKMOVD   Y4, Y10, 32(R10)(R15*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y8, Y8
-	VADDPS       Y2, Y7, Y7
-	VMOVUPS      32(SP), Y2
-	VPADDD       attention_f32__r4__avx2_data<>+128(SB), Y2, Y6
-	VMOVUPS      (SP), Y2
-	VPADDD       attention_f32__r4__avx2_data<>+128(SB), Y2, Y4
-	VPMAXUD      Y9, Y6, Y3
-	VPCMPEQD     Y6, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y11
-	VPMAXUD      Y9, Y4, Y3
-	VPCMPEQD     Y4, Y3, Y3
-	VPCMPEQD     Y2, Y2, Y2
-	VPXOR        Y2, Y3, Y10
-	VPMASKMOVD   64(R10)(R15*4), Y11, Y3
-	VPMASKMOVD   96(R10)(R15*4), Y10, Y2
-	VSUBPS       Y5, Y3, Y13
-	VSUBPS       Y5, Y2, Y12
-	VMULPS       attention_f32__r4__avx2_data<>+160(SB), Y13, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+160(SB), Y12, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+192(SB), Y3, Y15
-	VADDPS       attention_f32__r4__avx2_data<>+192(SB), Y2, Y14
-	VSUBPS       attention_f32__r4__avx2_data<>+192(SB), Y15, Y3
-	VSUBPS       attention_f32__r4__avx2_data<>+192(SB), Y14, Y2
-	VMULPS       attention_f32__r4__avx2_data<>+224(SB), Y3, Y6
-	VMULPS       attention_f32__r4__avx2_data<>+224(SB), Y2, Y4
-	VSUBPS       Y6, Y13, Y6
-	VSUBPS       Y4, Y12, Y4
-	VMULPS       attention_f32__r4__avx2_data<>+256(SB), Y3, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+256(SB), Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y4, Y4
-	VMULPS       attention_f32__r4__avx2_data<>+288(SB), Y6, Y3
-	VMULPS       attention_f32__r4__avx2_data<>+288(SB), Y4, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+320(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+352(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+384(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+384(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+416(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+416(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y3, Y3
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y2, Y2
-	VMULPS       Y6, Y3, Y3
-	VMULPS       Y4, Y2, Y2
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y3, Y6
-	VADDPS       attention_f32__r4__avx2_data<>+448(SB), Y2, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VMULPS       Y3, Y6, Y6
-	VMULPS       Y2, Y4, Y4
-	VCMPPS       $0x11, attention_f32__r4__avx2_data<>+480(SB), Y13, Y3
-	VCMPPS       $0x11, attention_f32__r4__avx2_data<>+480(SB), Y12, Y2
-	VBLENDVPS    Y3, attention_f32__r4__avx2_data<>+96(SB), Y6, Y3
-	VBLENDVPS    Y2, attention_f32__r4__avx2_data<>+96(SB), Y4, Y4
-	VPMASKMOVD   Y3, Y11, 64(R10)(R15*4)
-	VPMASKMOVD   Y4, Y10, 96(R10)(R15*4)
-	VPXOR        Y2, Y2, Y2
-	VBLENDVPS    Y11, Y3, Y2, Y3
-	VBLENDVPS    Y10, Y4, Y2, Y2
-	VADDPS       Y3, Y1, Y1
-	VADDPS       Y2, Y0, Y0
-	ADDQ         $+32, R15
-	CMPQ         R15, R13
-	JLT          loop19
+	VMOVUPS 112(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS 80(SP), Y2
+	VPADDD Y3, Y2, Y2
+	VMOVUPS Y2, (SP)
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+96(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+96(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD (R10)(R15*4), Y11, Y3
+	VPMASKMOVD 32(R10)(R15*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, (R10)(R15*4)
+	VPMASKMOVD Y4, Y10, 32(R10)(R15*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y8, Y8
+	VADDPS Y2, Y7, Y7
+	VMOVUPS 32(SP), Y2
+	VPADDD data<>+128(SB), Y2, Y6
+	VMOVUPS (SP), Y2
+	VPADDD data<>+128(SB), Y2, Y4
+	VPMAXUD Y9, Y6, Y3
+	VPCMPEQD Y6, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y11
+	VPMAXUD Y9, Y4, Y3
+	VPCMPEQD Y4, Y3, Y3
+	VPCMPEQD Y2, Y2, Y2
+	VPXOR Y2, Y3, Y10
+	VPMASKMOVD 64(R10)(R15*4), Y11, Y3
+	VPMASKMOVD 96(R10)(R15*4), Y10, Y2
+	VSUBPS Y5, Y3, Y13
+	VSUBPS Y5, Y2, Y12
+	VMULPS data<>+160(SB), Y13, Y3
+	VMULPS data<>+160(SB), Y12, Y2
+	VADDPS data<>+192(SB), Y3, Y15
+	VADDPS data<>+192(SB), Y2, Y14
+	VSUBPS data<>+192(SB), Y15, Y3
+	VSUBPS data<>+192(SB), Y14, Y2
+	VMULPS data<>+224(SB), Y3, Y6
+	VMULPS data<>+224(SB), Y2, Y4
+	VSUBPS Y6, Y13, Y6
+	VSUBPS Y4, Y12, Y4
+	VMULPS data<>+256(SB), Y3, Y3
+	VMULPS data<>+256(SB), Y2, Y2
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y4, Y4
+	VMULPS data<>+288(SB), Y6, Y3
+	VMULPS data<>+288(SB), Y4, Y2
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+384(SB), Y3, Y3
+	VADDPS data<>+384(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+416(SB), Y3, Y3
+	VADDPS data<>+416(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y3
+	VADDPS data<>+448(SB), Y2, Y2
+	VMULPS Y6, Y3, Y3
+	VMULPS Y4, Y2, Y2
+	VADDPS data<>+448(SB), Y3, Y6
+	VADDPS data<>+448(SB), Y2, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VMULPS Y3, Y6, Y6
+	VMULPS Y2, Y4, Y4
+	VCMPPS $0x11, data<>+480(SB), Y13, Y3
+	VCMPPS $0x11, data<>+480(SB), Y12, Y2
+	VBLENDVPS Y3, data<>+96(SB), Y6, Y3
+	VBLENDVPS Y2, data<>+96(SB), Y4, Y4
+	VPMASKMOVD Y3, Y11, 64(R10)(R15*4)
+	VPMASKMOVD Y4, Y10, 96(R10)(R15*4)
+	VPXOR Y2, Y2, Y2
+	VBLENDVPS Y11, Y3, Y2, Y3
+	VBLENDVPS Y10, Y4, Y2, Y2
+	VADDPS Y3, Y1, Y1
+	VADDPS Y2, Y0, Y0
+	ADDQ $+32, R15
+	CMPQ R15, R13
+	JLT loop19
 
 end20:
-	VADDPS  Y1, Y8, Y1
-	VADDPS  Y0, Y7, Y0
-	VADDPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
+	VADDPS Y1, Y8, Y1
+	VADDPS Y0, Y7, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
-	VADDPS  Y0, Y1, Y1
+	VADDPS Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VADDPS  Y0, Y1, Y0
-	MOVQ    144(SP), AX
-	CMPQ    AX, 64(SP)
-	SETLE   AL
+	VADDPS Y0, Y1, Y0
+	MOVQ 144(SP), AX
+	CMPQ AX, 64(SP)
+	SETLE AL
 	MOVBLZX AL, R8
-	CMPQ    72(SP), R13
-	SETLT   AL
+	CMPQ 72(SP), R13
+	SETLT AL
 	MOVBLZX AL, DI
-	MOVL    R8, AX
-	ANDL    DI, AX
-	TESTL   AX, AX
-	JEQ     else21
-	MOVQ    152(SP), AX
-	VMOVD   X5, (AX)(R9*8)
-	MOVQ    152(SP), AX
-	VMOVD   X0, 4(AX)(R9*8)
+	MOVL R8, AX
+	ANDL DI, AX
+	TESTL AX, AX
+	JEQ else21
+	MOVQ 152(SP), AX
+	VMOVD X5, (AX)(R9*8)
+	MOVQ 152(SP), AX
+	VMOVD X0, 4(AX)(R9*8)
 
 else21:
 	ADDQ $+1024, R10
 	ADDQ $+1, 144(SP)
 	ADDQ $+1, R9
 	CMPQ R9, $+4
-	JLT  loop7
+	JLT loop7
 
 end8:
-	MOVQ   328(SP), AX
-	IMULQ  216(SP), AX
+	MOVQ 328(SP), AX
+	IMULQ 216(SP), AX
 	IMUL3Q $+16384, AX, DI
-	MOVQ   288(SP), AX
-	LEAQ   (AX)(DI*1), R10
-	MOVQ   280(SP), AX
-	LEAQ   (R10)(AX*1), R9
-	MOVQ   SI, R8
-	XORQ   DI, DI
-	CMPQ   DI, SI
-	JGE    end24
+	MOVQ 288(SP), AX
+	LEAQ (AX)(DI*1), R10
+	MOVQ 280(SP), AX
+	LEAQ (R10)(AX*1), R9
+	MOVQ SI, R8
+	XORQ DI, DI
+	CMPQ DI, SI
+	JGE end24
 
 loop23:
-	VPXOR   Y10, Y10, Y10
-	VPXOR   Y9, Y9, Y9
-	VPXOR   Y8, Y8, Y8
-	VPXOR   Y7, Y7, Y7
-	VPXOR   Y6, Y6, Y6
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	CMPQ    168(SP), R11
-	JGE     else25
+	VPXOR Y10, Y10, Y10
+	VPXOR Y9, Y9, Y9
+	VPXOR Y8, Y8, Y8
+	VPXOR Y7, Y7, Y7
+	VPXOR Y6, Y6, Y6
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	CMPQ 168(SP), R11
+	JGE else25
 	MOVLQSX 4096(BX), R14
 	MOVLQSX 4100(BX), AX
-	MOVQ    R11, R13
-	CMPQ    AX, R13
+	MOVQ R11, R13
+	CMPQ AX, R13
 	CMOVQLT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R13
-	JGE     end28
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end28
 
 loop27:
 	VBROADCASTSS (BX)(R14*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y10, Y10
-	VADDPS       Y0, Y9, Y9
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R13
-	JLT          loop27
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y10, Y10
+	VADDPS Y0, Y9, Y9
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop27
 
 end28:
 	MOVLQSX 4104(BX), R14
 	MOVLQSX 4108(BX), AX
-	MOVQ    R11, R13
-	CMPQ    AX, R13
+	MOVQ R11, R13
+	CMPQ AX, R13
 	CMOVQLT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R13
-	JGE     end30
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end30
 
 loop29:
 	VBROADCASTSS 1024(BX)(R14*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R13
-	JLT          loop29
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop29
 
 end30:
 	MOVLQSX 4112(BX), R14
 	MOVLQSX 4116(BX), AX
-	MOVQ    R11, R13
-	CMPQ    AX, R13
+	MOVQ R11, R13
+	CMPQ AX, R13
 	CMOVQLT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R13
-	JGE     end32
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end32
 
 loop31:
 	VBROADCASTSS 2048(BX)(R14*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y6, Y6
-	VADDPS       Y0, Y5, Y5
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R13
-	JLT          loop31
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop31
 
 end32:
 	MOVLQSX 4120(BX), R14
 	MOVLQSX 4124(BX), AX
-	MOVQ    R11, R13
-	CMPQ    AX, R13
+	MOVQ R11, R13
+	CMPQ AX, R13
 	CMOVQLT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R14, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R14, R13
-	JGE     end34
+	MOVQ DX, AX
+	IMULQ R14, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R14, R13
+	JGE end34
 
 loop33:
 	VBROADCASTSS 3072(BX)(R14*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, R14
-	CMPQ         R14, R13
-	JLT          loop33
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, AX
+	ADDQ $+1, R14
+	CMPQ R14, R13
+	JLT loop33
 
 end34:
 else25:
 	MOVQ R9, R13
 	MOVQ R11, AX
 	CMPQ AX, R12
-	JGE  end36
+	JGE end36
 
 loop35:
-	VMOVUPS      (R13), Y11
-	VMOVUPS      32(R13), Y2
+	VMOVUPS (R13), Y11
+	VMOVUPS 32(R13), Y2
 	VBROADCASTSS (BX)(AX*4), Y0
-	VMULPS       Y11, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y1, Y10, Y10
-	VADDPS       Y0, Y9, Y9
+	VMULPS Y11, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VADDPS Y1, Y10, Y10
+	VADDPS Y0, Y9, Y9
 	VBROADCASTSS 1024(BX)(AX*4), Y0
-	VMULPS       Y11, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
+	VMULPS Y11, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
 	VBROADCASTSS 2048(BX)(AX*4), Y0
-	VMULPS       Y11, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y1, Y6, Y6
-	VADDPS       Y0, Y5, Y5
+	VMULPS Y11, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
 	VBROADCASTSS 3072(BX)(AX*4), Y0
-	VMULPS       Y11, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, R13
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop35
+	VMULPS Y11, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, R13
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop35
 
 end36:
-	CMPQ    R12, 160(SP)
-	JGE     else37
+	CMPQ R12, 160(SP)
+	JGE else37
 	MOVLQSX 4096(BX), AX
 	MOVLQSX 4100(BX), R14
-	MOVQ    R12, R13
-	CMPQ    AX, R13
+	MOVQ R12, R13
+	CMPQ AX, R13
 	CMOVQGT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, R14
-	JGE     end40
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end40
 
 loop39:
 	VBROADCASTSS (BX)(R13*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y10, Y10
-	VADDPS       Y0, Y9, Y9
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, R14
-	JLT          loop39
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y10, Y10
+	VADDPS Y0, Y9, Y9
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop39
 
 end40:
 	MOVLQSX 4104(BX), AX
 	MOVLQSX 4108(BX), R14
-	MOVQ    R12, R13
-	CMPQ    AX, R13
+	MOVQ R12, R13
+	CMPQ AX, R13
 	CMOVQGT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, R14
-	JGE     end42
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end42
 
 loop41:
 	VBROADCASTSS 1024(BX)(R13*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, R14
-	JLT          loop41
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop41
 
 end42:
 	MOVLQSX 4112(BX), AX
 	MOVLQSX 4116(BX), R14
-	MOVQ    R12, R13
-	CMPQ    AX, R13
+	MOVQ R12, R13
+	CMPQ AX, R13
 	CMOVQGT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, R14
-	JGE     end44
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end44
 
 loop43:
 	VBROADCASTSS 2048(BX)(R13*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y6, Y6
-	VADDPS       Y0, Y5, Y5
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, R14
-	JLT          loop43
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop43
 
 end44:
 	MOVLQSX 4120(BX), AX
 	MOVLQSX 4124(BX), R14
-	MOVQ    R12, R13
-	CMPQ    AX, R13
+	MOVQ R12, R13
+	CMPQ AX, R13
 	CMOVQGT AX, R13
-	MOVQ    DX, AX
-	IMULQ   R13, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (R10)(AX*1), AX
-	CMPQ    R13, R14
-	JGE     end46
+	MOVQ DX, AX
+	IMULQ R13, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (R10)(AX*1), AX
+	CMPQ R13, R14
+	JGE end46
 
 loop45:
 	VBROADCASTSS 3072(BX)(R13*4), Y0
-	VMULPS       (AX), Y0, Y1
-	VMULPS       32(AX), Y0, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y3, Y3
-	ADDQ         CX, AX
-	ADDQ         $+1, R13
-	CMPQ         R13, R14
-	JLT          loop45
+	VMULPS (AX), Y0, Y1
+	VMULPS 32(AX), Y0, Y0
+	VADDPS Y1, Y4, Y4
+	VADDPS Y0, Y3, Y3
+	ADDQ CX, AX
+	ADDQ $+1, R13
+	CMPQ R13, R14
+	JLT loop45
 
 end46:
 else37:
-	MOVLQSX      4096(BX), R15
-	MOVLQSX      4100(BX), R13
-	MOVQ         208(SP), AX
-	CMPQ         AX, 64(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R13
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else47
-	VMOVUPS      attention_f32__r4__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r4__avx2_data<>+32(SB), Y2
-	MOVQ         R8, R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
+	MOVLQSX 4096(BX), R15
+	MOVLQSX 4100(BX), R13
+	MOVQ 208(SP), AX
+	CMPQ AX, 64(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else47
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         176(SP), AX
-	VPMASKMOVD   Y10, Y1, (AX)(DI*4)
-	MOVQ         176(SP), AX
-	VPMASKMOVD   Y9, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 176(SP), AX
+	VPMASKMOVD Y10, Y1, (AX)(DI*4)
+	MOVQ 176(SP), AX
+	VPMASKMOVD Y9, Y0, 32(AX)(DI*4)
 
 else47:
-	MOVLQSX      4104(BX), R15
-	MOVLQSX      4108(BX), R13
-	MOVQ         240(SP), AX
-	CMPQ         AX, 64(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R13
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else49
-	VMOVUPS      attention_f32__r4__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r4__avx2_data<>+32(SB), Y2
-	MOVQ         R8, R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
+	MOVLQSX 4104(BX), R15
+	MOVLQSX 4108(BX), R13
+	MOVQ 240(SP), AX
+	CMPQ AX, 64(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else49
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         200(SP), AX
-	VPMASKMOVD   Y8, Y1, (AX)(DI*4)
-	MOVQ         200(SP), AX
-	VPMASKMOVD   Y7, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 200(SP), AX
+	VPMASKMOVD Y8, Y1, (AX)(DI*4)
+	MOVQ 200(SP), AX
+	VPMASKMOVD Y7, Y0, 32(AX)(DI*4)
 
 else49:
-	MOVLQSX      4112(BX), R15
-	MOVLQSX      4116(BX), R13
-	MOVQ         232(SP), AX
-	CMPQ         AX, 64(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R13
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else51
-	VMOVUPS      attention_f32__r4__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r4__avx2_data<>+32(SB), Y2
-	MOVQ         R8, R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
+	MOVLQSX 4112(BX), R15
+	MOVLQSX 4116(BX), R13
+	MOVQ 232(SP), AX
+	CMPQ AX, 64(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else51
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         192(SP), AX
-	VPMASKMOVD   Y6, Y1, (AX)(DI*4)
-	MOVQ         192(SP), AX
-	VPMASKMOVD   Y5, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 192(SP), AX
+	VPMASKMOVD Y6, Y1, (AX)(DI*4)
+	MOVQ 192(SP), AX
+	VPMASKMOVD Y5, Y0, 32(AX)(DI*4)
 
 else51:
-	MOVLQSX      4120(BX), R15
-	MOVLQSX      4124(BX), R13
-	MOVQ         224(SP), AX
-	CMPQ         AX, 64(SP)
-	SETLE        AL
-	MOVBLZX      AL, R14
-	CMPQ         R15, R13
-	SETLT        AL
-	MOVBLZX      AL, R13
-	MOVL         R14, AX
-	ANDL         R13, AX
-	TESTL        AX, AX
-	JEQ          else53
-	VMOVUPS      attention_f32__r4__avx2_data<>+0(SB), Y1
-	VMOVUPS      attention_f32__r4__avx2_data<>+32(SB), Y2
-	MOVQ         R8, R13
-	MOVQ         $+2147483647, AX
-	CMPQ         R13, AX
-	CMOVQGT      AX, R13
-	MOVQ         $-2147483647, AX
-	CMPQ         R13, AX
-	CMOVQLT      AX, R13
-	VMOVD        R13, X0
+	MOVLQSX 4120(BX), R15
+	MOVLQSX 4124(BX), R13
+	MOVQ 224(SP), AX
+	CMPQ AX, 64(SP)
+	SETLE AL
+	MOVBLZX AL, R14
+	CMPQ R15, R13
+	SETLT AL
+	MOVBLZX AL, R13
+	MOVL R14, AX
+	ANDL R13, AX
+	TESTL AX, AX
+	JEQ else53
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ R8, R13
+	MOVQ $+2147483647, AX
+	CMPQ R13, AX
+	CMOVQGT AX, R13
+	MOVQ $-2147483647, AX
+	CMPQ R13, AX
+	CMOVQLT AX, R13
+	VMOVD R13, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	VPCMPGTD     Y2, Y0, Y0
-	MOVQ         184(SP), AX
-	VPMASKMOVD   Y4, Y1, (AX)(DI*4)
-	MOVQ         184(SP), AX
-	VPMASKMOVD   Y3, Y0, 32(AX)(DI*4)
+	VPCMPGTD Y1, Y0, Y1
+	VPCMPGTD Y2, Y0, Y0
+	MOVQ 184(SP), AX
+	VPMASKMOVD Y4, Y1, (AX)(DI*4)
+	MOVQ 184(SP), AX
+	VPMASKMOVD Y3, Y0, 32(AX)(DI*4)
 
 else53:
 	ADDQ $+64, R10
@@ -1480,20 +1480,20 @@ else53:
 	ADDQ $-16, R8
 	ADDQ $+16, DI
 	CMPQ DI, SI
-	JLT  loop23
+	JLT loop23
 
 end24:
 else1:
 	MOVQ 320(SP), AX
 	DECQ AX
 	MOVQ AX, 320(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 264(SP), AX
 	INCQ AX
 	MOVQ AX, 264(SP)
 	MOVQ 264(SP), AX
 	CMPQ AX, 360(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 264(SP)
 	MOVQ 248(SP), AX
@@ -1501,80 +1501,80 @@ else1:
 	MOVQ AX, 248(SP)
 	MOVQ 248(SP), AX
 	CMPQ AX, 352(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 248(SP)
 	MOVQ 256(SP), AX
 	INCQ AX
 	MOVQ AX, 256(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_f32__r4__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_f32__r4__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_f32__r4__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_f32__r4__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_f32__r4__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_f32__r4__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_f32__r4__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_f32__r4__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_f32__r4__avx2_data<>+64(SB)/8, $0xff800000ff800000
-DATA attention_f32__r4__avx2_data<>+72(SB)/8, $0xff800000ff800000
-DATA attention_f32__r4__avx2_data<>+80(SB)/8, $0xff800000ff800000
-DATA attention_f32__r4__avx2_data<>+88(SB)/8, $0xff800000ff800000
-DATA attention_f32__r4__avx2_data<>+96(SB)/8, $0x0000000000000000
-DATA attention_f32__r4__avx2_data<>+104(SB)/8, $0x0000000000000000
-DATA attention_f32__r4__avx2_data<>+112(SB)/8, $0x0000000000000000
-DATA attention_f32__r4__avx2_data<>+120(SB)/8, $0x0000000000000000
-DATA attention_f32__r4__avx2_data<>+128(SB)/8, $0x0000001000000010
-DATA attention_f32__r4__avx2_data<>+136(SB)/8, $0x0000001000000010
-DATA attention_f32__r4__avx2_data<>+144(SB)/8, $0x0000001000000010
-DATA attention_f32__r4__avx2_data<>+152(SB)/8, $0x0000001000000010
-DATA attention_f32__r4__avx2_data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r4__avx2_data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r4__avx2_data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r4__avx2_data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_f32__r4__avx2_data<>+192(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r4__avx2_data<>+200(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r4__avx2_data<>+208(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r4__avx2_data<>+216(SB)/8, $0x4b40007f4b40007f
-DATA attention_f32__r4__avx2_data<>+224(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r4__avx2_data<>+232(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r4__avx2_data<>+240(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r4__avx2_data<>+248(SB)/8, $0x3f3172003f317200
-DATA attention_f32__r4__avx2_data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r4__avx2_data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r4__avx2_data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r4__avx2_data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_f32__r4__avx2_data<>+288(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r4__avx2_data<>+296(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r4__avx2_data<>+304(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r4__avx2_data<>+312(SB)/8, $0x3ab58f093ab58f09
-DATA attention_f32__r4__avx2_data<>+320(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r4__avx2_data<>+328(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r4__avx2_data<>+336(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r4__avx2_data<>+344(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_f32__r4__avx2_data<>+352(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r4__avx2_data<>+360(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r4__avx2_data<>+368(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r4__avx2_data<>+376(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_f32__r4__avx2_data<>+384(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r4__avx2_data<>+392(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r4__avx2_data<>+400(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r4__avx2_data<>+408(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_f32__r4__avx2_data<>+416(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r4__avx2_data<>+424(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r4__avx2_data<>+432(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r4__avx2_data<>+440(SB)/8, $0x3efffffd3efffffd
-DATA attention_f32__r4__avx2_data<>+448(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r4__avx2_data<>+456(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r4__avx2_data<>+464(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r4__avx2_data<>+472(SB)/8, $0x3f8000003f800000
-DATA attention_f32__r4__avx2_data<>+480(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r4__avx2_data<>+488(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r4__avx2_data<>+496(SB)/8, $0xc2300000c2300000
-DATA attention_f32__r4__avx2_data<>+504(SB)/8, $0xc2300000c2300000
-GLOBL attention_f32__r4__avx2_data<>(SB), RODATA|NOPTR, $512
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0xff800000ff800000
+DATA data<>+72(SB)/8, $0xff800000ff800000
+DATA data<>+80(SB)/8, $0xff800000ff800000
+DATA data<>+88(SB)/8, $0xff800000ff800000
+DATA data<>+96(SB)/8, $0x0000000000000000
+DATA data<>+104(SB)/8, $0x0000000000000000
+DATA data<>+112(SB)/8, $0x0000000000000000
+DATA data<>+120(SB)/8, $0x0000000000000000
+DATA data<>+128(SB)/8, $0x0000001000000010
+DATA data<>+136(SB)/8, $0x0000001000000010
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+168(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+176(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+184(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+192(SB)/8, $0x4b40007f4b40007f
+DATA data<>+200(SB)/8, $0x4b40007f4b40007f
+DATA data<>+208(SB)/8, $0x4b40007f4b40007f
+DATA data<>+216(SB)/8, $0x4b40007f4b40007f
+DATA data<>+224(SB)/8, $0x3f3172003f317200
+DATA data<>+232(SB)/8, $0x3f3172003f317200
+DATA data<>+240(SB)/8, $0x3f3172003f317200
+DATA data<>+248(SB)/8, $0x3f3172003f317200
+DATA data<>+256(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+264(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+272(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+280(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+288(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+296(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+304(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+312(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+320(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+328(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+336(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+344(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+352(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+360(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+368(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+376(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+384(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+392(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+400(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+408(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+416(SB)/8, $0x3efffffd3efffffd
+DATA data<>+424(SB)/8, $0x3efffffd3efffffd
+DATA data<>+432(SB)/8, $0x3efffffd3efffffd
+DATA data<>+440(SB)/8, $0x3efffffd3efffffd
+DATA data<>+448(SB)/8, $0x3f8000003f800000
+DATA data<>+456(SB)/8, $0x3f8000003f800000
+DATA data<>+464(SB)/8, $0x3f8000003f800000
+DATA data<>+472(SB)/8, $0x3f8000003f800000
+DATA data<>+480(SB)/8, $0xc2300000c2300000
+DATA data<>+488(SB)/8, $0xc2300000c2300000
+DATA data<>+496(SB)/8, $0xc2300000c2300000
+DATA data<>+504(SB)/8, $0xc2300000c2300000
+GLOBL data<>(SB), RODATA|NOPTR, $512

@@ -7,378 +7,378 @@
 // func attention_merge__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·attention_merge__any__avx2(SB), NOSPLIT, $136-24
-	MOVQ   lo+8(FP), DX
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 32(SP)
-	SUBQ   DX, 32(SP)
-	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   96(CX), AX
-	MOVQ   AX, 72(SP)
-	MOVQ   72(SP), AX
-	LEAQ   (AX), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   64(SP), AX
-	SHRQ   $0x00, AX
-	MOVQ   AX, 64(SP)
-	MOVQ   DX, AX
-	XORQ   DX, DX
-	MOVQ   64(SP), BX
-	DIVQ   BX
-	MOVQ   AX, 16(SP)
-	MOVQ   DX, 8(SP)
-	MOVQ   104(CX), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   112(CX), AX
-	MOVQ   AX, 88(SP)
-	MOVQ   120(CX), R8
-	MOVQ   128(CX), DX
-	MOVQ   16(CX), AX
-	MOVQ   AX, 128(SP)
+	MOVQ lo+8(FP), DX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 32(SP)
+	SUBQ DX, 32(SP)
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 96(CX), AX
+	MOVQ AX, 72(SP)
+	MOVQ 72(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 64(SP)
+	MOVQ 64(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 64(SP)
+	MOVQ DX, AX
+	XORQ DX, DX
+	MOVQ 64(SP), BX
+	DIVQ BX
+	MOVQ AX, 16(SP)
+	MOVQ DX, 8(SP)
+	MOVQ 104(CX), AX
+	MOVQ AX, 40(SP)
+	MOVQ 112(CX), AX
+	MOVQ AX, 88(SP)
+	MOVQ 120(CX), R8
+	MOVQ 128(CX), DX
+	MOVQ 16(CX), AX
+	MOVQ AX, 128(SP)
 	IMUL3Q $-1, DX, AX
-	MOVQ   AX, 120(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 112(SP)
-	MOVQ   72(SP), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   48(SP), AX
-	IMULQ  40(SP), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 104(SP)
-	MOVQ   72(SP), AX
-	MOVQ   AX, 80(SP)
-	MOVQ   80(SP), AX
-	IMULQ  R8, AX
-	MOVQ   AX, 80(SP)
-	MOVQ   48(SP), AX
-	MOVQ   AX, 56(SP)
-	MOVQ   56(SP), AX
-	IMULQ  R8, AX
-	MOVQ   AX, 56(SP)
-	MOVQ   48(SP), AX
+	MOVQ AX, 120(SP)
+	MOVQ 8(CX), AX
+	MOVQ AX, 112(SP)
+	MOVQ 72(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ 48(SP), AX
+	IMULQ 40(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ (CX), AX
+	MOVQ AX, 104(SP)
+	MOVQ 72(SP), AX
+	MOVQ AX, 80(SP)
+	MOVQ 80(SP), AX
+	IMULQ R8, AX
+	MOVQ AX, 80(SP)
+	MOVQ 48(SP), AX
+	MOVQ AX, 56(SP)
+	MOVQ 56(SP), AX
+	IMULQ R8, AX
+	MOVQ AX, 56(SP)
+	MOVQ 48(SP), AX
 	IMUL3Q $+8, AX, DI
-	MOVQ   56(SP), AX
+	MOVQ 56(SP), AX
 	IMUL3Q $+4, AX, SI
-	MOVQ   24(CX), AX
-	MOVQ   AX, 96(SP)
-	MOVQ   88(SP), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   24(SP), AX
-	IMULQ  R8, AX
-	MOVQ   AX, 24(SP)
-	MOVQ   40(SP), AX
-	IMULQ  88(SP), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   40(SP), AX
-	IMULQ  R8, AX
-	MOVQ   AX, 40(SP)
+	MOVQ 24(CX), AX
+	MOVQ AX, 96(SP)
+	MOVQ 88(SP), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	IMULQ R8, AX
+	MOVQ AX, 24(SP)
+	MOVQ 40(SP), AX
+	IMULQ 88(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	IMULQ R8, AX
+	MOVQ AX, 40(SP)
 
 tile:
-	MOVQ    8(SP), CX
-	MOVQ    128(SP), AX
+	MOVQ 8(SP), CX
+	MOVQ 128(SP), AX
 	MOVLQSX (AX)(CX*4), R9
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(R9*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
+	MOVQ 120(SP), AX
+	LEAQ (AX)(R9*1), AX
+	LEAQ 1(AX), R10
+	XORQ AX, AX
+	CMPQ AX, R10
 	CMOVQGT AX, R10
-	SHRQ    $0x08, R10
-	SHRQ    $0x08, R9
-	MOVQ    8(SP), AX
-	XORQ    DX, DX
-	MOVQ    88(SP), CX
-	DIVQ    CX
-	MOVQ    AX, BX
-	MOVQ    DX, AX
-	MOVQ    R8, R15
-	MOVQ    72(SP), CX
-	IMULQ   16(SP), CX
-	MOVQ    112(SP), AX
-	LEAQ    (AX)(CX*8), CX
-	MOVQ    48(SP), AX
-	IMULQ   R10, AX
-	LEAQ    (CX)(AX*8), CX
-	MOVQ    8(SP), AX
-	LEAQ    (CX)(AX*8), R14
-	MOVQ    80(SP), CX
-	IMULQ   16(SP), CX
-	MOVQ    104(SP), AX
-	LEAQ    (AX)(CX*4), CX
-	MOVQ    56(SP), AX
-	IMULQ   R10, AX
-	LEAQ    (CX)(AX*4), AX
-	MOVQ    R8, CX
-	IMULQ   8(SP), CX
-	LEAQ    (AX)(CX*4), R13
-	LEAQ    1(R10), AX
-	MOVQ    AX, (SP)
-	LEAQ    1(R9), R12
-	LEAQ    (R14)(DI*1), R11
-	LEAQ    (R13)(SI*1), R10
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(CX*4), CX
-	MOVQ    24(SP), AX
-	IMULQ   16(SP), AX
-	LEAQ    (CX)(AX*4), CX
-	MOVQ    40(SP), AX
-	IMULQ   BX, AX
-	LEAQ    (CX)(AX*4), CX
-	MOVQ    24(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $-4, AX, AX
-	LEAQ    (CX)(AX*1), R9
-	XORQ    BX, BX
-	CMPQ    BX, R8
-	JGE     end2
+	SHRQ $0x08, R10
+	SHRQ $0x08, R9
+	MOVQ 8(SP), AX
+	XORQ DX, DX
+	MOVQ 88(SP), CX
+	DIVQ CX
+	MOVQ AX, BX
+	MOVQ DX, AX
+	MOVQ R8, R15
+	MOVQ 72(SP), CX
+	IMULQ 16(SP), CX
+	MOVQ 112(SP), AX
+	LEAQ (AX)(CX*8), CX
+	MOVQ 48(SP), AX
+	IMULQ R10, AX
+	LEAQ (CX)(AX*8), CX
+	MOVQ 8(SP), AX
+	LEAQ (CX)(AX*8), R14
+	MOVQ 80(SP), CX
+	IMULQ 16(SP), CX
+	MOVQ 104(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 56(SP), AX
+	IMULQ R10, AX
+	LEAQ (CX)(AX*4), AX
+	MOVQ R8, CX
+	IMULQ 8(SP), CX
+	LEAQ (AX)(CX*4), R13
+	LEAQ 1(R10), AX
+	MOVQ AX, (SP)
+	LEAQ 1(R9), R12
+	LEAQ (R14)(DI*1), R11
+	LEAQ (R13)(SI*1), R10
+	MOVQ 96(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 24(SP), AX
+	IMULQ 16(SP), AX
+	LEAQ (CX)(AX*4), CX
+	MOVQ 40(SP), AX
+	IMULQ BX, AX
+	LEAQ (CX)(AX*4), CX
+	MOVQ 24(SP), AX
+	IMULQ BX, AX
+	IMUL3Q $-4, AX, AX
+	LEAQ (CX)(AX*1), R9
+	XORQ BX, BX
+	CMPQ BX, R8
+	JGE end2
 
 loop1:
-	VMOVUPS      attention_merge__any__avx2_data<>+0(SB), Y2
-	VMOVUPS      attention_merge__any__avx2_data<>+32(SB), Y1
-	MOVQ         R15, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ R15, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y6
-	VPCMPGTD     Y1, Y0, Y5
+	VPCMPGTD Y2, Y0, Y6
+	VPCMPGTD Y1, Y0, Y5
 	VBROADCASTSS (R14), Y1
 	VBROADCASTSS 4(R14), Y3
-	VPMASKMOVD   (R13)(BX*4), Y6, Y8
-	VPMASKMOVD   32(R13)(BX*4), Y5, Y7
-	MOVQ         R11, DX
-	MOVQ         R10, CX
-	MOVQ         (SP), AX
-	CMPQ         AX, R12
-	JGE          end4
+	VPMASKMOVD (R13)(BX*4), Y6, Y8
+	VPMASKMOVD 32(R13)(BX*4), Y5, Y7
+	MOVQ R11, DX
+	MOVQ R10, CX
+	MOVQ (SP), AX
+	CMPQ AX, R12
+	JGE end4
 
 loop3:
 	VBROADCASTSS (DX), Y9
 	VBROADCASTSS 4(DX), Y4
-	VPMASKMOVD   (CX), Y6, Y12
-	VPMASKMOVD   32(CX), Y5, Y11
-	VCMPPS       $0x11, Y9, Y1, Y0
-	VBLENDVPS    Y0, Y9, Y1, Y10
-	VSUBPS       Y10, Y1, Y2
-	VMULPS       attention_merge__any__avx2_data<>+64(SB), Y2, Y0
-	VADDPS       attention_merge__any__avx2_data<>+96(SB), Y0, Y13
-	VSUBPS       attention_merge__any__avx2_data<>+96(SB), Y13, Y14
-	VMULPS       attention_merge__any__avx2_data<>+128(SB), Y14, Y0
-	VSUBPS       Y0, Y2, Y1
-	VMULPS       attention_merge__any__avx2_data<>+160(SB), Y14, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y1, Y0
-	VADDPS       attention_merge__any__avx2_data<>+224(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+256(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+288(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+320(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+352(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+352(SB), Y0, Y1
-	VPSLLD       $0x17, Y13, Y0
-	VMULPS       Y0, Y1, Y1
-	VCMPPS       $0x11, attention_merge__any__avx2_data<>+384(SB), Y2, Y0
-	VBLENDVPS    Y0, attention_merge__any__avx2_data<>+416(SB), Y1, Y2
-	VSUBPS       Y10, Y9, Y9
-	VMULPS       attention_merge__any__avx2_data<>+64(SB), Y9, Y0
-	VADDPS       attention_merge__any__avx2_data<>+96(SB), Y0, Y13
-	VSUBPS       attention_merge__any__avx2_data<>+96(SB), Y13, Y14
-	VMULPS       attention_merge__any__avx2_data<>+128(SB), Y14, Y0
-	VSUBPS       Y0, Y9, Y1
-	VMULPS       attention_merge__any__avx2_data<>+160(SB), Y14, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       attention_merge__any__avx2_data<>+192(SB), Y1, Y0
-	VADDPS       attention_merge__any__avx2_data<>+224(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+256(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+288(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+320(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+352(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       attention_merge__any__avx2_data<>+352(SB), Y0, Y1
-	VPSLLD       $0x17, Y13, Y0
-	VMULPS       Y0, Y1, Y1
-	VCMPPS       $0x11, attention_merge__any__avx2_data<>+384(SB), Y9, Y0
-	VBLENDVPS    Y0, attention_merge__any__avx2_data<>+416(SB), Y1, Y9
-	VMULPS       Y2, Y3, Y1
-	VMULPS       Y9, Y4, Y0
-	VADDPS       Y0, Y1, Y3
-	VMULPS       Y2, Y8, Y4
-	VMULPS       Y2, Y7, Y2
-	VMULPS       Y9, Y12, Y1
-	VMULPS       Y9, Y11, Y0
-	VADDPS       Y1, Y4, Y8
-	VADDPS       Y0, Y2, Y7
-	VMOVDQA      Y10, Y1
-	ADDQ         DI, DX
-	ADDQ         SI, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop3
+	VPMASKMOVD (CX), Y6, Y12
+	VPMASKMOVD 32(CX), Y5, Y11
+	VCMPPS $0x11, Y9, Y1, Y0
+	VBLENDVPS Y0, Y9, Y1, Y10
+	VSUBPS Y10, Y1, Y2
+	VMULPS data<>+64(SB), Y2, Y0
+	VADDPS data<>+96(SB), Y0, Y13
+	VSUBPS data<>+96(SB), Y13, Y14
+	VMULPS data<>+128(SB), Y14, Y0
+	VSUBPS Y0, Y2, Y1
+	VMULPS data<>+160(SB), Y14, Y0
+	VSUBPS Y0, Y1, Y1
+	VMULPS data<>+192(SB), Y1, Y0
+	VADDPS data<>+224(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+256(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+288(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+320(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+352(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+352(SB), Y0, Y1
+	VPSLLD $0x17, Y13, Y0
+	VMULPS Y0, Y1, Y1
+	VCMPPS $0x11, data<>+384(SB), Y2, Y0
+	VBLENDVPS Y0, data<>+416(SB), Y1, Y2
+	VSUBPS Y10, Y9, Y9
+	VMULPS data<>+64(SB), Y9, Y0
+	VADDPS data<>+96(SB), Y0, Y13
+	VSUBPS data<>+96(SB), Y13, Y14
+	VMULPS data<>+128(SB), Y14, Y0
+	VSUBPS Y0, Y9, Y1
+	VMULPS data<>+160(SB), Y14, Y0
+	VSUBPS Y0, Y1, Y1
+	VMULPS data<>+192(SB), Y1, Y0
+	VADDPS data<>+224(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+256(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+288(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+320(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+352(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+352(SB), Y0, Y1
+	VPSLLD $0x17, Y13, Y0
+	VMULPS Y0, Y1, Y1
+	VCMPPS $0x11, data<>+384(SB), Y9, Y0
+	VBLENDVPS Y0, data<>+416(SB), Y1, Y9
+	VMULPS Y2, Y3, Y1
+	VMULPS Y9, Y4, Y0
+	VADDPS Y0, Y1, Y3
+	VMULPS Y2, Y8, Y4
+	VMULPS Y2, Y7, Y2
+	VMULPS Y9, Y12, Y1
+	VMULPS Y9, Y11, Y0
+	VADDPS Y1, Y4, Y8
+	VADDPS Y0, Y2, Y7
+	VMOVDQA Y10, Y1
+	ADDQ DI, DX
+	ADDQ SI, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop3
 
 end4:
-	VMOVUPS    attention_merge__any__avx2_data<>+448(SB), Y0
-	VPSUBD     Y3, Y0, Y2
-	VMULPS     Y2, Y3, Y1
-	VMULPS     attention_merge__any__avx2_data<>+480(SB), Y1, Y0
-	VADDPS     attention_merge__any__avx2_data<>+512(SB), Y0, Y0
-	VMULPS     Y1, Y0, Y0
-	VADDPS     attention_merge__any__avx2_data<>+544(SB), Y0, Y0
-	VMULPS     Y0, Y2, Y2
-	VMULPS     Y2, Y3, Y1
-	VMOVUPS    attention_merge__any__avx2_data<>+576(SB), Y0
-	VSUBPS     Y1, Y0, Y0
-	VMULPS     Y0, Y2, Y1
-	VPAND      attention_merge__any__avx2_data<>+608(SB), Y3, Y4
-	VPAND      attention_merge__any__avx2_data<>+640(SB), Y3, Y3
-	VMOVUPS    attention_merge__any__avx2_data<>+672(SB), Y0
-	VCMPPS     $0x11, Y4, Y0, Y0
-	VBLENDVPS  Y0, Y3, Y1, Y2
-	VMOVUPS    attention_merge__any__avx2_data<>+704(SB), Y0
-	VPMAXUD    Y0, Y4, Y1
-	VPCMPEQD   Y4, Y1, Y1
-	VPCMPEQD   Y0, Y0, Y0
-	VPXOR      Y0, Y1, Y1
-	VPOR       attention_merge__any__avx2_data<>+736(SB), Y3, Y0
-	VBLENDVPS  Y1, Y0, Y2, Y0
-	VMULPS     Y0, Y8, Y1
-	VMULPS     Y0, Y7, Y0
+	VMOVUPS data<>+448(SB), Y0
+	VPSUBD Y3, Y0, Y2
+	VMULPS Y2, Y3, Y1
+	VMULPS data<>+480(SB), Y1, Y0
+	VADDPS data<>+512(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+544(SB), Y0, Y0
+	VMULPS Y0, Y2, Y2
+	VMULPS Y2, Y3, Y1
+	VMOVUPS data<>+576(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y2, Y1
+	VPAND data<>+608(SB), Y3, Y4
+	VPAND data<>+640(SB), Y3, Y3
+	VMOVUPS data<>+672(SB), Y0
+	VCMPPS $0x11, Y4, Y0, Y0
+	VBLENDVPS Y0, Y3, Y1, Y2
+	VMOVUPS data<>+704(SB), Y0
+	VPMAXUD Y0, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y1
+	VPOR data<>+736(SB), Y3, Y0
+	VBLENDVPS Y1, Y0, Y2, Y0
+	VMULPS Y0, Y8, Y1
+	VMULPS Y0, Y7, Y0
 	VPMASKMOVD Y1, Y6, (R9)(BX*4)
 	VPMASKMOVD Y0, Y5, 32(R9)(BX*4)
-	ADDQ       $-16, R15
-	ADDQ       $+64, R10
-	ADDQ       $+16, BX
-	CMPQ       BX, R8
-	JLT        loop1
+	ADDQ $-16, R15
+	ADDQ $+64, R10
+	ADDQ $+16, BX
+	CMPQ BX, R8
+	JLT loop1
 
 end2:
 	MOVQ 32(SP), AX
 	DECQ AX
 	MOVQ AX, 32(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 8(SP), AX
 	INCQ AX
 	MOVQ AX, 8(SP)
 	MOVQ 8(SP), AX
 	CMPQ AX, 64(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 8(SP)
 	MOVQ 16(SP), AX
 	INCQ AX
 	MOVQ AX, 16(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_merge__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_merge__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_merge__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_merge__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_merge__any__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_merge__any__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_merge__any__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_merge__any__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_merge__any__avx2_data<>+64(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+72(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+80(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+88(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA attention_merge__any__avx2_data<>+96(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+104(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+112(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+120(SB)/8, $0x4b40007f4b40007f
-DATA attention_merge__any__avx2_data<>+128(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+136(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+144(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+152(SB)/8, $0x3f3172003f317200
-DATA attention_merge__any__avx2_data<>+160(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+168(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+176(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+184(SB)/8, $0x35bfbe8e35bfbe8e
-DATA attention_merge__any__avx2_data<>+192(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+200(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+208(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+216(SB)/8, $0x3ab58f093ab58f09
-DATA attention_merge__any__avx2_data<>+224(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+232(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+240(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+248(SB)/8, $0x3c092f9d3c092f9d
-DATA attention_merge__any__avx2_data<>+256(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+264(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+272(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+280(SB)/8, $0x3d2aacd03d2aacd0
-DATA attention_merge__any__avx2_data<>+288(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+296(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+304(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+312(SB)/8, $0x3e2aaa323e2aaa32
-DATA attention_merge__any__avx2_data<>+320(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+328(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+336(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+344(SB)/8, $0x3efffffd3efffffd
-DATA attention_merge__any__avx2_data<>+352(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+360(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+368(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+376(SB)/8, $0x3f8000003f800000
-DATA attention_merge__any__avx2_data<>+384(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+392(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+400(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+408(SB)/8, $0xc2300000c2300000
-DATA attention_merge__any__avx2_data<>+416(SB)/8, $0x0000000000000000
-DATA attention_merge__any__avx2_data<>+424(SB)/8, $0x0000000000000000
-DATA attention_merge__any__avx2_data<>+432(SB)/8, $0x0000000000000000
-DATA attention_merge__any__avx2_data<>+440(SB)/8, $0x0000000000000000
-DATA attention_merge__any__avx2_data<>+448(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+456(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+464(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+472(SB)/8, $0x7f0000007f000000
-DATA attention_merge__any__avx2_data<>+480(SB)/8, $0x3f55feef3f55feef
-DATA attention_merge__any__avx2_data<>+488(SB)/8, $0x3f55feef3f55feef
-DATA attention_merge__any__avx2_data<>+496(SB)/8, $0x3f55feef3f55feef
-DATA attention_merge__any__avx2_data<>+504(SB)/8, $0x3f55feef3f55feef
-DATA attention_merge__any__avx2_data<>+512(SB)/8, $0xc02a8710c02a8710
-DATA attention_merge__any__avx2_data<>+520(SB)/8, $0xc02a8710c02a8710
-DATA attention_merge__any__avx2_data<>+528(SB)/8, $0xc02a8710c02a8710
-DATA attention_merge__any__avx2_data<>+536(SB)/8, $0xc02a8710c02a8710
-DATA attention_merge__any__avx2_data<>+544(SB)/8, $0x4035075540350755
-DATA attention_merge__any__avx2_data<>+552(SB)/8, $0x4035075540350755
-DATA attention_merge__any__avx2_data<>+560(SB)/8, $0x4035075540350755
-DATA attention_merge__any__avx2_data<>+568(SB)/8, $0x4035075540350755
-DATA attention_merge__any__avx2_data<>+576(SB)/8, $0x4000000040000000
-DATA attention_merge__any__avx2_data<>+584(SB)/8, $0x4000000040000000
-DATA attention_merge__any__avx2_data<>+592(SB)/8, $0x4000000040000000
-DATA attention_merge__any__avx2_data<>+600(SB)/8, $0x4000000040000000
-DATA attention_merge__any__avx2_data<>+608(SB)/8, $0x7fffffff7fffffff
-DATA attention_merge__any__avx2_data<>+616(SB)/8, $0x7fffffff7fffffff
-DATA attention_merge__any__avx2_data<>+624(SB)/8, $0x7fffffff7fffffff
-DATA attention_merge__any__avx2_data<>+632(SB)/8, $0x7fffffff7fffffff
-DATA attention_merge__any__avx2_data<>+640(SB)/8, $0x8000000080000000
-DATA attention_merge__any__avx2_data<>+648(SB)/8, $0x8000000080000000
-DATA attention_merge__any__avx2_data<>+656(SB)/8, $0x8000000080000000
-DATA attention_merge__any__avx2_data<>+664(SB)/8, $0x8000000080000000
-DATA attention_merge__any__avx2_data<>+672(SB)/8, $0x7e8000007e800000
-DATA attention_merge__any__avx2_data<>+680(SB)/8, $0x7e8000007e800000
-DATA attention_merge__any__avx2_data<>+688(SB)/8, $0x7e8000007e800000
-DATA attention_merge__any__avx2_data<>+696(SB)/8, $0x7e8000007e800000
-DATA attention_merge__any__avx2_data<>+704(SB)/8, $0x0080000000800000
-DATA attention_merge__any__avx2_data<>+712(SB)/8, $0x0080000000800000
-DATA attention_merge__any__avx2_data<>+720(SB)/8, $0x0080000000800000
-DATA attention_merge__any__avx2_data<>+728(SB)/8, $0x0080000000800000
-DATA attention_merge__any__avx2_data<>+736(SB)/8, $0x7f8000007f800000
-DATA attention_merge__any__avx2_data<>+744(SB)/8, $0x7f8000007f800000
-DATA attention_merge__any__avx2_data<>+752(SB)/8, $0x7f8000007f800000
-DATA attention_merge__any__avx2_data<>+760(SB)/8, $0x7f8000007f800000
-GLOBL attention_merge__any__avx2_data<>(SB), RODATA|NOPTR, $768
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+72(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+80(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+88(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+96(SB)/8, $0x4b40007f4b40007f
+DATA data<>+104(SB)/8, $0x4b40007f4b40007f
+DATA data<>+112(SB)/8, $0x4b40007f4b40007f
+DATA data<>+120(SB)/8, $0x4b40007f4b40007f
+DATA data<>+128(SB)/8, $0x3f3172003f317200
+DATA data<>+136(SB)/8, $0x3f3172003f317200
+DATA data<>+144(SB)/8, $0x3f3172003f317200
+DATA data<>+152(SB)/8, $0x3f3172003f317200
+DATA data<>+160(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+168(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+176(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+184(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+192(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+200(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+208(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+216(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+224(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+232(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+240(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+248(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+256(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+264(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+272(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+280(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+288(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+296(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+304(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+312(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+320(SB)/8, $0x3efffffd3efffffd
+DATA data<>+328(SB)/8, $0x3efffffd3efffffd
+DATA data<>+336(SB)/8, $0x3efffffd3efffffd
+DATA data<>+344(SB)/8, $0x3efffffd3efffffd
+DATA data<>+352(SB)/8, $0x3f8000003f800000
+DATA data<>+360(SB)/8, $0x3f8000003f800000
+DATA data<>+368(SB)/8, $0x3f8000003f800000
+DATA data<>+376(SB)/8, $0x3f8000003f800000
+DATA data<>+384(SB)/8, $0xc2300000c2300000
+DATA data<>+392(SB)/8, $0xc2300000c2300000
+DATA data<>+400(SB)/8, $0xc2300000c2300000
+DATA data<>+408(SB)/8, $0xc2300000c2300000
+DATA data<>+416(SB)/8, $0x0000000000000000
+DATA data<>+424(SB)/8, $0x0000000000000000
+DATA data<>+432(SB)/8, $0x0000000000000000
+DATA data<>+440(SB)/8, $0x0000000000000000
+DATA data<>+448(SB)/8, $0x7f0000007f000000
+DATA data<>+456(SB)/8, $0x7f0000007f000000
+DATA data<>+464(SB)/8, $0x7f0000007f000000
+DATA data<>+472(SB)/8, $0x7f0000007f000000
+DATA data<>+480(SB)/8, $0x3f55feef3f55feef
+DATA data<>+488(SB)/8, $0x3f55feef3f55feef
+DATA data<>+496(SB)/8, $0x3f55feef3f55feef
+DATA data<>+504(SB)/8, $0x3f55feef3f55feef
+DATA data<>+512(SB)/8, $0xc02a8710c02a8710
+DATA data<>+520(SB)/8, $0xc02a8710c02a8710
+DATA data<>+528(SB)/8, $0xc02a8710c02a8710
+DATA data<>+536(SB)/8, $0xc02a8710c02a8710
+DATA data<>+544(SB)/8, $0x4035075540350755
+DATA data<>+552(SB)/8, $0x4035075540350755
+DATA data<>+560(SB)/8, $0x4035075540350755
+DATA data<>+568(SB)/8, $0x4035075540350755
+DATA data<>+576(SB)/8, $0x4000000040000000
+DATA data<>+584(SB)/8, $0x4000000040000000
+DATA data<>+592(SB)/8, $0x4000000040000000
+DATA data<>+600(SB)/8, $0x4000000040000000
+DATA data<>+608(SB)/8, $0x7fffffff7fffffff
+DATA data<>+616(SB)/8, $0x7fffffff7fffffff
+DATA data<>+624(SB)/8, $0x7fffffff7fffffff
+DATA data<>+632(SB)/8, $0x7fffffff7fffffff
+DATA data<>+640(SB)/8, $0x8000000080000000
+DATA data<>+648(SB)/8, $0x8000000080000000
+DATA data<>+656(SB)/8, $0x8000000080000000
+DATA data<>+664(SB)/8, $0x8000000080000000
+DATA data<>+672(SB)/8, $0x7e8000007e800000
+DATA data<>+680(SB)/8, $0x7e8000007e800000
+DATA data<>+688(SB)/8, $0x7e8000007e800000
+DATA data<>+696(SB)/8, $0x7e8000007e800000
+DATA data<>+704(SB)/8, $0x0080000000800000
+DATA data<>+712(SB)/8, $0x0080000000800000
+DATA data<>+720(SB)/8, $0x0080000000800000
+DATA data<>+728(SB)/8, $0x0080000000800000
+DATA data<>+736(SB)/8, $0x7f8000007f800000
+DATA data<>+744(SB)/8, $0x7f8000007f800000
+DATA data<>+752(SB)/8, $0x7f8000007f800000
+DATA data<>+760(SB)/8, $0x7f8000007f800000
+GLOBL data<>(SB), RODATA|NOPTR, $768

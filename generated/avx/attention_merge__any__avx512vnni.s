@@ -7,315 +7,315 @@
 // func attention_merge__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·attention_merge__any__avx512vnni(SB), NOSPLIT, $136-24
-	MOVQ         lo+8(FP), DX
-	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 32(SP)
-	SUBQ         DX, 32(SP)
-	JLE          done
-	MOVQ         a+0(FP), CX
-	MOVQ         96(CX), AX
-	MOVQ         AX, 72(SP)
-	MOVQ         72(SP), AX
-	LEAQ         (AX), AX
-	MOVQ         AX, 64(SP)
-	MOVQ         64(SP), AX
-	SHRQ         $0x00, AX
-	MOVQ         AX, 64(SP)
-	MOVQ         DX, AX
-	XORQ         DX, DX
-	MOVQ         64(SP), BX
-	DIVQ         BX
-	MOVQ         AX, 16(SP)
-	MOVQ         DX, 8(SP)
-	MOVQ         104(CX), AX
-	MOVQ         AX, 40(SP)
-	MOVQ         112(CX), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         120(CX), R8
-	MOVQ         128(CX), DX
-	MOVQ         16(CX), AX
-	MOVQ         AX, 128(SP)
-	IMUL3Q       $-1, DX, AX
-	MOVQ         AX, 120(SP)
-	MOVQ         8(CX), AX
-	MOVQ         AX, 112(SP)
-	MOVQ         72(SP), AX
-	MOVQ         AX, 48(SP)
-	MOVQ         48(SP), AX
-	IMULQ        40(SP), AX
-	MOVQ         AX, 48(SP)
-	MOVQ         (CX), AX
-	MOVQ         AX, 104(SP)
-	MOVQ         72(SP), AX
-	MOVQ         AX, 80(SP)
-	MOVQ         80(SP), AX
-	IMULQ        R8, AX
-	MOVQ         AX, 80(SP)
-	MOVQ         48(SP), AX
-	MOVQ         AX, 56(SP)
-	MOVQ         56(SP), AX
-	IMULQ        R8, AX
-	MOVQ         AX, 56(SP)
-	MOVQ         48(SP), AX
-	IMUL3Q       $+8, AX, DI
-	MOVQ         56(SP), AX
-	IMUL3Q       $+4, AX, SI
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+64(SB), Z24
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+68(SB), Z23
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+72(SB), Z22
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+76(SB), Z21
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+80(SB), Z20
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+84(SB), Z19
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+88(SB), Z18
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+92(SB), Z17
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+96(SB), Z16
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+100(SB), Z15
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+104(SB), Z14
-	VPXORD       Z13, Z13, Z13
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+108(SB), Z12
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+112(SB), Z11
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+116(SB), Z10
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+120(SB), Z9
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+124(SB), Z8
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+128(SB), Z7
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+132(SB), Z6
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+136(SB), Z5
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+140(SB), Z4
-	VBROADCASTSS attention_merge__any__avx512vnni_data<>+144(SB), Z3
-	MOVQ         24(CX), AX
-	MOVQ         AX, 96(SP)
-	MOVQ         88(SP), AX
-	MOVQ         AX, 24(SP)
-	MOVQ         24(SP), AX
-	IMULQ        R8, AX
-	MOVQ         AX, 24(SP)
-	MOVQ         40(SP), AX
-	IMULQ        88(SP), AX
-	MOVQ         AX, 40(SP)
-	MOVQ         40(SP), AX
-	IMULQ        R8, AX
-	MOVQ         AX, 40(SP)
+	MOVQ lo+8(FP), DX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 32(SP)
+	SUBQ DX, 32(SP)
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 96(CX), AX
+	MOVQ AX, 72(SP)
+	MOVQ 72(SP), AX
+	LEAQ (AX), AX
+	MOVQ AX, 64(SP)
+	MOVQ 64(SP), AX
+	SHRQ $0x00, AX
+	MOVQ AX, 64(SP)
+	MOVQ DX, AX
+	XORQ DX, DX
+	MOVQ 64(SP), BX
+	DIVQ BX
+	MOVQ AX, 16(SP)
+	MOVQ DX, 8(SP)
+	MOVQ 104(CX), AX
+	MOVQ AX, 40(SP)
+	MOVQ 112(CX), AX
+	MOVQ AX, 88(SP)
+	MOVQ 120(CX), R8
+	MOVQ 128(CX), DX
+	MOVQ 16(CX), AX
+	MOVQ AX, 128(SP)
+	IMUL3Q $-1, DX, AX
+	MOVQ AX, 120(SP)
+	MOVQ 8(CX), AX
+	MOVQ AX, 112(SP)
+	MOVQ 72(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ 48(SP), AX
+	IMULQ 40(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ (CX), AX
+	MOVQ AX, 104(SP)
+	MOVQ 72(SP), AX
+	MOVQ AX, 80(SP)
+	MOVQ 80(SP), AX
+	IMULQ R8, AX
+	MOVQ AX, 80(SP)
+	MOVQ 48(SP), AX
+	MOVQ AX, 56(SP)
+	MOVQ 56(SP), AX
+	IMULQ R8, AX
+	MOVQ AX, 56(SP)
+	MOVQ 48(SP), AX
+	IMUL3Q $+8, AX, DI
+	MOVQ 56(SP), AX
+	IMUL3Q $+4, AX, SI
+	VBROADCASTSS data<>+64(SB), Z24
+	VBROADCASTSS data<>+68(SB), Z23
+	VBROADCASTSS data<>+72(SB), Z22
+	VBROADCASTSS data<>+76(SB), Z21
+	VBROADCASTSS data<>+80(SB), Z20
+	VBROADCASTSS data<>+84(SB), Z19
+	VBROADCASTSS data<>+88(SB), Z18
+	VBROADCASTSS data<>+92(SB), Z17
+	VBROADCASTSS data<>+96(SB), Z16
+	VBROADCASTSS data<>+100(SB), Z15
+	VBROADCASTSS data<>+104(SB), Z14
+	VPXORD Z13, Z13, Z13
+	VBROADCASTSS data<>+108(SB), Z12
+	VBROADCASTSS data<>+112(SB), Z11
+	VBROADCASTSS data<>+116(SB), Z10
+	VBROADCASTSS data<>+120(SB), Z9
+	VBROADCASTSS data<>+124(SB), Z8
+	VBROADCASTSS data<>+128(SB), Z7
+	VBROADCASTSS data<>+132(SB), Z6
+	VBROADCASTSS data<>+136(SB), Z5
+	VBROADCASTSS data<>+140(SB), Z4
+	VBROADCASTSS data<>+144(SB), Z3
+	MOVQ 24(CX), AX
+	MOVQ AX, 96(SP)
+	MOVQ 88(SP), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	IMULQ R8, AX
+	MOVQ AX, 24(SP)
+	MOVQ 40(SP), AX
+	IMULQ 88(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	IMULQ R8, AX
+	MOVQ AX, 40(SP)
 
 tile:
-	MOVQ    8(SP), CX
-	MOVQ    128(SP), AX
+	MOVQ 8(SP), CX
+	MOVQ 128(SP), AX
 	MOVLQSX (AX)(CX*4), R9
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(R9*1), AX
-	LEAQ    1(AX), R10
-	XORQ    AX, AX
-	CMPQ    AX, R10
+	MOVQ 120(SP), AX
+	LEAQ (AX)(R9*1), AX
+	LEAQ 1(AX), R10
+	XORQ AX, AX
+	CMPQ AX, R10
 	CMOVQGT AX, R10
-	SHRQ    $0x08, R10
-	SHRQ    $0x08, R9
-	MOVQ    8(SP), AX
-	XORQ    DX, DX
-	MOVQ    88(SP), CX
-	DIVQ    CX
-	MOVQ    AX, BX
-	MOVQ    DX, AX
-	MOVQ    R8, R15
-	MOVQ    72(SP), CX
-	IMULQ   16(SP), CX
-	MOVQ    112(SP), AX
-	LEAQ    (AX)(CX*8), CX
-	MOVQ    48(SP), AX
-	IMULQ   R10, AX
-	LEAQ    (CX)(AX*8), CX
-	MOVQ    8(SP), AX
-	LEAQ    (CX)(AX*8), R14
-	MOVQ    80(SP), CX
-	IMULQ   16(SP), CX
-	MOVQ    104(SP), AX
-	LEAQ    (AX)(CX*4), CX
-	MOVQ    56(SP), AX
-	IMULQ   R10, AX
-	LEAQ    (CX)(AX*4), AX
-	MOVQ    R8, CX
-	IMULQ   8(SP), CX
-	LEAQ    (AX)(CX*4), R13
-	LEAQ    1(R10), AX
-	MOVQ    AX, (SP)
-	LEAQ    1(R9), R12
-	LEAQ    (R14)(DI*1), R11
-	LEAQ    (R13)(SI*1), R10
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(CX*4), CX
-	MOVQ    24(SP), AX
-	IMULQ   16(SP), AX
-	LEAQ    (CX)(AX*4), CX
-	MOVQ    40(SP), AX
-	IMULQ   BX, AX
-	LEAQ    (CX)(AX*4), CX
-	MOVQ    24(SP), AX
-	IMULQ   BX, AX
-	IMUL3Q  $-4, AX, AX
-	LEAQ    (CX)(AX*1), R9
-	XORQ    BX, BX
-	CMPQ    BX, R8
-	JGE     end2
+	SHRQ $0x08, R10
+	SHRQ $0x08, R9
+	MOVQ 8(SP), AX
+	XORQ DX, DX
+	MOVQ 88(SP), CX
+	DIVQ CX
+	MOVQ AX, BX
+	MOVQ DX, AX
+	MOVQ R8, R15
+	MOVQ 72(SP), CX
+	IMULQ 16(SP), CX
+	MOVQ 112(SP), AX
+	LEAQ (AX)(CX*8), CX
+	MOVQ 48(SP), AX
+	IMULQ R10, AX
+	LEAQ (CX)(AX*8), CX
+	MOVQ 8(SP), AX
+	LEAQ (CX)(AX*8), R14
+	MOVQ 80(SP), CX
+	IMULQ 16(SP), CX
+	MOVQ 104(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 56(SP), AX
+	IMULQ R10, AX
+	LEAQ (CX)(AX*4), AX
+	MOVQ R8, CX
+	IMULQ 8(SP), CX
+	LEAQ (AX)(CX*4), R13
+	LEAQ 1(R10), AX
+	MOVQ AX, (SP)
+	LEAQ 1(R9), R12
+	LEAQ (R14)(DI*1), R11
+	LEAQ (R13)(SI*1), R10
+	MOVQ 96(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 24(SP), AX
+	IMULQ 16(SP), AX
+	LEAQ (CX)(AX*4), CX
+	MOVQ 40(SP), AX
+	IMULQ BX, AX
+	LEAQ (CX)(AX*4), CX
+	MOVQ 24(SP), AX
+	IMULQ BX, AX
+	IMUL3Q $-4, AX, AX
+	LEAQ (CX)(AX*1), R9
+	XORQ BX, BX
+	CMPQ BX, R8
+	JGE end2
 
 loop1:
-	VMOVUPS      attention_merge__any__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R15, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R15, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K2
+	VPCMPD $0x01, Z0, Z1, K2
 	VBROADCASTSS (R14), Z0
 	VBROADCASTSS 4(R14), Z26
-	VMOVUPS.Z    (R13)(BX*4), K2, Z25
-	MOVQ         R11, DX
-	MOVQ         R10, CX
-	MOVQ         (SP), AX
-	CMPQ         AX, R12
-	JGE          end4
+	VMOVUPS.Z (R13)(BX*4), K2, Z25
+	MOVQ R11, DX
+	MOVQ R10, CX
+	MOVQ (SP), AX
+	CMPQ AX, R12
+	JGE end4
 
 loop3:
 	VBROADCASTSS (DX), Z2
-	VMOVUPS.Z    (CX), K2, Z28
-	VCMPPS       $0x11, Z2, Z0, K1
-	VPBLENDMD    Z2, Z0, K1, Z27
-	VSUBPS       Z27, Z0, Z29
-	VMULPS       Z24, Z29, Z0
-	VADDPS       Z23, Z0, Z30
-	VSUBPS       Z23, Z30, Z31
-	VMULPS       Z22, Z31, Z0
-	VSUBPS       Z0, Z29, Z1
-	VMULPS       Z21, Z31, Z0
-	VSUBPS       Z0, Z1, Z1
-	VMULPS       Z1, Z20, Z0
-	VADDPS       Z19, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z18, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z17, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z16, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z15, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z15, Z0, Z1
-	VPSLLD       $0x17, Z30, Z0
-	VMULPS       Z0, Z1, Z0
-	VCMPPS       $0x11, Z14, Z29, K1
-	VPBLENDMD    Z13, Z0, K1, Z29
-	VSUBPS       Z27, Z2, Z2
-	VMULPS       Z24, Z2, Z0
-	VADDPS       Z23, Z0, Z30
-	VSUBPS       Z23, Z30, Z31
-	VMULPS       Z22, Z31, Z0
-	VSUBPS       Z0, Z2, Z1
-	VMULPS       Z21, Z31, Z0
-	VSUBPS       Z0, Z1, Z1
-	VMULPS       Z1, Z20, Z0
-	VADDPS       Z19, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z18, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z17, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z16, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z15, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z15, Z0, Z1
-	VPSLLD       $0x17, Z30, Z0
-	VMULPS       Z0, Z1, Z0
-	VCMPPS       $0x11, Z14, Z2, K1
-	VPBLENDMD    Z13, Z0, K1, Z2
-	VMULPS       Z29, Z26, Z1
-	VMULPS.BCST  4(DX), Z2, Z0
-	VADDPS       Z0, Z1, Z26
-	VMULPS       Z29, Z25, Z1
-	VMULPS       Z2, Z28, Z0
-	VADDPS       Z0, Z1, Z25
-	VMOVDQA64    Z27, Z0
-	ADDQ         DI, DX
-	ADDQ         SI, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop3
+	VMOVUPS.Z (CX), K2, Z28
+	VCMPPS $0x11, Z2, Z0, K1
+	VPBLENDMD Z2, Z0, K1, Z27
+	VSUBPS Z27, Z0, Z29
+	VMULPS Z24, Z29, Z0
+	VADDPS Z23, Z0, Z30
+	VSUBPS Z23, Z30, Z31
+	VMULPS Z22, Z31, Z0
+	VSUBPS Z0, Z29, Z1
+	VMULPS Z21, Z31, Z0
+	VSUBPS Z0, Z1, Z1
+	VMULPS Z1, Z20, Z0
+	VADDPS Z19, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z18, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z17, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z16, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z15, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z15, Z0, Z1
+	VPSLLD $0x17, Z30, Z0
+	VMULPS Z0, Z1, Z0
+	VCMPPS $0x11, Z14, Z29, K1
+	VPBLENDMD Z13, Z0, K1, Z29
+	VSUBPS Z27, Z2, Z2
+	VMULPS Z24, Z2, Z0
+	VADDPS Z23, Z0, Z30
+	VSUBPS Z23, Z30, Z31
+	VMULPS Z22, Z31, Z0
+	VSUBPS Z0, Z2, Z1
+	VMULPS Z21, Z31, Z0
+	VSUBPS Z0, Z1, Z1
+	VMULPS Z1, Z20, Z0
+	VADDPS Z19, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z18, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z17, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z16, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z15, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z15, Z0, Z1
+	VPSLLD $0x17, Z30, Z0
+	VMULPS Z0, Z1, Z0
+	VCMPPS $0x11, Z14, Z2, K1
+	VPBLENDMD Z13, Z0, K1, Z2
+	VMULPS Z29, Z26, Z1
+	VMULPS.BCST 4(DX), Z2, Z0
+	VADDPS Z0, Z1, Z26
+	VMULPS Z29, Z25, Z1
+	VMULPS Z2, Z28, Z0
+	VADDPS Z0, Z1, Z25
+	VMOVDQA64 Z27, Z0
+	ADDQ DI, DX
+	ADDQ SI, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop3
 
 end4:
-	VPSUBD    Z26, Z12, Z2
-	VMULPS    Z2, Z26, Z1
-	VMULPS    Z1, Z11, Z0
-	VADDPS    Z10, Z0, Z0
-	VMULPS    Z1, Z0, Z0
-	VADDPS    Z9, Z0, Z0
-	VMULPS    Z0, Z2, Z1
-	VMULPS    Z1, Z26, Z0
-	VSUBPS    Z0, Z8, Z0
-	VMULPS    Z0, Z1, Z1
-	VPANDD    Z7, Z26, Z2
-	VPANDD    Z6, Z26, Z0
-	VCMPPS    $0x11, Z2, Z5, K1
+	VPSUBD Z26, Z12, Z2
+	VMULPS Z2, Z26, Z1
+	VMULPS Z1, Z11, Z0
+	VADDPS Z10, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z9, Z0, Z0
+	VMULPS Z0, Z2, Z1
+	VMULPS Z1, Z26, Z0
+	VSUBPS Z0, Z8, Z0
+	VMULPS Z0, Z1, Z1
+	VPANDD Z7, Z26, Z2
+	VPANDD Z6, Z26, Z0
+	VCMPPS $0x11, Z2, Z5, K1
 	VPBLENDMD Z0, Z1, K1, Z1
-	VPCMPUD   $0x01, Z4, Z2, K1
-	VPORD     Z3, Z0, Z0
+	VPCMPUD $0x01, Z4, Z2, K1
+	VPORD Z3, Z0, Z0
 	VPBLENDMD Z0, Z1, K1, Z0
-	VMULPS    Z0, Z25, Z0
-	VMOVUPS   Z0, K2, (R9)(BX*4)
-	ADDQ      $-16, R15
-	ADDQ      $+64, R10
-	ADDQ      $+16, BX
-	CMPQ      BX, R8
-	JLT       loop1
+	VMULPS Z0, Z25, Z0
+	VMOVUPS Z0, K2, (R9)(BX*4)
+	ADDQ $-16, R15
+	ADDQ $+64, R10
+	ADDQ $+16, BX
+	CMPQ BX, R8
+	JLT loop1
 
 end2:
 	MOVQ 32(SP), AX
 	DECQ AX
 	MOVQ AX, 32(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 8(SP), AX
 	INCQ AX
 	MOVQ AX, 8(SP)
 	MOVQ 8(SP), AX
 	CMPQ AX, 64(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 8(SP)
 	MOVQ 16(SP), AX
 	INCQ AX
 	MOVQ AX, 16(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA attention_merge__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA attention_merge__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA attention_merge__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA attention_merge__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA attention_merge__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA attention_merge__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA attention_merge__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA attention_merge__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA attention_merge__any__avx512vnni_data<>+64(SB)/4, $0x3fb8aa3b
-DATA attention_merge__any__avx512vnni_data<>+68(SB)/4, $0x4b40007f
-DATA attention_merge__any__avx512vnni_data<>+72(SB)/4, $0x3f317200
-DATA attention_merge__any__avx512vnni_data<>+76(SB)/4, $0x35bfbe8e
-DATA attention_merge__any__avx512vnni_data<>+80(SB)/4, $0x3ab58f09
-DATA attention_merge__any__avx512vnni_data<>+84(SB)/4, $0x3c092f9d
-DATA attention_merge__any__avx512vnni_data<>+88(SB)/4, $0x3d2aacd0
-DATA attention_merge__any__avx512vnni_data<>+92(SB)/4, $0x3e2aaa32
-DATA attention_merge__any__avx512vnni_data<>+96(SB)/4, $0x3efffffd
-DATA attention_merge__any__avx512vnni_data<>+100(SB)/4, $0x3f800000
-DATA attention_merge__any__avx512vnni_data<>+104(SB)/4, $0xc2300000
-DATA attention_merge__any__avx512vnni_data<>+108(SB)/4, $0x7f000000
-DATA attention_merge__any__avx512vnni_data<>+112(SB)/4, $0x3f55feef
-DATA attention_merge__any__avx512vnni_data<>+116(SB)/4, $0xc02a8710
-DATA attention_merge__any__avx512vnni_data<>+120(SB)/4, $0x40350755
-DATA attention_merge__any__avx512vnni_data<>+124(SB)/4, $0x40000000
-DATA attention_merge__any__avx512vnni_data<>+128(SB)/4, $0x7fffffff
-DATA attention_merge__any__avx512vnni_data<>+132(SB)/4, $0x80000000
-DATA attention_merge__any__avx512vnni_data<>+136(SB)/4, $0x7e800000
-DATA attention_merge__any__avx512vnni_data<>+140(SB)/4, $0x00800000
-DATA attention_merge__any__avx512vnni_data<>+144(SB)/4, $0x7f800000
-GLOBL attention_merge__any__avx512vnni_data<>(SB), RODATA|NOPTR, $148
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/4, $0x3fb8aa3b
+DATA data<>+68(SB)/4, $0x4b40007f
+DATA data<>+72(SB)/4, $0x3f317200
+DATA data<>+76(SB)/4, $0x35bfbe8e
+DATA data<>+80(SB)/4, $0x3ab58f09
+DATA data<>+84(SB)/4, $0x3c092f9d
+DATA data<>+88(SB)/4, $0x3d2aacd0
+DATA data<>+92(SB)/4, $0x3e2aaa32
+DATA data<>+96(SB)/4, $0x3efffffd
+DATA data<>+100(SB)/4, $0x3f800000
+DATA data<>+104(SB)/4, $0xc2300000
+DATA data<>+108(SB)/4, $0x7f000000
+DATA data<>+112(SB)/4, $0x3f55feef
+DATA data<>+116(SB)/4, $0xc02a8710
+DATA data<>+120(SB)/4, $0x40350755
+DATA data<>+124(SB)/4, $0x40000000
+DATA data<>+128(SB)/4, $0x7fffffff
+DATA data<>+132(SB)/4, $0x80000000
+DATA data<>+136(SB)/4, $0x7e800000
+DATA data<>+140(SB)/4, $0x00800000
+DATA data<>+144(SB)/4, $0x7f800000
+GLOBL data<>(SB), RODATA|NOPTR, $148

@@ -7,49 +7,49 @@
 // func gather_f16__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVX512F
 TEXT ·gather_f16__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ         lo+8(FP), R10
-	MOVQ         hi+16(FP), R9
-	SUBQ         R10, R9
-	JLE          done
-	MOVQ         a+0(FP), AX
-	MOVQ         104(AX), R8
-	MOVQ         (AX), DI
-	MOVQ         8(AX), SI
+	MOVQ lo+8(FP), R10
+	MOVQ hi+16(FP), R9
+	SUBQ R10, R9
+	JLE done
+	MOVQ a+0(FP), AX
+	MOVQ 104(AX), R8
+	MOVQ (AX), DI
+	MOVQ 8(AX), SI
 	VBROADCASTSS 192(AX), Z1
-	MOVQ         16(AX), BX
+	MOVQ 16(AX), BX
 
 tile:
 	MOVLQSX (DI)(R10*4), DX
-	MOVQ    DX, CX
-	SHRQ    $0x04, CX
-	ANDQ    $+15, DX
-	MOVQ    R8, AX
-	IMULQ   CX, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (SI)(AX*1), AX
-	LEAQ    (AX)(DX*2), DX
-	MOVQ    R8, AX
-	IMULQ   R10, AX
-	LEAQ    (BX)(AX*4), CX
-	XORQ    AX, AX
-	CMPQ    AX, R8
-	JGE     end2
+	MOVQ DX, CX
+	SHRQ $0x04, CX
+	ANDQ $+15, DX
+	MOVQ R8, AX
+	IMULQ CX, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (SI)(AX*1), AX
+	LEAQ (AX)(DX*2), DX
+	MOVQ R8, AX
+	IMULQ R10, AX
+	LEAQ (BX)(AX*4), CX
+	XORQ AX, AX
+	CMPQ AX, R8
+	JGE end2
 
 loop1:
 	VPBROADCASTW (DX), Y0
-	VCVTPH2PS    Y0, Z0
-	VMULPS       Z1, Z0, Z0
-	VMOVD        X0, (CX)(AX*4)
-	ADDQ         $+32, DX
-	ADDQ         $+1, AX
-	CMPQ         AX, R8
-	JLT          loop1
+	VCVTPH2PS Y0, Z0
+	VMULPS Z1, Z0, Z0
+	VMOVD X0, (CX)(AX*4)
+	ADDQ $+32, DX
+	ADDQ $+1, AX
+	CMPQ AX, R8
+	JLT loop1
 
 end2:
 	DECQ R9
-	JEQ  done
+	JEQ done
 	INCQ R10
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER

@@ -6,225 +6,146 @@
 
 // func gather_q4_0__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVX512F
-TEXT ·gather_q4_0__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ         lo+8(FP), R14
-	MOVQ         hi+16(FP), R13
-	SUBQ         R14, R13
-	JLE          done
-	MOVQ         a+0(FP), AX
-	MOVQ         104(AX), R12
-	MOVQ         (AX), R11
-	LEAQ         63(R12), R10
-	SHRQ         $0x06, R10
-	MOVQ         8(AX), R9
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+128(SB), Z16
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+132(SB), Z15
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+136(SB), Z14
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+140(SB), Z13
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+144(SB), Z12
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+148(SB), Z11
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+152(SB), Z10
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+156(SB), Z9
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+160(SB), Z8
-	VBROADCASTSS gather_q4_0__any__avx512vnni_data<>+164(SB), Z7
-	VBROADCASTSS 192(AX), Z6
-	MOVQ         16(AX), R8
+TEXT ·gather_q4_0__any__avx512vnni(SB), NOSPLIT, $16-24
+	MOVQ lo+8(FP), R13
+	MOVQ hi+16(FP), R12
+	SUBQ R13, R12
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), R11
+	MOVQ (CX), AX
+	MOVQ AX, 8(SP)
+	LEAQ 63(R11), R10
+	SHRQ $0x06, R10
+	MOVQ R11, R9
+	SHRQ $0x05, R9
+	MOVQ 8(CX), R8
+	VBROADCASTSS data<>+192(SB), Z11
+	VBROADCASTSS data<>+196(SB), Z10
+	VBROADCASTSS data<>+200(SB), Z9
+	VBROADCASTSS data<>+204(SB), Z8
+	VBROADCASTSS data<>+208(SB), Z7
+	VBROADCASTSS 192(CX), Z6
+	MOVQ 16(CX), AX
+	MOVQ AX, (SP)
 
 tile:
-	MOVLQSX (R11)(R14*4), CX
-	MOVQ    CX, AX
-	SHRQ    $0x04, AX
-	VMOVUPS gather_q4_0__any__avx512vnni_data<>+0(SB), Z5
-	VMOVUPS gather_q4_0__any__avx512vnni_data<>+64(SB), Z4
-	ANDQ    $+15, CX
-	XORQ    DI, DI
-	MOVQ    R10, DX
-	IMULQ   AX, DX
-	IMUL3Q  $+576, DX, AX
-	LEAQ    (R9)(AX*1), AX
-	LEAQ    (AX)(CX*4), SI
-	IMUL3Q  $+576, DX, AX
-	LEAQ    (R9)(AX*1), AX
-	LEAQ    (AX)(CX*2), BX
-	MOVQ    R12, AX
-	IMULQ   R14, AX
-	LEAQ    (R8)(AX*4), DX
-	XORQ    CX, CX
-	CMPQ    CX, R10
-	JGE     end2
+	MOVQ 8(SP), AX
+	MOVLQSX (AX)(R13*4), DX
+	MOVQ DX, AX
+	SHRQ $0x04, AX
+	VMOVUPS data<>+0(SB), Z5
+	VMOVUPS data<>+64(SB), Z4
+	ANDQ $+15, DX
+	MOVQ R10, CX
+	IMULQ AX, CX
+	IMUL3Q $+576, CX, AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ (AX)(DX*2), DI
+	IMUL3Q $+576, CX, AX
+	LEAQ (R8)(AX*1), AX
+	LEAQ (AX)(DX*4), SI
+	MOVQ R11, CX
+	IMULQ R13, CX
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*4), BX
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end2
 
 loop1:
-	CMPQ         DI, R12
-	JGE          else3
-	VPANDD.BCST  (SI), Z16, Z1
-	VPCMPD       $0x01, Z15, Z5, K2
-	VPCMPD       $0x01, Z15, Z4, K1
-	VPANDD.BCST  64(SI), Z16, Z0
-	VPBLENDMD    Z1, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z14, Z5, K2
-	VPCMPD       $0x01, Z14, Z4, K1
-	VPANDD.BCST  128(SI), Z16, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z13, Z5, K2
-	VPCMPD       $0x01, Z13, Z4, K1
-	VPANDD.BCST  192(SI), Z16, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z12, Z5, K2
-	VPCMPD       $0x01, Z12, Z4, K1
-	VPSRLD.BCST  $0x04, (SI), Z0
-	VPANDD       Z16, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z11, Z5, K2
-	VPCMPD       $0x01, Z11, Z4, K1
-	VPSRLD.BCST  $0x04, 64(SI), Z0
-	VPANDD       Z16, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z10, Z5, K2
-	VPCMPD       $0x01, Z10, Z4, K1
-	VPSRLD.BCST  $0x04, 128(SI), Z0
-	VPANDD       Z16, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z9, Z5, K2
-	VPCMPD       $0x01, Z9, Z4, K1
-	VPSRLD.BCST  $0x04, 192(SI), Z0
-	VPANDD       Z16, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z3
-	VPBLENDMD    Z1, Z0, K1, Z2
-	VPANDD       Z8, Z5, Z1
-	VPANDD       Z8, Z4, Z0
-	VPSLLD       $0x03, Z1, Z1
-	VPSLLD       $0x03, Z0, Z0
-	VPSRLVD      Z1, Z3, Z1
-	VPSRLVD      Z0, Z2, Z0
-	VPANDD       Z7, Z1, Z1
-	VPANDD       Z7, Z0, Z0
-	VPSUBD       Z14, Z1, Z1
-	VPSUBD       Z14, Z0, Z0
-	VCVTDQ2PS    Z1, Z1
-	VCVTDQ2PS    Z0, Z2
-	VPBROADCASTW 512(BX), Y0
-	VCVTPH2PS    Y0, Z0
-	VMULPS       Z1, Z0, Z1
-	VMULPS       Z2, Z0, Z0
-	VMULPS       Z6, Z1, Z1
-	VMULPS       Z6, Z0, Z0
-	VMOVUPS      Z1, (DX)
-	VMOVUPS      Z0, 64(DX)
-
-else3:
-	LEAQ         32(DI), AX
-	CMPQ         AX, R12
-	JGE          else5
-	VPANDD.BCST  256(SI), Z16, Z1
-	VPCMPD       $0x01, Z15, Z5, K2
-	VPCMPD       $0x01, Z15, Z4, K1
-	VPANDD.BCST  320(SI), Z16, Z0
-	VPBLENDMD    Z1, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z14, Z5, K2
-	VPCMPD       $0x01, Z14, Z4, K1
-	VPANDD.BCST  384(SI), Z16, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z13, Z5, K2
-	VPCMPD       $0x01, Z13, Z4, K1
-	VPANDD.BCST  448(SI), Z16, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z12, Z5, K2
-	VPCMPD       $0x01, Z12, Z4, K1
-	VPSRLD.BCST  $0x04, 256(SI), Z0
-	VPANDD       Z16, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z11, Z5, K2
-	VPCMPD       $0x01, Z11, Z4, K1
-	VPSRLD.BCST  $0x04, 320(SI), Z0
-	VPANDD       Z16, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z10, Z5, K2
-	VPCMPD       $0x01, Z10, Z4, K1
-	VPSRLD.BCST  $0x04, 384(SI), Z0
-	VPANDD       Z16, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z2
-	VPBLENDMD    Z1, Z0, K1, Z1
-	VPCMPD       $0x01, Z9, Z5, K2
-	VPCMPD       $0x01, Z9, Z4, K1
-	VPSRLD.BCST  $0x04, 448(SI), Z0
-	VPANDD       Z16, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z3
-	VPBLENDMD    Z1, Z0, K1, Z2
-	VPANDD       Z8, Z5, Z1
-	VPANDD       Z8, Z4, Z0
-	VPSLLD       $0x03, Z1, Z1
-	VPSLLD       $0x03, Z0, Z0
-	VPSRLVD      Z1, Z3, Z1
-	VPSRLVD      Z0, Z2, Z0
-	VPANDD       Z7, Z1, Z1
-	VPANDD       Z7, Z0, Z0
-	VPSUBD       Z14, Z1, Z1
-	VPSUBD       Z14, Z0, Z0
-	VCVTDQ2PS    Z1, Z1
-	VCVTDQ2PS    Z0, Z2
-	VPBROADCASTW 544(BX), Y0
-	VCVTPH2PS    Y0, Z0
-	VMULPS       Z1, Z0, Z1
-	VMULPS       Z2, Z0, Z0
-	VMULPS       Z6, Z1, Z1
-	VMULPS       Z6, Z0, Z0
-	VMOVUPS      Z1, 128(DX)
-	VMOVUPS      Z0, 192(DX)
-
-else5:
-	ADDQ $+64, DI
-	ADDQ $+576, SI
-	ADDQ $+576, BX
-	ADDQ $+256, DX
-	ADDQ $+1, CX
-	CMPQ CX, R10
-	JLT  loop1
+	MOVQ DX, CX
+	SHRQ $0x01, CX
+	MOVQ DX, R14
+	ANDQ $+1, R14
+	IMUL3Q $+576, CX, AX
+	LEAQ (DI)(AX*1), R15
+	IMUL3Q $+32, R14, AX
+	LEAQ (R15)(AX*1), AX
+	VPBROADCASTW 512(AX), Y12
+	VCVTPH2PS Y12, Z12
+	IMUL3Q $+576, CX, AX
+	LEAQ (SI)(AX*1), CX
+	IMUL3Q $+256, R14, AX
+	LEAQ (CX)(AX*1), AX
+	VMOVUPS data<>+128(SB), Z0
+	VMOVUPS data<>+128(SB), Z2
+	VPXORD Z1, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD (AX)(Z0*4), K1, Z1
+	VPXORD Z0, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD (AX)(Z2*4), K1, Z0
+	VPANDD Z11, Z1, Z3
+	VPANDD Z11, Z0, Z2
+	VPSRLD $0x04, Z1, Z1
+	VPSRLD $0x04, Z0, Z0
+	VPANDD Z11, Z1, Z1
+	VPANDD Z11, Z0, Z0
+	VPCMPD $0x01, Z10, Z5, K2
+	VPCMPD $0x01, Z10, Z4, K1
+	VPBLENDMD Z3, Z1, K2, Z3
+	VPBLENDMD Z2, Z0, K1, Z2
+	VPANDD Z9, Z5, Z1
+	VPANDD Z9, Z4, Z0
+	VPSLLD $0x03, Z1, Z1
+	VPSLLD $0x03, Z0, Z0
+	VPSRLVD Z1, Z3, Z1
+	VPSRLVD Z0, Z2, Z0
+	VPANDD Z8, Z1, Z1
+	VPANDD Z8, Z0, Z0
+	VPSUBD Z7, Z1, Z1
+	VPSUBD Z7, Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z1, Z12, Z1
+	VMULPS Z0, Z12, Z0
+	VMULPS Z6, Z1, Z1
+	VMULPS Z6, Z0, Z0
+	VMOVUPS Z1, (BX)
+	VMOVUPS Z0, 64(BX)
+	ADDQ $+128, BX
+	ADDQ $+1, DX
+	CMPQ DX, R9
+	JLT loop1
 
 end2:
-	DECQ R13
-	JEQ  done
-	INCQ R14
-	JMP  tile
+	DECQ R12
+	JEQ done
+	INCQ R13
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gather_q4_0__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA gather_q4_0__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA gather_q4_0__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA gather_q4_0__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA gather_q4_0__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA gather_q4_0__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA gather_q4_0__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA gather_q4_0__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA gather_q4_0__any__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA gather_q4_0__any__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA gather_q4_0__any__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA gather_q4_0__any__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA gather_q4_0__any__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA gather_q4_0__any__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA gather_q4_0__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA gather_q4_0__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA gather_q4_0__any__avx512vnni_data<>+128(SB)/4, $0x0f0f0f0f
-DATA gather_q4_0__any__avx512vnni_data<>+132(SB)/4, $0x00000004
-DATA gather_q4_0__any__avx512vnni_data<>+136(SB)/4, $0x00000008
-DATA gather_q4_0__any__avx512vnni_data<>+140(SB)/4, $0x0000000c
-DATA gather_q4_0__any__avx512vnni_data<>+144(SB)/4, $0x00000010
-DATA gather_q4_0__any__avx512vnni_data<>+148(SB)/4, $0x00000014
-DATA gather_q4_0__any__avx512vnni_data<>+152(SB)/4, $0x00000018
-DATA gather_q4_0__any__avx512vnni_data<>+156(SB)/4, $0x0000001c
-DATA gather_q4_0__any__avx512vnni_data<>+160(SB)/4, $0x00000003
-DATA gather_q4_0__any__avx512vnni_data<>+164(SB)/4, $0x000000ff
-GLOBL gather_q4_0__any__avx512vnni_data<>(SB), RODATA|NOPTR, $168
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x0000000000000000
+DATA data<>+136(SB)/8, $0x0000000000000000
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x0000002000000020
+DATA data<>+168(SB)/8, $0x0000002000000020
+DATA data<>+176(SB)/8, $0x0000003000000030
+DATA data<>+184(SB)/8, $0x0000003000000030
+DATA data<>+192(SB)/4, $0x0f0f0f0f
+DATA data<>+196(SB)/4, $0x00000010
+DATA data<>+200(SB)/4, $0x00000003
+DATA data<>+204(SB)/4, $0x000000ff
+DATA data<>+208(SB)/4, $0x00000008
+GLOBL data<>(SB), RODATA|NOPTR, $212

@@ -6,253 +6,134 @@
 
 // func gather_q4_1__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
-TEXT ·gather_q4_1__any__avx2(SB), NOSPLIT, $0-24
+TEXT ·gather_q4_1__any__avx2(SB), NOSPLIT, $24-24
 	MOVQ lo+8(FP), R14
-	MOVQ hi+16(FP), R13
-	SUBQ R14, R13
-	JLE  done
-	MOVQ a+0(FP), R12
-	MOVQ 104(R12), R11
-	MOVQ (R12), R10
-	LEAQ 31(R11), R9
-	SHRQ $0x05, R9
-	MOVQ 8(R12), R8
-	MOVQ 16(R12), DI
+	MOVQ hi+16(FP), AX
+	MOVQ AX, (SP)
+	SUBQ R14, (SP)
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, 8(SP)
+	MOVQ (CX), R13
+	MOVQ 8(SP), AX
+	LEAQ 31(AX), R12
+	SHRQ $0x05, R12
+	MOVQ 8(SP), R11
+	SHRQ $0x05, R11
+	MOVQ 8(CX), R10
+	VMOVUPS data<>+96(SB), Y7
+	VMOVUPS data<>+128(SB), Y6
+	VMOVUPS data<>+64(SB), Y5
+	VMOVUPS data<>+160(SB), Y4
+	VPXOR Y3, Y3, Y3
+	VBROADCASTSS 192(CX), Y2
+	MOVQ 16(CX), AX
+	MOVQ AX, 16(SP)
 
 tile:
-	MOVLQSX (R10)(R14*4), CX
-	MOVQ    CX, AX
-	SHRQ    $0x04, AX
-	VMOVUPS gather_q4_1__any__avx2_data<>+0(SB), Y8
-	VMOVUPS gather_q4_1__any__avx2_data<>+32(SB), Y7
-	VMOVUPS gather_q4_1__any__avx2_data<>+64(SB), Y6
-	VMOVUPS gather_q4_1__any__avx2_data<>+96(SB), Y5
-	ANDQ    $+15, CX
-	XORQ    SI, SI
-	MOVQ    R9, DX
-	IMULQ   AX, DX
-	IMUL3Q  $+320, DX, AX
-	LEAQ    (R8)(AX*1), AX
-	LEAQ    (AX)(CX*4), BX
-	IMUL3Q  $+320, DX, AX
-	LEAQ    (R8)(AX*1), AX
-	LEAQ    (AX)(CX*2), DX
-	MOVQ    R11, AX
-	IMULQ   R14, AX
-	LEAQ    (DI)(AX*4), CX
-	XORQ    AX, AX
-	CMPQ    AX, R9
-	JGE     end2
+	XORQ R15, R15
+	XORQ R9, R9
+	MOVQ 8(SP), CX
+	IMULQ R14, CX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(CX*4), R8
+	XORQ DI, DI
+
+slice:
+	MOVLQSX (R13)(R14*4), SI
+	MOVQ SI, CX
+	SHRQ $0x04, CX
+	VMOVD R15, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+0(SB), Y0, Y1
+	ANDQ $+15, SI
+	MOVQ R12, AX
+	IMULQ CX, AX
+	IMUL3Q $+320, AX, AX
+	LEAQ (R10)(AX*1), AX
+	LEAQ (AX)(SI*2), BX
+	MOVQ R8, DX
+	XORQ CX, CX
+	CMPQ CX, R11
+	JGE end2
 
 loop1:
-	CMPQ         SI, R11
-	JGE          else3
-	VBROADCASTSS (BX), Y0
-	VPAND        gather_q4_1__any__avx2_data<>+128(SB), Y0, Y12
-	VMOVUPS      gather_q4_1__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 64(BX), Y0
-	VPAND        gather_q4_1__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y12, Y0, Y11
-	VBLENDVPS    Y3, Y12, Y0, Y10
-	VBLENDVPS    Y2, Y12, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q4_1__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 128(BX), Y0
-	VPAND        gather_q4_1__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q4_1__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 192(BX), Y0
-	VPAND        gather_q4_1__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q4_1__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS (BX), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_1__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q4_1__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 64(BX), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_1__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q4_1__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 128(BX), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_1__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q4_1__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 192(BX), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_1__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y4
-	VPAND        gather_q4_1__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_1__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_1__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_1__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y11, Y3
-	VPSRLVD      Y2, Y10, Y2
-	VPSRLVD      Y1, Y9, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_1__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_1__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_1__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_1__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_1__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_1__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_1__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_1__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTW 256(DX), X0
-	VCVTPH2PS    X0, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTW 288(DX), X0
-	VCVTPH2PS    X0, Y0
-	VADDPS       Y0, Y3, Y3
-	VADDPS       Y0, Y2, Y2
-	VADDPS       Y0, Y1, Y1
-	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R12), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, (CX)
-	VMOVUPS      Y2, 32(CX)
-	VMOVUPS      Y1, 64(CX)
-	VMOVUPS      Y0, 96(CX)
-
-else3:
-	ADDQ $+32, SI
+	VPBROADCASTW 256(BX), X10
+	VCVTPH2PS X10, Y10
+	VPBROADCASTW 288(BX), X9
+	VCVTPH2PS X9, Y9
+	VMOVD R9, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+32(SB), Y0, Y8
+	VMOVUPS data<>+64(SB), Y0
+	VPAND Y0, Y8, Y0
+	VPSLLD $0x04, Y0, Y11
+	LEAQ (BX)(SI*2), AX
+	VPXOR Y8, Y8, Y8
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (AX)(Y11*4), Y8
+	VPAND Y7, Y8, Y11
+	VPSRLD $0x04, Y8, Y0
+	VPAND Y7, Y0, Y8
+	VPCMPGTD Y1, Y6, Y0
+	VBLENDVPS Y0, Y11, Y8, Y8
+	VPAND Y5, Y1, Y0
+	VPSLLD $0x03, Y0, Y0
+	VPSRLVD Y0, Y8, Y0
+	VPAND Y4, Y0, Y0
+	VPSUBD Y3, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y10, Y0
+	VADDPS Y9, Y0, Y0
+	VMULPS Y2, Y0, Y0
+	VMOVUPS Y0, (DX)
 	ADDQ $+320, BX
-	ADDQ $+320, DX
-	ADDQ $+128, CX
-	ADDQ $+1, AX
-	CMPQ AX, R9
-	JLT  loop1
+	ADDQ $+128, DX
+	ADDQ $+1, CX
+	CMPQ CX, R11
+	JLT loop1
 
 end2:
-	DECQ R13
-	JEQ  done
+	ADDQ $+8, R15
+	ADDQ $+2, R9
+	ADDQ $+32, R8
+	INCQ DI
+	CMPQ DI, $+4
+	JLT slice
+	MOVQ (SP), AX
+	DECQ AX
+	MOVQ AX, (SP)
+	JEQ done
 	INCQ R14
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gather_q4_1__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA gather_q4_1__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA gather_q4_1__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA gather_q4_1__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA gather_q4_1__any__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA gather_q4_1__any__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA gather_q4_1__any__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA gather_q4_1__any__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA gather_q4_1__any__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA gather_q4_1__any__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA gather_q4_1__any__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA gather_q4_1__any__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA gather_q4_1__any__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA gather_q4_1__any__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA gather_q4_1__any__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA gather_q4_1__any__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA gather_q4_1__any__avx2_data<>+128(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q4_1__any__avx2_data<>+136(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q4_1__any__avx2_data<>+144(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q4_1__any__avx2_data<>+152(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q4_1__any__avx2_data<>+160(SB)/8, $0x0000000400000004
-DATA gather_q4_1__any__avx2_data<>+168(SB)/8, $0x0000000400000004
-DATA gather_q4_1__any__avx2_data<>+176(SB)/8, $0x0000000400000004
-DATA gather_q4_1__any__avx2_data<>+184(SB)/8, $0x0000000400000004
-DATA gather_q4_1__any__avx2_data<>+192(SB)/8, $0x0000000800000008
-DATA gather_q4_1__any__avx2_data<>+200(SB)/8, $0x0000000800000008
-DATA gather_q4_1__any__avx2_data<>+208(SB)/8, $0x0000000800000008
-DATA gather_q4_1__any__avx2_data<>+216(SB)/8, $0x0000000800000008
-DATA gather_q4_1__any__avx2_data<>+224(SB)/8, $0x0000000c0000000c
-DATA gather_q4_1__any__avx2_data<>+232(SB)/8, $0x0000000c0000000c
-DATA gather_q4_1__any__avx2_data<>+240(SB)/8, $0x0000000c0000000c
-DATA gather_q4_1__any__avx2_data<>+248(SB)/8, $0x0000000c0000000c
-DATA gather_q4_1__any__avx2_data<>+256(SB)/8, $0x0000001000000010
-DATA gather_q4_1__any__avx2_data<>+264(SB)/8, $0x0000001000000010
-DATA gather_q4_1__any__avx2_data<>+272(SB)/8, $0x0000001000000010
-DATA gather_q4_1__any__avx2_data<>+280(SB)/8, $0x0000001000000010
-DATA gather_q4_1__any__avx2_data<>+288(SB)/8, $0x0000001400000014
-DATA gather_q4_1__any__avx2_data<>+296(SB)/8, $0x0000001400000014
-DATA gather_q4_1__any__avx2_data<>+304(SB)/8, $0x0000001400000014
-DATA gather_q4_1__any__avx2_data<>+312(SB)/8, $0x0000001400000014
-DATA gather_q4_1__any__avx2_data<>+320(SB)/8, $0x0000001800000018
-DATA gather_q4_1__any__avx2_data<>+328(SB)/8, $0x0000001800000018
-DATA gather_q4_1__any__avx2_data<>+336(SB)/8, $0x0000001800000018
-DATA gather_q4_1__any__avx2_data<>+344(SB)/8, $0x0000001800000018
-DATA gather_q4_1__any__avx2_data<>+352(SB)/8, $0x0000001c0000001c
-DATA gather_q4_1__any__avx2_data<>+360(SB)/8, $0x0000001c0000001c
-DATA gather_q4_1__any__avx2_data<>+368(SB)/8, $0x0000001c0000001c
-DATA gather_q4_1__any__avx2_data<>+376(SB)/8, $0x0000001c0000001c
-DATA gather_q4_1__any__avx2_data<>+384(SB)/8, $0x0000000300000003
-DATA gather_q4_1__any__avx2_data<>+392(SB)/8, $0x0000000300000003
-DATA gather_q4_1__any__avx2_data<>+400(SB)/8, $0x0000000300000003
-DATA gather_q4_1__any__avx2_data<>+408(SB)/8, $0x0000000300000003
-DATA gather_q4_1__any__avx2_data<>+416(SB)/8, $0x000000ff000000ff
-DATA gather_q4_1__any__avx2_data<>+424(SB)/8, $0x000000ff000000ff
-DATA gather_q4_1__any__avx2_data<>+432(SB)/8, $0x000000ff000000ff
-DATA gather_q4_1__any__avx2_data<>+440(SB)/8, $0x000000ff000000ff
-DATA gather_q4_1__any__avx2_data<>+448(SB)/8, $0x0000000000000000
-DATA gather_q4_1__any__avx2_data<>+456(SB)/8, $0x0000000000000000
-DATA gather_q4_1__any__avx2_data<>+464(SB)/8, $0x0000000000000000
-DATA gather_q4_1__any__avx2_data<>+472(SB)/8, $0x0000000000000000
-GLOBL gather_q4_1__any__avx2_data<>(SB), RODATA|NOPTR, $480
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000000000000
+DATA data<>+40(SB)/8, $0x0000000000000000
+DATA data<>+48(SB)/8, $0x0000000100000001
+DATA data<>+56(SB)/8, $0x0000000100000001
+DATA data<>+64(SB)/8, $0x0000000300000003
+DATA data<>+72(SB)/8, $0x0000000300000003
+DATA data<>+80(SB)/8, $0x0000000300000003
+DATA data<>+88(SB)/8, $0x0000000300000003
+DATA data<>+96(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+104(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+112(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+120(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+128(SB)/8, $0x0000001000000010
+DATA data<>+136(SB)/8, $0x0000001000000010
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x000000ff000000ff
+DATA data<>+168(SB)/8, $0x000000ff000000ff
+DATA data<>+176(SB)/8, $0x000000ff000000ff
+DATA data<>+184(SB)/8, $0x000000ff000000ff
+GLOBL data<>(SB), RODATA|NOPTR, $192

@@ -6,1222 +6,187 @@
 
 // func gather_q4_k__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
-TEXT ·gather_q4_k__any__avx2(SB), NOSPLIT, $8-24
-	MOVQ lo+8(FP), R15
-	MOVQ hi+16(FP), R14
-	SUBQ R15, R14
-	JLE  done
-	MOVQ a+0(FP), R13
-	MOVQ 104(R13), R12
-	MOVQ (R13), AX
-	MOVQ AX, (SP)
-	LEAQ 255(R12), R11
-	SHRQ $0x08, R11
-	MOVQ 8(R13), R10
-	MOVQ 16(R13), R9
+TEXT ·gather_q4_k__any__avx2(SB), NOSPLIT, $64-24
+	MOVQ lo+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	SUBQ 16(SP), AX
+	MOVQ AX, 40(SP)
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, 48(SP)
+	MOVQ (CX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 48(SP), AX
+	LEAQ 255(AX), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SHRQ $0x08, AX
+	MOVQ AX, 24(SP)
+	MOVQ 48(SP), R10
+	SHRQ $0x05, R10
+	MOVQ 8(CX), AX
+	MOVQ AX, 8(SP)
+	VMOVUPS data<>+96(SB), Y7
+	VMOVUPS data<>+128(SB), Y6
+	VMOVUPS data<>+64(SB), Y5
+	VMOVUPS data<>+160(SB), Y4
+	VPXOR Y3, Y3, Y3
+	VBROADCASTSS 192(CX), Y2
+	MOVQ 16(CX), AX
+	MOVQ AX, 56(SP)
 
 tile:
-	MOVQ    (SP), AX
-	MOVLQSX (AX)(R15*4), R8
-	MOVQ    R8, AX
-	SHRQ    $0x04, AX
-	VMOVUPS gather_q4_k__any__avx2_data<>+0(SB), Y8
-	VMOVUPS gather_q4_k__any__avx2_data<>+32(SB), Y7
-	VMOVUPS gather_q4_k__any__avx2_data<>+64(SB), Y6
-	VMOVUPS gather_q4_k__any__avx2_data<>+96(SB), Y5
-	ANDQ    $+15, R8
-	MOVQ    R11, DX
-	IMULQ   AX, DX
-	IMUL3Q  $+2368, DX, AX
-	LEAQ    (R10)(AX*1), AX
-	LEAQ    (AX)(R8*2), DI
-	XORQ    SI, SI
-	LEAQ    (R10)(R8*1), CX
-	IMUL3Q  $+2368, DX, AX
-	LEAQ    (CX)(AX*1), BX
-	MOVQ    R12, AX
-	IMULQ   R15, AX
-	LEAQ    (R9)(AX*4), DX
-	XORQ    CX, CX
-	CMPQ    CX, R11
-	JGE     end2
+	XORQ AX, AX
+	MOVQ AX, (SP)
+	XORQ R12, R12
+	MOVQ 48(SP), CX
+	IMULQ 16(SP), CX
+	MOVQ 56(SP), AX
+	LEAQ (AX)(CX*4), R11
+	XORQ R9, R9
+
+slice:
+	MOVQ 16(SP), CX
+	MOVQ 32(SP), AX
+	MOVLQSX (AX)(CX*4), DX
+	MOVQ DX, CX
+	SHRQ $0x04, CX
+	MOVQ (SP), AX
+	VMOVD AX, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+0(SB), Y0, Y1
+	ANDQ $+15, DX
+	MOVQ 24(SP), BX
+	IMULQ CX, BX
+	IMUL3Q $+2368, BX, CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*1), AX
+	LEAQ (AX)(DX*2), R8
+	MOVQ 8(SP), AX
+	LEAQ (AX)(DX*1), CX
+	IMUL3Q $+2368, BX, AX
+	LEAQ (CX)(AX*1), DI
+	IMUL3Q $+2368, BX, CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*1), AX
+	LEAQ (AX)(DX*4), SI
+	MOVQ R11, BX
+	XORQ DX, DX
+	CMPQ DX, R10
+	JGE end2
 
 loop1:
-	VPBROADCASTW 2304(DI), X10
-	VCVTPH2PS    X10, Y10
-	VPBROADCASTW 2336(DI), X9
-	VCVTPH2PS    X9, Y9
-	CMPQ         SI, R12
-	JGE          else3
-	VBROADCASTSS (DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 64(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y14, Y0, Y13
-	VBLENDVPS    Y3, Y14, Y0, Y12
-	VBLENDVPS    Y2, Y14, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 128(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 192(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 256(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 320(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 384(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 448(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y4
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y13, Y3
-	VPSRLVD      Y2, Y12, Y2
-	VPSRLVD      Y1, Y11, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTB 2048(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTB 2176(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VSUBPS       Y0, Y3, Y3
-	VSUBPS       Y0, Y2, Y2
-	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, (DX)
-	VMOVUPS      Y2, 32(DX)
-	VMOVUPS      Y1, 64(DX)
-	VMOVUPS      Y0, 96(DX)
-
-else3:
-	LEAQ         32(SI), AX
-	CMPQ         AX, R12
-	JGE          else5
-	VBROADCASTSS (DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y4
-	VMOVUPS      gather_q4_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y11
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 64(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y11, Y4, Y0, Y13
-	VBLENDVPS    Y3, Y4, Y0, Y12
-	VBLENDVPS    Y2, Y4, Y0, Y11
-	VBLENDVPS    Y1, Y4, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 128(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 192(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 256(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 320(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 384(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 448(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y4
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y13, Y3
-	VPSRLVD      Y2, Y12, Y2
-	VPSRLVD      Y1, Y11, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTB 2064(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTB 2192(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VSUBPS       Y0, Y3, Y3
-	VSUBPS       Y0, Y2, Y2
-	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 128(DX)
-	VMOVUPS      Y2, 160(DX)
-	VMOVUPS      Y1, 192(DX)
-	VMOVUPS      Y0, 224(DX)
-
-else5:
-	LEAQ         64(SI), AX
-	CMPQ         AX, R12
-	JGE          else7
-	VBROADCASTSS 512(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 576(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y14, Y0, Y13
-	VBLENDVPS    Y3, Y14, Y0, Y12
-	VBLENDVPS    Y2, Y14, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 640(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 704(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 768(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 832(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 896(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 960(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y4
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y13, Y3
-	VPSRLVD      Y2, Y12, Y2
-	VPSRLVD      Y1, Y11, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTB 2080(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTB 2208(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VSUBPS       Y0, Y3, Y3
-	VSUBPS       Y0, Y2, Y2
-	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 256(DX)
-	VMOVUPS      Y2, 288(DX)
-	VMOVUPS      Y1, 320(DX)
-	VMOVUPS      Y0, 352(DX)
-
-else7:
-	LEAQ         96(SI), AX
-	CMPQ         AX, R12
-	JGE          else9
-	VBROADCASTSS 512(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y4
-	VMOVUPS      gather_q4_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y11
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 576(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y11, Y4, Y0, Y13
-	VBLENDVPS    Y3, Y4, Y0, Y12
-	VBLENDVPS    Y2, Y4, Y0, Y11
-	VBLENDVPS    Y1, Y4, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 640(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 704(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 768(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 832(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 896(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 960(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y4
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y13, Y3
-	VPSRLVD      Y2, Y12, Y2
-	VPSRLVD      Y1, Y11, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTB 2096(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTB 2224(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VSUBPS       Y0, Y3, Y3
-	VSUBPS       Y0, Y2, Y2
-	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 384(DX)
-	VMOVUPS      Y2, 416(DX)
-	VMOVUPS      Y1, 448(DX)
-	VMOVUPS      Y0, 480(DX)
-
-else9:
-	LEAQ         128(SI), AX
-	CMPQ         AX, R12
-	JGE          else11
-	VBROADCASTSS 1024(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1088(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y14, Y0, Y13
-	VBLENDVPS    Y3, Y14, Y0, Y12
-	VBLENDVPS    Y2, Y14, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1152(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1216(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1280(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1344(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1408(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1472(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y4
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y13, Y3
-	VPSRLVD      Y2, Y12, Y2
-	VPSRLVD      Y1, Y11, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTB 2112(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTB 2240(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VSUBPS       Y0, Y3, Y3
-	VSUBPS       Y0, Y2, Y2
-	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 512(DX)
-	VMOVUPS      Y2, 544(DX)
-	VMOVUPS      Y1, 576(DX)
-	VMOVUPS      Y0, 608(DX)
-
-else11:
-	LEAQ         160(SI), AX
-	CMPQ         AX, R12
-	JGE          else13
-	VBROADCASTSS 1024(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y4
-	VMOVUPS      gather_q4_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y11
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1088(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y11, Y4, Y0, Y13
-	VBLENDVPS    Y3, Y4, Y0, Y12
-	VBLENDVPS    Y2, Y4, Y0, Y11
-	VBLENDVPS    Y1, Y4, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1152(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1216(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1280(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1344(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1408(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1472(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y4
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y13, Y3
-	VPSRLVD      Y2, Y12, Y2
-	VPSRLVD      Y1, Y11, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTB 2128(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTB 2256(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VSUBPS       Y0, Y3, Y3
-	VSUBPS       Y0, Y2, Y2
-	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 640(DX)
-	VMOVUPS      Y2, 672(DX)
-	VMOVUPS      Y1, 704(DX)
-	VMOVUPS      Y0, 736(DX)
-
-else13:
-	LEAQ         192(SI), AX
-	CMPQ         AX, R12
-	JGE          else15
-	VBROADCASTSS 1536(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1600(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y14, Y0, Y13
-	VBLENDVPS    Y3, Y14, Y0, Y12
-	VBLENDVPS    Y2, Y14, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1664(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1728(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1792(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1856(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1920(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1984(DI)(R8*2), Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y4
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y13, Y3
-	VPSRLVD      Y2, Y12, Y2
-	VPSRLVD      Y1, Y11, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTB 2144(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTB 2272(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VSUBPS       Y0, Y3, Y3
-	VSUBPS       Y0, Y2, Y2
-	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 768(DX)
-	VMOVUPS      Y2, 800(DX)
-	VMOVUPS      Y1, 832(DX)
-	VMOVUPS      Y0, 864(DX)
-
-else15:
-	LEAQ         224(SI), AX
-	CMPQ         AX, R12
-	JGE          else17
-	VBROADCASTSS 1536(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y4
-	VMOVUPS      gather_q4_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y11
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1600(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y11, Y4, Y0, Y13
-	VBLENDVPS    Y3, Y4, Y0, Y12
-	VBLENDVPS    Y2, Y4, Y0, Y11
-	VBLENDVPS    Y1, Y4, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1664(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1728(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1792(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1856(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1920(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y14
-	VMOVUPS      gather_q4_k__any__avx2_data<>+352(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 1984(DI)(R8*2), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+128(SB), Y0, Y0
-	VBLENDVPS    Y4, Y13, Y0, Y13
-	VBLENDVPS    Y3, Y12, Y0, Y12
-	VBLENDVPS    Y2, Y11, Y0, Y11
-	VBLENDVPS    Y1, Y14, Y0, Y4
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y8, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y7, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y6, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+384(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y13, Y3
-	VPSRLVD      Y2, Y12, Y2
-	VPSRLVD      Y1, Y11, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y3, Y3
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y2, Y2
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y1, Y1
-	VPAND        gather_q4_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y3, Y3
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y2, Y2
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y1, Y1
-	VPSUBD       gather_q4_k__any__avx2_data<>+448(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTB 2160(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTB 2288(BX), Y0
-	VPSRLD       $0x18, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VSUBPS       Y0, Y3, Y3
-	VSUBPS       Y0, Y2, Y2
-	VSUBPS       Y0, Y1, Y1
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 896(DX)
-	VMOVUPS      Y2, 928(DX)
-	VMOVUPS      Y1, 960(DX)
-	VMOVUPS      Y0, 992(DX)
-
-else17:
-	ADDQ $+2368, DI
-	ADDQ $+256, SI
-	ADDQ $+2368, BX
-	ADDQ $+1024, DX
-	ADDQ $+1, CX
-	CMPQ CX, R11
-	JLT  loop1
+	MOVQ DX, CX
+	SHRQ $0x03, CX
+	MOVQ DX, R14
+	ANDQ $+7, R14
+	IMUL3Q $+2368, CX, AX
+	LEAQ (R8)(AX*1), R13
+	VPBROADCASTW 2304(R13), X8
+	VCVTPH2PS X8, Y8
+	IMUL3Q $+2368, CX, AX
+	LEAQ (DI)(AX*1), R15
+	IMUL3Q $+16, R14, AX
+	LEAQ (R15)(AX*1), AX
+	VPBROADCASTB 2048(AX), Y0
+	VPSRLD $0x18, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y8, Y10
+	VPBROADCASTW 2336(R13), X8
+	VCVTPH2PS X8, Y8
+	VPBROADCASTB 2176(AX), Y0
+	VPSRLD $0x18, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y8, Y9
+	VMOVD R12, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+32(SB), Y0, Y8
+	VMOVUPS data<>+64(SB), Y0
+	VPAND Y0, Y8, Y0
+	MOVQ R14, R13
+	SHRQ $0x01, R13
+	ANDQ $+1, R14
+	IMUL3Q $+4, R14, AX
+	VMOVD AX, X13
+	VPBROADCASTD X13, Y13
+	VPSLLD $0x04, Y0, Y12
+	IMUL3Q $+2368, CX, AX
+	LEAQ (SI)(AX*1), CX
+	IMUL3Q $+512, R13, AX
+	LEAQ (CX)(AX*1), AX
+	VPXOR Y8, Y8, Y8
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (AX)(Y12*4), Y8
+	VPSRLVD Y13, Y8, Y0
+	VPAND Y7, Y0, Y11
+	VPXOR Y8, Y8, Y8
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, 256(AX)(Y12*4), Y8
+	VPSRLVD Y13, Y8, Y0
+	VPAND Y7, Y0, Y8
+	VPCMPGTD Y1, Y6, Y0
+	VBLENDVPS Y0, Y11, Y8, Y8
+	VPAND Y5, Y1, Y0
+	VPSLLD $0x03, Y0, Y0
+	VPSRLVD Y0, Y8, Y0
+	VPAND Y4, Y0, Y0
+	VPSUBD Y3, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y10, Y0
+	VSUBPS Y9, Y0, Y0
+	VMULPS Y2, Y0, Y0
+	VMOVUPS Y0, (BX)
+	ADDQ $+128, BX
+	ADDQ $+1, DX
+	CMPQ DX, R10
+	JLT loop1
 
 end2:
-	DECQ R14
-	JEQ  done
-	INCQ R15
-	JMP  tile
+	ADDQ $+8, (SP)
+	ADDQ $+2, R12
+	ADDQ $+32, R11
+	INCQ R9
+	CMPQ R9, $+4
+	JLT slice
+	MOVQ 40(SP), AX
+	DECQ AX
+	MOVQ AX, 40(SP)
+	JEQ done
+	MOVQ 16(SP), AX
+	INCQ AX
+	MOVQ AX, 16(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gather_q4_k__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA gather_q4_k__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA gather_q4_k__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA gather_q4_k__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA gather_q4_k__any__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA gather_q4_k__any__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA gather_q4_k__any__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA gather_q4_k__any__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA gather_q4_k__any__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA gather_q4_k__any__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA gather_q4_k__any__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA gather_q4_k__any__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA gather_q4_k__any__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA gather_q4_k__any__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA gather_q4_k__any__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA gather_q4_k__any__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA gather_q4_k__any__avx2_data<>+128(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q4_k__any__avx2_data<>+136(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q4_k__any__avx2_data<>+144(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q4_k__any__avx2_data<>+152(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q4_k__any__avx2_data<>+160(SB)/8, $0x0000000400000004
-DATA gather_q4_k__any__avx2_data<>+168(SB)/8, $0x0000000400000004
-DATA gather_q4_k__any__avx2_data<>+176(SB)/8, $0x0000000400000004
-DATA gather_q4_k__any__avx2_data<>+184(SB)/8, $0x0000000400000004
-DATA gather_q4_k__any__avx2_data<>+192(SB)/8, $0x0000000800000008
-DATA gather_q4_k__any__avx2_data<>+200(SB)/8, $0x0000000800000008
-DATA gather_q4_k__any__avx2_data<>+208(SB)/8, $0x0000000800000008
-DATA gather_q4_k__any__avx2_data<>+216(SB)/8, $0x0000000800000008
-DATA gather_q4_k__any__avx2_data<>+224(SB)/8, $0x0000000c0000000c
-DATA gather_q4_k__any__avx2_data<>+232(SB)/8, $0x0000000c0000000c
-DATA gather_q4_k__any__avx2_data<>+240(SB)/8, $0x0000000c0000000c
-DATA gather_q4_k__any__avx2_data<>+248(SB)/8, $0x0000000c0000000c
-DATA gather_q4_k__any__avx2_data<>+256(SB)/8, $0x0000001000000010
-DATA gather_q4_k__any__avx2_data<>+264(SB)/8, $0x0000001000000010
-DATA gather_q4_k__any__avx2_data<>+272(SB)/8, $0x0000001000000010
-DATA gather_q4_k__any__avx2_data<>+280(SB)/8, $0x0000001000000010
-DATA gather_q4_k__any__avx2_data<>+288(SB)/8, $0x0000001400000014
-DATA gather_q4_k__any__avx2_data<>+296(SB)/8, $0x0000001400000014
-DATA gather_q4_k__any__avx2_data<>+304(SB)/8, $0x0000001400000014
-DATA gather_q4_k__any__avx2_data<>+312(SB)/8, $0x0000001400000014
-DATA gather_q4_k__any__avx2_data<>+320(SB)/8, $0x0000001800000018
-DATA gather_q4_k__any__avx2_data<>+328(SB)/8, $0x0000001800000018
-DATA gather_q4_k__any__avx2_data<>+336(SB)/8, $0x0000001800000018
-DATA gather_q4_k__any__avx2_data<>+344(SB)/8, $0x0000001800000018
-DATA gather_q4_k__any__avx2_data<>+352(SB)/8, $0x0000001c0000001c
-DATA gather_q4_k__any__avx2_data<>+360(SB)/8, $0x0000001c0000001c
-DATA gather_q4_k__any__avx2_data<>+368(SB)/8, $0x0000001c0000001c
-DATA gather_q4_k__any__avx2_data<>+376(SB)/8, $0x0000001c0000001c
-DATA gather_q4_k__any__avx2_data<>+384(SB)/8, $0x0000000300000003
-DATA gather_q4_k__any__avx2_data<>+392(SB)/8, $0x0000000300000003
-DATA gather_q4_k__any__avx2_data<>+400(SB)/8, $0x0000000300000003
-DATA gather_q4_k__any__avx2_data<>+408(SB)/8, $0x0000000300000003
-DATA gather_q4_k__any__avx2_data<>+416(SB)/8, $0x000000ff000000ff
-DATA gather_q4_k__any__avx2_data<>+424(SB)/8, $0x000000ff000000ff
-DATA gather_q4_k__any__avx2_data<>+432(SB)/8, $0x000000ff000000ff
-DATA gather_q4_k__any__avx2_data<>+440(SB)/8, $0x000000ff000000ff
-DATA gather_q4_k__any__avx2_data<>+448(SB)/8, $0x0000000000000000
-DATA gather_q4_k__any__avx2_data<>+456(SB)/8, $0x0000000000000000
-DATA gather_q4_k__any__avx2_data<>+464(SB)/8, $0x0000000000000000
-DATA gather_q4_k__any__avx2_data<>+472(SB)/8, $0x0000000000000000
-GLOBL gather_q4_k__any__avx2_data<>(SB), RODATA|NOPTR, $480
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000000000000
+DATA data<>+40(SB)/8, $0x0000000000000000
+DATA data<>+48(SB)/8, $0x0000000100000001
+DATA data<>+56(SB)/8, $0x0000000100000001
+DATA data<>+64(SB)/8, $0x0000000300000003
+DATA data<>+72(SB)/8, $0x0000000300000003
+DATA data<>+80(SB)/8, $0x0000000300000003
+DATA data<>+88(SB)/8, $0x0000000300000003
+DATA data<>+96(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+104(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+112(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+120(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+128(SB)/8, $0x0000001000000010
+DATA data<>+136(SB)/8, $0x0000001000000010
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x000000ff000000ff
+DATA data<>+168(SB)/8, $0x000000ff000000ff
+DATA data<>+176(SB)/8, $0x000000ff000000ff
+DATA data<>+184(SB)/8, $0x000000ff000000ff
+GLOBL data<>(SB), RODATA|NOPTR, $192

@@ -6,317 +6,151 @@
 
 // func gather_q5_1__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
-TEXT ·gather_q5_1__any__avx2(SB), NOSPLIT, $0-24
-	MOVQ lo+8(FP), R14
-	MOVQ hi+16(FP), R13
-	SUBQ R14, R13
-	JLE  done
-	MOVQ a+0(FP), R12
-	MOVQ 104(R12), R11
-	MOVQ (R12), R10
-	LEAQ 31(R11), R9
-	SHRQ $0x05, R9
-	MOVQ 8(R12), R8
-	MOVQ 16(R12), DI
+TEXT ·gather_q5_1__any__avx2(SB), NOSPLIT, $16-24
+	MOVQ lo+8(FP), R15
+	MOVQ hi+16(FP), R14
+	SUBQ R15, R14
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, (SP)
+	MOVQ (CX), R13
+	MOVQ (SP), AX
+	LEAQ 31(AX), R12
+	SHRQ $0x05, R12
+	MOVQ (SP), R11
+	SHRQ $0x05, R11
+	MOVQ 8(CX), R10
+	VMOVUPS data<>+96(SB), Y9
+	VMOVUPS data<>+128(SB), Y8
+	VMOVUPS data<>+160(SB), Y7
+	VMOVUPS data<>+192(SB), Y6
+	VMOVUPS data<>+64(SB), Y5
+	VMOVUPS data<>+224(SB), Y4
+	VPXOR Y3, Y3, Y3
+	VBROADCASTSS 192(CX), Y2
+	MOVQ 16(CX), AX
+	MOVQ AX, 8(SP)
 
 tile:
-	MOVLQSX (R10)(R14*4), CX
-	MOVQ    CX, AX
-	SHRQ    $0x04, AX
-	VMOVUPS gather_q5_1__any__avx2_data<>+0(SB), Y8
-	VMOVUPS gather_q5_1__any__avx2_data<>+32(SB), Y7
-	VMOVUPS gather_q5_1__any__avx2_data<>+64(SB), Y6
-	VMOVUPS gather_q5_1__any__avx2_data<>+96(SB), Y5
-	ANDQ    $+15, CX
-	XORQ    SI, SI
-	MOVQ    R9, DX
-	IMULQ   AX, DX
-	IMUL3Q  $+384, DX, AX
-	LEAQ    (R8)(AX*1), AX
-	LEAQ    (AX)(CX*4), BX
-	IMUL3Q  $+384, DX, AX
-	LEAQ    (R8)(AX*1), AX
-	LEAQ    (AX)(CX*2), DX
-	MOVQ    R11, AX
-	IMULQ   R14, AX
-	LEAQ    (DI)(AX*4), CX
-	XORQ    AX, AX
-	CMPQ    AX, R9
-	JGE     end2
+	XORQ R9, R9
+	XORQ R8, R8
+	MOVQ (SP), CX
+	IMULQ R15, CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*4), DI
+	XORQ SI, SI
+
+slice:
+	MOVLQSX (R13)(R15*4), CX
+	MOVQ CX, AX
+	SHRQ $0x04, AX
+	VMOVD R9, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+0(SB), Y0, Y1
+	ANDQ $+15, CX
+	MOVQ R12, DX
+	IMULQ AX, DX
+	IMUL3Q $+384, DX, AX
+	LEAQ (R10)(AX*1), AX
+	LEAQ (AX)(CX*4), BX
+	IMUL3Q $+384, DX, AX
+	LEAQ (R10)(AX*1), AX
+	LEAQ (AX)(CX*2), DX
+	MOVQ DI, CX
+	XORQ AX, AX
+	CMPQ AX, R11
+	JGE end2
 
 loop1:
-	CMPQ         SI, R11
-	JGE          else3
-	VBROADCASTSS 256(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y1
-	VBROADCASTSS (BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+160(SB), Y0, Y0
-	VPOR         Y1, Y0, Y4
-	VMOVUPS      gather_q5_1__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y10
-	VPCMPGTD     Y7, Y0, Y9
-	VPCMPGTD     Y6, Y0, Y3
-	VPCMPGTD     Y5, Y0, Y2
-	VBROADCASTSS 256(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+224(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VBROADCASTSS 64(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+160(SB), Y0, Y0
-	VPOR         Y1, Y0, Y0
-	VBLENDVPS    Y10, Y4, Y0, Y11
-	VBLENDVPS    Y9, Y4, Y0, Y10
-	VBLENDVPS    Y3, Y4, Y0, Y13
-	VBLENDVPS    Y2, Y4, Y0, Y12
-	VMOVUPS      gather_q5_1__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y9
-	VPCMPGTD     Y7, Y0, Y4
-	VPCMPGTD     Y6, Y0, Y3
-	VPCMPGTD     Y5, Y0, Y2
-	VBROADCASTSS 256(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+288(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VBROADCASTSS 128(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+160(SB), Y0, Y0
-	VPOR         Y1, Y0, Y0
-	VBLENDVPS    Y9, Y11, Y0, Y11
-	VBLENDVPS    Y4, Y10, Y0, Y10
-	VBLENDVPS    Y3, Y13, Y0, Y13
-	VBLENDVPS    Y2, Y12, Y0, Y12
-	VMOVUPS      gather_q5_1__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y9
-	VPCMPGTD     Y7, Y0, Y4
-	VPCMPGTD     Y6, Y0, Y3
-	VPCMPGTD     Y5, Y0, Y2
-	VBROADCASTSS 256(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+352(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VBROADCASTSS 192(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+160(SB), Y0, Y0
-	VPOR         Y1, Y0, Y0
-	VBLENDVPS    Y9, Y11, Y0, Y11
-	VBLENDVPS    Y4, Y10, Y0, Y10
-	VBLENDVPS    Y3, Y13, Y0, Y9
-	VBLENDVPS    Y2, Y12, Y0, Y12
-	VMOVUPS      gather_q5_1__any__avx2_data<>+384(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 256(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+416(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y13
-	VBROADCASTSS (BX), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q5_1__any__avx2_data<>+160(SB), Y0, Y0
-	VPOR         Y13, Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q5_1__any__avx2_data<>+448(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 256(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+480(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y13
-	VBROADCASTSS 64(BX), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q5_1__any__avx2_data<>+160(SB), Y0, Y0
-	VPOR         Y13, Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q5_1__any__avx2_data<>+512(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 256(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+544(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y13
-	VBROADCASTSS 128(BX), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q5_1__any__avx2_data<>+160(SB), Y0, Y0
-	VPOR         Y13, Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q5_1__any__avx2_data<>+576(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 256(BX), Y0
-	VPAND        gather_q5_1__any__avx2_data<>+608(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y13
-	VBROADCASTSS 192(BX), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q5_1__any__avx2_data<>+160(SB), Y0, Y0
-	VPOR         Y13, Y0, Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y4
-	VPAND        gather_q5_1__any__avx2_data<>+640(SB), Y8, Y3
-	VPAND        gather_q5_1__any__avx2_data<>+640(SB), Y7, Y2
-	VPAND        gather_q5_1__any__avx2_data<>+640(SB), Y6, Y1
-	VPAND        gather_q5_1__any__avx2_data<>+640(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y11, Y3
-	VPSRLVD      Y2, Y10, Y2
-	VPSRLVD      Y1, Y9, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q5_1__any__avx2_data<>+672(SB), Y3, Y3
-	VPAND        gather_q5_1__any__avx2_data<>+672(SB), Y2, Y2
-	VPAND        gather_q5_1__any__avx2_data<>+672(SB), Y1, Y1
-	VPAND        gather_q5_1__any__avx2_data<>+672(SB), Y0, Y0
-	VPSUBD       gather_q5_1__any__avx2_data<>+704(SB), Y3, Y3
-	VPSUBD       gather_q5_1__any__avx2_data<>+704(SB), Y2, Y2
-	VPSUBD       gather_q5_1__any__avx2_data<>+704(SB), Y1, Y1
-	VPSUBD       gather_q5_1__any__avx2_data<>+704(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTW 320(DX), X0
-	VCVTPH2PS    X0, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VPBROADCASTW 352(DX), X0
-	VCVTPH2PS    X0, Y0
-	VADDPS       Y0, Y3, Y3
-	VADDPS       Y0, Y2, Y2
-	VADDPS       Y0, Y1, Y1
-	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 192(R12), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, (CX)
-	VMOVUPS      Y2, 32(CX)
-	VMOVUPS      Y1, 64(CX)
-	VMOVUPS      Y0, 96(CX)
-
-else3:
-	ADDQ $+32, SI
+	VBROADCASTSS 256(BX), Y15
+	VPBROADCASTW 320(DX), X11
+	VCVTPH2PS X11, Y11
+	VPBROADCASTW 352(DX), X10
+	VCVTPH2PS X10, Y10
+	VMOVD R8, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+32(SB), Y0, Y12
+	VMOVUPS data<>+64(SB), Y0
+	VPAND Y0, Y12, Y14
+	VPSLLD $0x04, Y14, Y13
+	VPXOR Y12, Y12, Y12
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (BX)(Y13*4), Y12
+	VPAND Y9, Y12, Y13
+	VPSRLD $0x04, Y12, Y0
+	VPAND Y9, Y0, Y12
+	VPSRLVD Y14, Y15, Y14
+	VPAND Y8, Y14, Y0
+	VPSLLD $0x04, Y0, Y0
+	VPOR Y0, Y13, Y13
+	VPAND Y7, Y14, Y0
+	VPOR Y0, Y12, Y12
+	VPCMPGTD Y1, Y6, Y0
+	VBLENDVPS Y0, Y13, Y12, Y12
+	VPAND Y5, Y1, Y0
+	VPSLLD $0x03, Y0, Y0
+	VPSRLVD Y0, Y12, Y0
+	VPAND Y4, Y0, Y0
+	VPSUBD Y3, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y11, Y0
+	VADDPS Y10, Y0, Y0
+	VMULPS Y2, Y0, Y0
+	VMOVUPS Y0, (CX)
 	ADDQ $+384, BX
 	ADDQ $+384, DX
 	ADDQ $+128, CX
 	ADDQ $+1, AX
-	CMPQ AX, R9
-	JLT  loop1
+	CMPQ AX, R11
+	JLT loop1
 
 end2:
-	DECQ R13
-	JEQ  done
-	INCQ R14
-	JMP  tile
+	ADDQ $+8, R9
+	ADDQ $+2, R8
+	ADDQ $+32, DI
+	INCQ SI
+	CMPQ SI, $+4
+	JLT slice
+	DECQ R14
+	JEQ done
+	INCQ R15
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gather_q5_1__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA gather_q5_1__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA gather_q5_1__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA gather_q5_1__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA gather_q5_1__any__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA gather_q5_1__any__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA gather_q5_1__any__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA gather_q5_1__any__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA gather_q5_1__any__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA gather_q5_1__any__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA gather_q5_1__any__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA gather_q5_1__any__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA gather_q5_1__any__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA gather_q5_1__any__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA gather_q5_1__any__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA gather_q5_1__any__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA gather_q5_1__any__avx2_data<>+128(SB)/8, $0x0101010101010101
-DATA gather_q5_1__any__avx2_data<>+136(SB)/8, $0x0101010101010101
-DATA gather_q5_1__any__avx2_data<>+144(SB)/8, $0x0101010101010101
-DATA gather_q5_1__any__avx2_data<>+152(SB)/8, $0x0101010101010101
-DATA gather_q5_1__any__avx2_data<>+160(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q5_1__any__avx2_data<>+168(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q5_1__any__avx2_data<>+176(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q5_1__any__avx2_data<>+184(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q5_1__any__avx2_data<>+192(SB)/8, $0x0000000400000004
-DATA gather_q5_1__any__avx2_data<>+200(SB)/8, $0x0000000400000004
-DATA gather_q5_1__any__avx2_data<>+208(SB)/8, $0x0000000400000004
-DATA gather_q5_1__any__avx2_data<>+216(SB)/8, $0x0000000400000004
-DATA gather_q5_1__any__avx2_data<>+224(SB)/8, $0x0202020202020202
-DATA gather_q5_1__any__avx2_data<>+232(SB)/8, $0x0202020202020202
-DATA gather_q5_1__any__avx2_data<>+240(SB)/8, $0x0202020202020202
-DATA gather_q5_1__any__avx2_data<>+248(SB)/8, $0x0202020202020202
-DATA gather_q5_1__any__avx2_data<>+256(SB)/8, $0x0000000800000008
-DATA gather_q5_1__any__avx2_data<>+264(SB)/8, $0x0000000800000008
-DATA gather_q5_1__any__avx2_data<>+272(SB)/8, $0x0000000800000008
-DATA gather_q5_1__any__avx2_data<>+280(SB)/8, $0x0000000800000008
-DATA gather_q5_1__any__avx2_data<>+288(SB)/8, $0x0404040404040404
-DATA gather_q5_1__any__avx2_data<>+296(SB)/8, $0x0404040404040404
-DATA gather_q5_1__any__avx2_data<>+304(SB)/8, $0x0404040404040404
-DATA gather_q5_1__any__avx2_data<>+312(SB)/8, $0x0404040404040404
-DATA gather_q5_1__any__avx2_data<>+320(SB)/8, $0x0000000c0000000c
-DATA gather_q5_1__any__avx2_data<>+328(SB)/8, $0x0000000c0000000c
-DATA gather_q5_1__any__avx2_data<>+336(SB)/8, $0x0000000c0000000c
-DATA gather_q5_1__any__avx2_data<>+344(SB)/8, $0x0000000c0000000c
-DATA gather_q5_1__any__avx2_data<>+352(SB)/8, $0x0808080808080808
-DATA gather_q5_1__any__avx2_data<>+360(SB)/8, $0x0808080808080808
-DATA gather_q5_1__any__avx2_data<>+368(SB)/8, $0x0808080808080808
-DATA gather_q5_1__any__avx2_data<>+376(SB)/8, $0x0808080808080808
-DATA gather_q5_1__any__avx2_data<>+384(SB)/8, $0x0000001000000010
-DATA gather_q5_1__any__avx2_data<>+392(SB)/8, $0x0000001000000010
-DATA gather_q5_1__any__avx2_data<>+400(SB)/8, $0x0000001000000010
-DATA gather_q5_1__any__avx2_data<>+408(SB)/8, $0x0000001000000010
-DATA gather_q5_1__any__avx2_data<>+416(SB)/8, $0x1010101010101010
-DATA gather_q5_1__any__avx2_data<>+424(SB)/8, $0x1010101010101010
-DATA gather_q5_1__any__avx2_data<>+432(SB)/8, $0x1010101010101010
-DATA gather_q5_1__any__avx2_data<>+440(SB)/8, $0x1010101010101010
-DATA gather_q5_1__any__avx2_data<>+448(SB)/8, $0x0000001400000014
-DATA gather_q5_1__any__avx2_data<>+456(SB)/8, $0x0000001400000014
-DATA gather_q5_1__any__avx2_data<>+464(SB)/8, $0x0000001400000014
-DATA gather_q5_1__any__avx2_data<>+472(SB)/8, $0x0000001400000014
-DATA gather_q5_1__any__avx2_data<>+480(SB)/8, $0x2020202020202020
-DATA gather_q5_1__any__avx2_data<>+488(SB)/8, $0x2020202020202020
-DATA gather_q5_1__any__avx2_data<>+496(SB)/8, $0x2020202020202020
-DATA gather_q5_1__any__avx2_data<>+504(SB)/8, $0x2020202020202020
-DATA gather_q5_1__any__avx2_data<>+512(SB)/8, $0x0000001800000018
-DATA gather_q5_1__any__avx2_data<>+520(SB)/8, $0x0000001800000018
-DATA gather_q5_1__any__avx2_data<>+528(SB)/8, $0x0000001800000018
-DATA gather_q5_1__any__avx2_data<>+536(SB)/8, $0x0000001800000018
-DATA gather_q5_1__any__avx2_data<>+544(SB)/8, $0x4040404040404040
-DATA gather_q5_1__any__avx2_data<>+552(SB)/8, $0x4040404040404040
-DATA gather_q5_1__any__avx2_data<>+560(SB)/8, $0x4040404040404040
-DATA gather_q5_1__any__avx2_data<>+568(SB)/8, $0x4040404040404040
-DATA gather_q5_1__any__avx2_data<>+576(SB)/8, $0x0000001c0000001c
-DATA gather_q5_1__any__avx2_data<>+584(SB)/8, $0x0000001c0000001c
-DATA gather_q5_1__any__avx2_data<>+592(SB)/8, $0x0000001c0000001c
-DATA gather_q5_1__any__avx2_data<>+600(SB)/8, $0x0000001c0000001c
-DATA gather_q5_1__any__avx2_data<>+608(SB)/8, $0x8080808080808080
-DATA gather_q5_1__any__avx2_data<>+616(SB)/8, $0x8080808080808080
-DATA gather_q5_1__any__avx2_data<>+624(SB)/8, $0x8080808080808080
-DATA gather_q5_1__any__avx2_data<>+632(SB)/8, $0x8080808080808080
-DATA gather_q5_1__any__avx2_data<>+640(SB)/8, $0x0000000300000003
-DATA gather_q5_1__any__avx2_data<>+648(SB)/8, $0x0000000300000003
-DATA gather_q5_1__any__avx2_data<>+656(SB)/8, $0x0000000300000003
-DATA gather_q5_1__any__avx2_data<>+664(SB)/8, $0x0000000300000003
-DATA gather_q5_1__any__avx2_data<>+672(SB)/8, $0x000000ff000000ff
-DATA gather_q5_1__any__avx2_data<>+680(SB)/8, $0x000000ff000000ff
-DATA gather_q5_1__any__avx2_data<>+688(SB)/8, $0x000000ff000000ff
-DATA gather_q5_1__any__avx2_data<>+696(SB)/8, $0x000000ff000000ff
-DATA gather_q5_1__any__avx2_data<>+704(SB)/8, $0x0000000000000000
-DATA gather_q5_1__any__avx2_data<>+712(SB)/8, $0x0000000000000000
-DATA gather_q5_1__any__avx2_data<>+720(SB)/8, $0x0000000000000000
-DATA gather_q5_1__any__avx2_data<>+728(SB)/8, $0x0000000000000000
-GLOBL gather_q5_1__any__avx2_data<>(SB), RODATA|NOPTR, $736
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000000000000
+DATA data<>+40(SB)/8, $0x0000000000000000
+DATA data<>+48(SB)/8, $0x0000000100000001
+DATA data<>+56(SB)/8, $0x0000000100000001
+DATA data<>+64(SB)/8, $0x0000000300000003
+DATA data<>+72(SB)/8, $0x0000000300000003
+DATA data<>+80(SB)/8, $0x0000000300000003
+DATA data<>+88(SB)/8, $0x0000000300000003
+DATA data<>+96(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+104(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+112(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+120(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+128(SB)/8, $0x0101010101010101
+DATA data<>+136(SB)/8, $0x0101010101010101
+DATA data<>+144(SB)/8, $0x0101010101010101
+DATA data<>+152(SB)/8, $0x0101010101010101
+DATA data<>+160(SB)/8, $0x1010101010101010
+DATA data<>+168(SB)/8, $0x1010101010101010
+DATA data<>+176(SB)/8, $0x1010101010101010
+DATA data<>+184(SB)/8, $0x1010101010101010
+DATA data<>+192(SB)/8, $0x0000001000000010
+DATA data<>+200(SB)/8, $0x0000001000000010
+DATA data<>+208(SB)/8, $0x0000001000000010
+DATA data<>+216(SB)/8, $0x0000001000000010
+DATA data<>+224(SB)/8, $0x000000ff000000ff
+DATA data<>+232(SB)/8, $0x000000ff000000ff
+DATA data<>+240(SB)/8, $0x000000ff000000ff
+DATA data<>+248(SB)/8, $0x000000ff000000ff
+GLOBL data<>(SB), RODATA|NOPTR, $256

@@ -7,204 +7,161 @@
 // func gather_q5_1__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVX512F
 TEXT ·gather_q5_1__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ         lo+8(FP), R13
-	MOVQ         hi+16(FP), R12
-	SUBQ         R13, R12
-	JLE          done
-	MOVQ         a+0(FP), AX
-	MOVQ         104(AX), R11
-	MOVQ         (AX), R10
-	LEAQ         31(R11), R9
-	SHRQ         $0x05, R9
-	MOVQ         8(AX), R8
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+128(SB), Z24
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+132(SB), Z23
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+136(SB), Z22
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+140(SB), Z21
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+144(SB), Z20
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+148(SB), Z19
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+152(SB), Z18
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+156(SB), Z17
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+160(SB), Z16
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+164(SB), Z15
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+168(SB), Z14
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+172(SB), Z13
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+176(SB), Z12
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+180(SB), Z11
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+184(SB), Z10
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+188(SB), Z9
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+192(SB), Z8
-	VBROADCASTSS gather_q5_1__any__avx512vnni_data<>+196(SB), Z7
-	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS 192(AX), Z5
-	MOVQ         16(AX), DI
+	MOVQ lo+8(FP), R13
+	MOVQ hi+16(FP), R12
+	SUBQ R13, R12
+	JLE done
+	MOVQ a+0(FP), AX
+	MOVQ 104(AX), R11
+	MOVQ (AX), R10
+	LEAQ 31(R11), R9
+	SHRQ $0x05, R9
+	MOVQ R11, R8
+	SHRQ $0x05, R8
+	MOVQ 8(AX), DI
+	VBROADCASTSS data<>+192(SB), Z13
+	VBROADCASTSS data<>+320(SB), Z12
+	VBROADCASTSS data<>+324(SB), Z11
+	VBROADCASTSS data<>+328(SB), Z10
+	VBROADCASTSS data<>+332(SB), Z9
+	VBROADCASTSS data<>+336(SB), Z8
+	VPXORD Z7, Z7, Z7
+	VBROADCASTSS 192(AX), Z6
+	MOVQ 16(AX), SI
 
 tile:
 	MOVLQSX (R10)(R13*4), CX
-	MOVQ    CX, AX
-	SHRQ    $0x04, AX
-	VMOVUPS gather_q5_1__any__avx512vnni_data<>+0(SB), Z4
-	VMOVUPS gather_q5_1__any__avx512vnni_data<>+64(SB), Z3
-	ANDQ    $+15, CX
-	XORQ    SI, SI
-	MOVQ    R9, DX
-	IMULQ   AX, DX
-	IMUL3Q  $+384, DX, AX
-	LEAQ    (R8)(AX*1), AX
-	LEAQ    (AX)(CX*4), BX
-	IMUL3Q  $+384, DX, AX
-	LEAQ    (R8)(AX*1), AX
-	LEAQ    (AX)(CX*2), DX
-	MOVQ    R11, AX
-	IMULQ   R13, AX
-	LEAQ    (DI)(AX*4), CX
-	XORQ    AX, AX
-	CMPQ    AX, R9
-	JGE     end2
+	MOVQ CX, AX
+	SHRQ $0x04, AX
+	VMOVUPS data<>+0(SB), Z5
+	VMOVUPS data<>+64(SB), Z4
+	ANDQ $+15, CX
+	MOVQ R9, DX
+	IMULQ AX, DX
+	IMUL3Q $+384, DX, AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ (AX)(CX*4), BX
+	IMUL3Q $+384, DX, AX
+	LEAQ (DI)(AX*1), AX
+	LEAQ (AX)(CX*2), DX
+	MOVQ R11, AX
+	IMULQ R13, AX
+	LEAQ (SI)(AX*4), CX
+	XORQ AX, AX
+	CMPQ AX, R8
+	JGE end2
 
 loop1:
-	CMPQ         SI, R11
-	JGE          else3
-	VPANDD.BCST  256(BX), Z24, Z0
-	VPSLLD       $0x04, Z0, Z1
-	VPANDD.BCST  (BX), Z23, Z0
-	VPORD        Z1, Z0, Z2
-	VPCMPD       $0x01, Z22, Z4, K2
-	VPCMPD       $0x01, Z22, Z3, K1
-	VPANDD.BCST  256(BX), Z21, Z0
-	VPSLLD       $0x03, Z0, Z1
-	VPANDD.BCST  64(BX), Z23, Z0
-	VPORD        Z1, Z0, Z0
-	VPBLENDMD    Z2, Z0, K2, Z25
-	VPBLENDMD    Z2, Z0, K1, Z2
-	VPCMPD       $0x01, Z20, Z4, K2
-	VPCMPD       $0x01, Z20, Z3, K1
-	VPANDD.BCST  256(BX), Z19, Z0
-	VPSLLD       $0x02, Z0, Z1
-	VPANDD.BCST  128(BX), Z23, Z0
-	VPORD        Z1, Z0, Z0
-	VPBLENDMD    Z25, Z0, K2, Z25
-	VPBLENDMD    Z2, Z0, K1, Z2
-	VPCMPD       $0x01, Z18, Z4, K2
-	VPCMPD       $0x01, Z18, Z3, K1
-	VPANDD.BCST  256(BX), Z17, Z0
-	VPSLLD       $0x01, Z0, Z1
-	VPANDD.BCST  192(BX), Z23, Z0
-	VPORD        Z1, Z0, Z0
-	VPBLENDMD    Z25, Z0, K2, Z25
-	VPBLENDMD    Z2, Z0, K1, Z2
-	VPCMPD       $0x01, Z16, Z4, K2
-	VPCMPD       $0x01, Z16, Z3, K1
-	VPANDD.BCST  256(BX), Z15, Z0
-	VPSRLD       $0x00, Z0, Z1
-	VPSRLD.BCST  $0x04, (BX), Z0
-	VPANDD       Z23, Z0, Z0
-	VPORD        Z1, Z0, Z0
-	VPBLENDMD    Z25, Z0, K2, Z25
-	VPBLENDMD    Z2, Z0, K1, Z2
-	VPCMPD       $0x01, Z14, Z4, K2
-	VPCMPD       $0x01, Z14, Z3, K1
-	VPANDD.BCST  256(BX), Z13, Z0
-	VPSRLD       $0x01, Z0, Z1
-	VPSRLD.BCST  $0x04, 64(BX), Z0
-	VPANDD       Z23, Z0, Z0
-	VPORD        Z1, Z0, Z0
-	VPBLENDMD    Z25, Z0, K2, Z25
-	VPBLENDMD    Z2, Z0, K1, Z2
-	VPCMPD       $0x01, Z12, Z4, K2
-	VPCMPD       $0x01, Z12, Z3, K1
-	VPANDD.BCST  256(BX), Z11, Z0
-	VPSRLD       $0x02, Z0, Z1
-	VPSRLD.BCST  $0x04, 128(BX), Z0
-	VPANDD       Z23, Z0, Z0
-	VPORD        Z1, Z0, Z0
-	VPBLENDMD    Z25, Z0, K2, Z25
-	VPBLENDMD    Z2, Z0, K1, Z2
-	VPCMPD       $0x01, Z10, Z4, K2
-	VPCMPD       $0x01, Z10, Z3, K1
-	VPANDD.BCST  256(BX), Z9, Z0
-	VPSRLD       $0x03, Z0, Z1
-	VPSRLD.BCST  $0x04, 192(BX), Z0
-	VPANDD       Z23, Z0, Z0
-	VPORD        Z1, Z0, Z0
-	VPBLENDMD    Z25, Z0, K2, Z25
-	VPBLENDMD    Z2, Z0, K1, Z2
-	VPANDD       Z8, Z4, Z1
-	VPANDD       Z8, Z3, Z0
-	VPSLLD       $0x03, Z1, Z1
-	VPSLLD       $0x03, Z0, Z0
-	VPSRLVD      Z1, Z25, Z1
-	VPSRLVD      Z0, Z2, Z0
-	VPANDD       Z7, Z1, Z1
-	VPANDD       Z7, Z0, Z0
-	VPSUBD       Z6, Z1, Z1
-	VPSUBD       Z6, Z0, Z0
-	VCVTDQ2PS    Z1, Z1
-	VCVTDQ2PS    Z0, Z2
-	VPBROADCASTW 320(DX), Y0
-	VCVTPH2PS    Y0, Z0
-	VMULPS       Z1, Z0, Z1
-	VMULPS       Z2, Z0, Z2
-	VPBROADCASTW 352(DX), Y0
-	VCVTPH2PS    Y0, Z0
-	VADDPS       Z0, Z1, Z1
-	VADDPS       Z0, Z2, Z0
-	VMULPS       Z5, Z1, Z1
-	VMULPS       Z5, Z0, Z0
-	VMOVUPS      Z1, (CX)
-	VMOVUPS      Z0, 64(CX)
-
-else3:
-	ADDQ $+32, SI
+	VBROADCASTSS 256(BX), Z16
+	VPBROADCASTW 320(DX), Y15
+	VCVTPH2PS Y15, Z15
+	VPBROADCASTW 352(DX), Y14
+	VCVTPH2PS Y14, Z14
+	VMOVUPS data<>+128(SB), Z0
+	VMOVUPS data<>+128(SB), Z2
+	VPXORD Z1, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD (BX)(Z0*4), K1, Z1
+	VPXORD Z0, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD (BX)(Z2*4), K1, Z0
+	VPANDD Z13, Z1, Z3
+	VPANDD Z13, Z0, Z2
+	VPSRLD $0x04, Z1, Z1
+	VPSRLD $0x04, Z0, Z0
+	VPANDD Z13, Z1, Z19
+	VPANDD Z13, Z0, Z18
+	VMOVUPS data<>+256(SB), Z1
+	VMOVUPS data<>+256(SB), Z0
+	VPSRLVD Z1, Z16, Z17
+	VPSRLVD Z0, Z16, Z16
+	VPANDD Z12, Z17, Z1
+	VPANDD Z12, Z16, Z0
+	VPSLLD $0x04, Z1, Z1
+	VPSLLD $0x04, Z0, Z0
+	VPORD Z1, Z3, Z3
+	VPORD Z0, Z2, Z2
+	VPANDD Z11, Z17, Z1
+	VPANDD Z11, Z16, Z0
+	VPORD Z1, Z19, Z1
+	VPORD Z0, Z18, Z0
+	VPCMPD $0x01, Z10, Z5, K2
+	VPCMPD $0x01, Z10, Z4, K1
+	VPBLENDMD Z3, Z1, K2, Z3
+	VPBLENDMD Z2, Z0, K1, Z2
+	VPANDD Z9, Z5, Z1
+	VPANDD Z9, Z4, Z0
+	VPSLLD $0x03, Z1, Z1
+	VPSLLD $0x03, Z0, Z0
+	VPSRLVD Z1, Z3, Z1
+	VPSRLVD Z0, Z2, Z0
+	VPANDD Z8, Z1, Z1
+	VPANDD Z8, Z0, Z0
+	VPSUBD Z7, Z1, Z1
+	VPSUBD Z7, Z0, Z0
+	VCVTDQ2PS Z1, Z1
+	VCVTDQ2PS Z0, Z0
+	VMULPS Z1, Z15, Z1
+	VMULPS Z0, Z15, Z0
+	VADDPS Z14, Z1, Z1
+	VADDPS Z14, Z0, Z0
+	VMULPS Z6, Z1, Z1
+	VMULPS Z6, Z0, Z0
+	VMOVUPS Z1, (CX)
+	VMOVUPS Z0, 64(CX)
 	ADDQ $+384, BX
 	ADDQ $+384, DX
 	ADDQ $+128, CX
 	ADDQ $+1, AX
-	CMPQ AX, R9
-	JLT  loop1
+	CMPQ AX, R8
+	JLT loop1
 
 end2:
 	DECQ R12
-	JEQ  done
+	JEQ done
 	INCQ R13
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gather_q5_1__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA gather_q5_1__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA gather_q5_1__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA gather_q5_1__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA gather_q5_1__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA gather_q5_1__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA gather_q5_1__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA gather_q5_1__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA gather_q5_1__any__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA gather_q5_1__any__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA gather_q5_1__any__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA gather_q5_1__any__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA gather_q5_1__any__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA gather_q5_1__any__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA gather_q5_1__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA gather_q5_1__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA gather_q5_1__any__avx512vnni_data<>+128(SB)/4, $0x01010101
-DATA gather_q5_1__any__avx512vnni_data<>+132(SB)/4, $0x0f0f0f0f
-DATA gather_q5_1__any__avx512vnni_data<>+136(SB)/4, $0x00000004
-DATA gather_q5_1__any__avx512vnni_data<>+140(SB)/4, $0x02020202
-DATA gather_q5_1__any__avx512vnni_data<>+144(SB)/4, $0x00000008
-DATA gather_q5_1__any__avx512vnni_data<>+148(SB)/4, $0x04040404
-DATA gather_q5_1__any__avx512vnni_data<>+152(SB)/4, $0x0000000c
-DATA gather_q5_1__any__avx512vnni_data<>+156(SB)/4, $0x08080808
-DATA gather_q5_1__any__avx512vnni_data<>+160(SB)/4, $0x00000010
-DATA gather_q5_1__any__avx512vnni_data<>+164(SB)/4, $0x10101010
-DATA gather_q5_1__any__avx512vnni_data<>+168(SB)/4, $0x00000014
-DATA gather_q5_1__any__avx512vnni_data<>+172(SB)/4, $0x20202020
-DATA gather_q5_1__any__avx512vnni_data<>+176(SB)/4, $0x00000018
-DATA gather_q5_1__any__avx512vnni_data<>+180(SB)/4, $0x40404040
-DATA gather_q5_1__any__avx512vnni_data<>+184(SB)/4, $0x0000001c
-DATA gather_q5_1__any__avx512vnni_data<>+188(SB)/4, $0x80808080
-DATA gather_q5_1__any__avx512vnni_data<>+192(SB)/4, $0x00000003
-DATA gather_q5_1__any__avx512vnni_data<>+196(SB)/4, $0x000000ff
-GLOBL gather_q5_1__any__avx512vnni_data<>(SB), RODATA|NOPTR, $200
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x0000000000000000
+DATA data<>+136(SB)/8, $0x0000000000000000
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x0000002000000020
+DATA data<>+168(SB)/8, $0x0000002000000020
+DATA data<>+176(SB)/8, $0x0000003000000030
+DATA data<>+184(SB)/8, $0x0000003000000030
+DATA data<>+192(SB)/4, $0x0f0f0f0f
+DATA data<>+256(SB)/8, $0x0000000000000000
+DATA data<>+264(SB)/8, $0x0000000000000000
+DATA data<>+272(SB)/8, $0x0000000100000001
+DATA data<>+280(SB)/8, $0x0000000100000001
+DATA data<>+288(SB)/8, $0x0000000200000002
+DATA data<>+296(SB)/8, $0x0000000200000002
+DATA data<>+304(SB)/8, $0x0000000300000003
+DATA data<>+312(SB)/8, $0x0000000300000003
+DATA data<>+320(SB)/4, $0x01010101
+DATA data<>+324(SB)/4, $0x10101010
+DATA data<>+328(SB)/4, $0x00000010
+DATA data<>+332(SB)/4, $0x00000003
+DATA data<>+336(SB)/4, $0x000000ff
+GLOBL data<>(SB), RODATA|NOPTR, $340

@@ -6,892 +6,220 @@
 
 // func gather_q6_k__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
-TEXT ·gather_q6_k__any__avx2(SB), NOSPLIT, $32-24
+TEXT ·gather_q6_k__any__avx2(SB), NOSPLIT, $72-24
 	MOVQ lo+8(FP), AX
-	MOVQ AX, (SP)
-	MOVQ hi+16(FP), AX
-	MOVQ AX, 16(SP)
-	MOVQ 16(SP), AX
-	SUBQ (SP), AX
-	MOVQ AX, 16(SP)
-	JLE  done
-	MOVQ a+0(FP), R13
-	MOVQ 104(R13), R12
-	MOVQ (R13), AX
-	MOVQ AX, 8(SP)
-	LEAQ 255(R12), R11
-	SHRQ $0x08, R11
-	MOVQ 8(R13), R10
-	MOVQ 16(R13), AX
 	MOVQ AX, 24(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 48(SP)
+	MOVQ 48(SP), AX
+	SUBQ 24(SP), AX
+	MOVQ AX, 48(SP)
+	JLE done
+	MOVQ a+0(FP), R10
+	MOVQ 104(R10), AX
+	MOVQ AX, 56(SP)
+	MOVQ (R10), AX
+	MOVQ AX, 40(SP)
+	MOVQ 56(SP), AX
+	LEAQ 255(AX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 32(SP), AX
+	SHRQ $0x08, AX
+	MOVQ AX, 32(SP)
+	MOVQ 56(SP), R9
+	SHRQ $0x05, R9
+	MOVQ 8(R10), AX
+	MOVQ AX, 16(SP)
+	MOVQ 16(R10), AX
+	MOVQ AX, 64(SP)
 
 tile:
-	XORQ  R15, R15
-	MOVQ  R12, CX
-	IMULQ (SP), CX
-	MOVQ  24(SP), AX
-	LEAQ  (AX)(CX*4), R14
-	XORQ  R9, R9
+	XORQ AX, AX
+	MOVQ AX, 8(SP)
+	XORQ R12, R12
+	MOVQ 56(SP), CX
+	IMULQ 24(SP), CX
+	MOVQ 64(SP), AX
+	LEAQ (AX)(CX*4), R11
+	XORQ AX, AX
+	MOVQ AX, (SP)
 
 slice:
-	MOVQ         (SP), CX
-	MOVQ         8(SP), AX
-	MOVLQSX      (AX)(CX*4), R8
-	MOVQ         R8, AX
-	SHRQ         $0x04, AX
-	VMOVD        R15, X0
+	MOVQ 24(SP), CX
+	MOVQ 40(SP), AX
+	MOVLQSX (AX)(CX*4), DX
+	MOVQ DX, CX
+	SHRQ $0x04, CX
+	MOVQ 8(SP), AX
+	VMOVD AX, X0
 	VPBROADCASTD X0, Y0
-	VPADDD       gather_q6_k__any__avx2_data<>+0(SB), Y0, Y3
-	ANDQ         $+15, R8
-	MOVQ         R11, DX
-	IMULQ        AX, DX
-	IMUL3Q       $+3392, DX, AX
-	LEAQ         (R10)(AX*1), AX
-	LEAQ         (AX)(R8*2), DI
-	XORQ         SI, SI
-	LEAQ         (R10)(R8*1), CX
-	IMUL3Q       $+3392, DX, AX
-	LEAQ         (CX)(AX*1), BX
-	MOVQ         R14, DX
-	XORQ         CX, CX
-	CMPQ         CX, R11
-	JGE          end2
+	VPADDD data<>+0(SB), Y0, Y3
+	ANDQ $+15, DX
+	MOVQ 32(SP), BX
+	IMULQ CX, BX
+	IMUL3Q $+3392, BX, CX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(CX*1), AX
+	LEAQ (AX)(DX*2), R13
+	MOVQ 16(SP), AX
+	LEAQ (AX)(DX*1), CX
+	IMUL3Q $+3392, BX, AX
+	LEAQ (CX)(AX*1), R8
+	IMUL3Q $+3392, BX, CX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(CX*1), AX
+	LEAQ (AX)(DX*4), DI
+	MOVQ R11, SI
+	XORQ BX, BX
+	CMPQ BX, R9
+	JGE end2
 
 loop1:
-	VPBROADCASTW 3328(DI), X4
-	VCVTPH2PS    X4, Y4
-	CMPQ         SI, R12
-	JGE          else3
-	VBROADCASTSS (DI)(R8*2), Y1
-	VBROADCASTSS 2048(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+96(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 64(DI)(R8*2), Y1
-	VBROADCASTSS 2112(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 128(DI)(R8*2), Y1
-	VBROADCASTSS 2176(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 192(DI)(R8*2), Y1
-	VBROADCASTSS 2240(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y2
-	VMOVUPS      gather_q6_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 256(DI)(R8*2), Y1
-	VBROADCASTSS 2304(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y2, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 320(DI)(R8*2), Y1
-	VBROADCASTSS 2368(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 384(DI)(R8*2), Y1
-	VBROADCASTSS 2432(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 448(DI)(R8*2), Y1
-	VBROADCASTSS 2496(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+320(SB), Y3, Y0
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y0, Y1, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+352(SB), Y0, Y0
-	VPSUBD       gather_q6_k__any__avx2_data<>+384(SB), Y0, Y0
-	VCVTDQ2PS    Y0, Y2
-	VPBROADCASTB 3072(BX), Y1
-	VPSRAD       $0x18, Y1, Y1
-	VPBROADCASTB 3088(BX), Y0
-	VPSRAD       $0x18, Y0, Y0
-	VBLENDVPS    Y5, Y1, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y0
-	VMOVUPS      Y0, (DX)
-
-else3:
-	LEAQ         32(SI), AX
-	CMPQ         AX, R12
-	JGE          else5
-	VBROADCASTSS 512(DI)(R8*2), Y1
-	VBROADCASTSS 2048(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+96(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 576(DI)(R8*2), Y1
-	VBROADCASTSS 2112(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 640(DI)(R8*2), Y1
-	VBROADCASTSS 2176(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 704(DI)(R8*2), Y1
-	VBROADCASTSS 2240(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y2
-	VMOVUPS      gather_q6_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 768(DI)(R8*2), Y1
-	VBROADCASTSS 2304(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y2, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 832(DI)(R8*2), Y1
-	VBROADCASTSS 2368(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 896(DI)(R8*2), Y1
-	VBROADCASTSS 2432(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 960(DI)(R8*2), Y1
-	VBROADCASTSS 2496(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+320(SB), Y3, Y0
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y0, Y1, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+352(SB), Y0, Y0
-	VPSUBD       gather_q6_k__any__avx2_data<>+384(SB), Y0, Y0
-	VCVTDQ2PS    Y0, Y2
-	VPBROADCASTB 3104(BX), Y1
-	VPSRAD       $0x18, Y1, Y1
-	VPBROADCASTB 3120(BX), Y0
-	VPSRAD       $0x18, Y0, Y0
-	VBLENDVPS    Y5, Y1, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y0
-	VMOVUPS      Y0, 128(DX)
-
-else5:
-	LEAQ         64(SI), AX
-	CMPQ         AX, R12
-	JGE          else7
-	VBROADCASTSS (DI)(R8*2), Y0
-	VBROADCASTSS 2048(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+96(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 64(DI)(R8*2), Y0
-	VBROADCASTSS 2112(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 128(DI)(R8*2), Y0
-	VBROADCASTSS 2176(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 192(DI)(R8*2), Y0
-	VBROADCASTSS 2240(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 256(DI)(R8*2), Y0
-	VBROADCASTSS 2304(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 320(DI)(R8*2), Y0
-	VBROADCASTSS 2368(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 384(DI)(R8*2), Y0
-	VBROADCASTSS 2432(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 448(DI)(R8*2), Y0
-	VBROADCASTSS 2496(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+320(SB), Y3, Y0
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y0, Y1, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+352(SB), Y0, Y0
-	VPSUBD       gather_q6_k__any__avx2_data<>+384(SB), Y0, Y0
-	VCVTDQ2PS    Y0, Y2
-	VPBROADCASTB 3136(BX), Y1
-	VPSRAD       $0x18, Y1, Y1
-	VPBROADCASTB 3152(BX), Y0
-	VPSRAD       $0x18, Y0, Y0
-	VBLENDVPS    Y5, Y1, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y0
-	VMOVUPS      Y0, 256(DX)
-
-else7:
-	LEAQ         96(SI), AX
-	CMPQ         AX, R12
-	JGE          else9
-	VBROADCASTSS 512(DI)(R8*2), Y0
-	VBROADCASTSS 2048(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+96(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 576(DI)(R8*2), Y0
-	VBROADCASTSS 2112(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 640(DI)(R8*2), Y0
-	VBROADCASTSS 2176(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 704(DI)(R8*2), Y0
-	VBROADCASTSS 2240(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 768(DI)(R8*2), Y0
-	VBROADCASTSS 2304(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 832(DI)(R8*2), Y0
-	VBROADCASTSS 2368(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 896(DI)(R8*2), Y0
-	VBROADCASTSS 2432(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 960(DI)(R8*2), Y0
-	VBROADCASTSS 2496(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+320(SB), Y3, Y0
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y0, Y1, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+352(SB), Y0, Y0
-	VPSUBD       gather_q6_k__any__avx2_data<>+384(SB), Y0, Y0
-	VCVTDQ2PS    Y0, Y2
-	VPBROADCASTB 3168(BX), Y1
-	VPSRAD       $0x18, Y1, Y1
-	VPBROADCASTB 3184(BX), Y0
-	VPSRAD       $0x18, Y0, Y0
-	VBLENDVPS    Y5, Y1, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y0
-	VMOVUPS      Y0, 384(DX)
-
-else9:
-	LEAQ         128(SI), AX
-	CMPQ         AX, R12
-	JGE          else11
-	VBROADCASTSS 1024(DI)(R8*2), Y1
-	VBROADCASTSS 2560(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+96(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1088(DI)(R8*2), Y1
-	VBROADCASTSS 2624(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1152(DI)(R8*2), Y1
-	VBROADCASTSS 2688(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1216(DI)(R8*2), Y1
-	VBROADCASTSS 2752(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y2
-	VMOVUPS      gather_q6_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1280(DI)(R8*2), Y1
-	VBROADCASTSS 2816(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y2, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1344(DI)(R8*2), Y1
-	VBROADCASTSS 2880(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1408(DI)(R8*2), Y1
-	VBROADCASTSS 2944(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1472(DI)(R8*2), Y1
-	VBROADCASTSS 3008(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+320(SB), Y3, Y0
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y0, Y1, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+352(SB), Y0, Y0
-	VPSUBD       gather_q6_k__any__avx2_data<>+384(SB), Y0, Y0
-	VCVTDQ2PS    Y0, Y2
-	VPBROADCASTB 3200(BX), Y1
-	VPSRAD       $0x18, Y1, Y1
-	VPBROADCASTB 3216(BX), Y0
-	VPSRAD       $0x18, Y0, Y0
-	VBLENDVPS    Y5, Y1, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y0
-	VMOVUPS      Y0, 512(DX)
-
-else11:
-	LEAQ         160(SI), AX
-	CMPQ         AX, R12
-	JGE          else13
-	VBROADCASTSS 1536(DI)(R8*2), Y1
-	VBROADCASTSS 2560(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+96(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1600(DI)(R8*2), Y1
-	VBROADCASTSS 2624(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1664(DI)(R8*2), Y1
-	VBROADCASTSS 2688(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y5
-	VMOVUPS      gather_q6_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1728(DI)(R8*2), Y1
-	VBROADCASTSS 2752(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y5, Y0, Y2
-	VMOVUPS      gather_q6_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1792(DI)(R8*2), Y1
-	VBROADCASTSS 2816(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y2, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1856(DI)(R8*2), Y1
-	VBROADCASTSS 2880(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1920(DI)(R8*2), Y1
-	VBROADCASTSS 2944(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y3, Y0, Y2
-	VBROADCASTSS 1984(DI)(R8*2), Y1
-	VBROADCASTSS 3008(DI)(R8*2), Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y1, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+416(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+320(SB), Y3, Y0
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y0, Y1, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+352(SB), Y0, Y0
-	VPSUBD       gather_q6_k__any__avx2_data<>+384(SB), Y0, Y0
-	VCVTDQ2PS    Y0, Y2
-	VPBROADCASTB 3232(BX), Y1
-	VPSRAD       $0x18, Y1, Y1
-	VPBROADCASTB 3248(BX), Y0
-	VPSRAD       $0x18, Y0, Y0
-	VBLENDVPS    Y5, Y1, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y0
-	VMOVUPS      Y0, 640(DX)
-
-else13:
-	LEAQ         192(SI), AX
-	CMPQ         AX, R12
-	JGE          else15
-	VBROADCASTSS 1024(DI)(R8*2), Y0
-	VBROADCASTSS 2560(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+96(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1088(DI)(R8*2), Y0
-	VBROADCASTSS 2624(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1152(DI)(R8*2), Y0
-	VBROADCASTSS 2688(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1216(DI)(R8*2), Y0
-	VBROADCASTSS 2752(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1280(DI)(R8*2), Y0
-	VBROADCASTSS 2816(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 1344(DI)(R8*2), Y0
-	VBROADCASTSS 2880(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 1408(DI)(R8*2), Y0
-	VBROADCASTSS 2944(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 1472(DI)(R8*2), Y0
-	VBROADCASTSS 3008(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+448(SB), Y2, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+320(SB), Y3, Y0
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y0, Y1, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+352(SB), Y0, Y0
-	VPSUBD       gather_q6_k__any__avx2_data<>+384(SB), Y0, Y0
-	VCVTDQ2PS    Y0, Y2
-	VPBROADCASTB 3264(BX), Y1
-	VPSRAD       $0x18, Y1, Y1
-	VPBROADCASTB 3280(BX), Y0
-	VPSRAD       $0x18, Y0, Y0
-	VBLENDVPS    Y5, Y1, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y0
-	VMOVUPS      Y0, 768(DX)
-
-else15:
-	LEAQ         224(SI), AX
-	CMPQ         AX, R12
-	JGE          else17
-	VBROADCASTSS 1536(DI)(R8*2), Y0
-	VBROADCASTSS 2560(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+96(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1600(DI)(R8*2), Y0
-	VBROADCASTSS 2624(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1664(DI)(R8*2), Y0
-	VBROADCASTSS 2688(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1728(DI)(R8*2), Y0
-	VBROADCASTSS 2752(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y6
-	VMOVUPS      gather_q6_k__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y3, Y0, Y5
-	VBROADCASTSS 1792(DI)(R8*2), Y0
-	VBROADCASTSS 2816(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y5, Y6, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 1856(DI)(R8*2), Y0
-	VBROADCASTSS 2880(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 1920(DI)(R8*2), Y0
-	VBROADCASTSS 2944(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y7
-	VMOVUPS      gather_q6_k__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y3, Y0, Y6
-	VBROADCASTSS 1984(DI)(R8*2), Y0
-	VBROADCASTSS 3008(DI)(R8*2), Y2
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+32(SB), Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+480(SB), Y2, Y0
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y0, Y1, Y0
-	VBLENDVPS    Y6, Y7, Y0, Y1
-	VPAND        gather_q6_k__any__avx2_data<>+320(SB), Y3, Y0
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y0, Y1, Y0
-	VPAND        gather_q6_k__any__avx2_data<>+352(SB), Y0, Y0
-	VPSUBD       gather_q6_k__any__avx2_data<>+384(SB), Y0, Y0
-	VCVTDQ2PS    Y0, Y2
-	VPBROADCASTB 3296(BX), Y1
-	VPSRAD       $0x18, Y1, Y1
-	VPBROADCASTB 3312(BX), Y0
-	VPSRAD       $0x18, Y0, Y0
-	VBLENDVPS    Y5, Y1, Y0, Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y0
-	VMOVUPS      Y0, 896(DX)
-
-else17:
-	ADDQ $+3392, DI
-	ADDQ $+256, SI
-	ADDQ $+3392, BX
-	ADDQ $+1024, DX
-	ADDQ $+1, CX
-	CMPQ CX, R11
-	JLT  loop1
+	MOVQ BX, R15
+	SHRQ $0x03, R15
+	MOVQ BX, AX
+	ANDQ $+7, AX
+	MOVQ AX, R14
+	SHRQ $0x02, R14
+	MOVQ AX, DX
+	ANDQ $+3, DX
+	MOVQ DX, CX
+	SHRQ $0x01, CX
+	IMUL3Q $+4, CX, CX
+	VMOVD CX, X7
+	VPBROADCASTD X7, Y7
+	IMUL3Q $+2, DX, CX
+	VMOVD CX, X9
+	VPBROADCASTD X9, Y9
+	IMUL3Q $+3392, R15, CX
+	LEAQ (R13)(CX*1), CX
+	VPBROADCASTW 3328(CX), X4
+	VCVTPH2PS X4, Y4
+	IMUL3Q $+3392, R15, CX
+	LEAQ (R8)(CX*1), CX
+	IMUL3Q $+32, AX, AX
+	LEAQ (CX)(AX*1), AX
+	VPBROADCASTB 3072(AX), Y6
+	VPSRAD $0x18, Y6, Y6
+	VPBROADCASTB 3088(AX), Y5
+	VPSRAD $0x18, Y5, Y5
+	VMOVD R12, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+32(SB), Y0, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VPAND Y0, Y1, Y10
+	ANDQ $+1, DX
+	VPSLLD $0x04, Y10, Y2
+	IMUL3Q $+3392, R15, AX
+	LEAQ (DI)(AX*1), CX
+	IMUL3Q $+1024, R14, AX
+	LEAQ (CX)(AX*1), CX
+	IMUL3Q $+512, DX, AX
+	LEAQ (CX)(AX*1), DX
+	VPXOR Y1, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (DX)(Y2*4), Y1
+	VPSRLVD Y7, Y1, Y0
+	VPAND data<>+96(SB), Y0, Y8
+	VPSLLD $0x04, Y10, Y2
+	IMUL3Q $+3392, R15, AX
+	LEAQ (DI)(AX*1), CX
+	IMUL3Q $+512, R14, AX
+	LEAQ (CX)(AX*1), AX
+	VPXOR Y1, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, 2048(AX)(Y2*4), Y1
+	VPSRLVD Y9, Y1, Y0
+	VPAND data<>+128(SB), Y0, Y0
+	VPSLLD $0x04, Y0, Y0
+	VPOR Y0, Y8, Y8
+	VPSLLD $0x04, Y10, Y2
+	VPXOR Y1, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, 256(DX)(Y2*4), Y1
+	VPSRLVD Y7, Y1, Y0
+	VPAND data<>+96(SB), Y0, Y7
+	VPSLLD $0x04, Y10, Y2
+	VPXOR Y1, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, 2304(AX)(Y2*4), Y1
+	VPSRLVD Y9, Y1, Y0
+	VPAND data<>+128(SB), Y0, Y0
+	VPSLLD $0x04, Y0, Y0
+	VPOR Y0, Y7, Y1
+	VMOVUPS data<>+160(SB), Y0
+	VPCMPGTD Y3, Y0, Y2
+	VBLENDVPS Y2, Y8, Y1, Y1
+	VPAND data<>+64(SB), Y3, Y0
+	VPSLLD $0x03, Y0, Y0
+	VPSRLVD Y0, Y1, Y0
+	VPAND data<>+192(SB), Y0, Y0
+	VPSUBD data<>+224(SB), Y0, Y0
+	VCVTDQ2PS Y0, Y1
+	VBLENDVPS Y2, Y6, Y5, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y4, Y0
+	VMULPS Y1, Y0, Y1
+	VBROADCASTSS 192(R10), Y0
+	VMULPS Y0, Y1, Y0
+	VMOVUPS Y0, (SI)
+	ADDQ $+128, SI
+	ADDQ $+1, BX
+	CMPQ BX, R9
+	JLT loop1
 
 end2:
-	ADDQ $+8, R15
-	ADDQ $+32, R14
-	INCQ R9
-	CMPQ R9, $+4
-	JLT  slice
-	MOVQ 16(SP), AX
-	DECQ AX
-	MOVQ AX, 16(SP)
-	JEQ  done
+	ADDQ $+8, 8(SP)
+	ADDQ $+2, R12
+	ADDQ $+32, R11
 	MOVQ (SP), AX
 	INCQ AX
 	MOVQ AX, (SP)
-	JMP  tile
+	CMPQ (SP), $+4
+	JLT slice
+	MOVQ 48(SP), AX
+	DECQ AX
+	MOVQ AX, 48(SP)
+	JEQ done
+	MOVQ 24(SP), AX
+	INCQ AX
+	MOVQ AX, 24(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gather_q6_k__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA gather_q6_k__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA gather_q6_k__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA gather_q6_k__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA gather_q6_k__any__avx2_data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q6_k__any__avx2_data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q6_k__any__avx2_data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q6_k__any__avx2_data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gather_q6_k__any__avx2_data<>+64(SB)/8, $0x0303030303030303
-DATA gather_q6_k__any__avx2_data<>+72(SB)/8, $0x0303030303030303
-DATA gather_q6_k__any__avx2_data<>+80(SB)/8, $0x0303030303030303
-DATA gather_q6_k__any__avx2_data<>+88(SB)/8, $0x0303030303030303
-DATA gather_q6_k__any__avx2_data<>+96(SB)/8, $0x0000000400000004
-DATA gather_q6_k__any__avx2_data<>+104(SB)/8, $0x0000000400000004
-DATA gather_q6_k__any__avx2_data<>+112(SB)/8, $0x0000000400000004
-DATA gather_q6_k__any__avx2_data<>+120(SB)/8, $0x0000000400000004
-DATA gather_q6_k__any__avx2_data<>+128(SB)/8, $0x0000000800000008
-DATA gather_q6_k__any__avx2_data<>+136(SB)/8, $0x0000000800000008
-DATA gather_q6_k__any__avx2_data<>+144(SB)/8, $0x0000000800000008
-DATA gather_q6_k__any__avx2_data<>+152(SB)/8, $0x0000000800000008
-DATA gather_q6_k__any__avx2_data<>+160(SB)/8, $0x0000000c0000000c
-DATA gather_q6_k__any__avx2_data<>+168(SB)/8, $0x0000000c0000000c
-DATA gather_q6_k__any__avx2_data<>+176(SB)/8, $0x0000000c0000000c
-DATA gather_q6_k__any__avx2_data<>+184(SB)/8, $0x0000000c0000000c
-DATA gather_q6_k__any__avx2_data<>+192(SB)/8, $0x0000001000000010
-DATA gather_q6_k__any__avx2_data<>+200(SB)/8, $0x0000001000000010
-DATA gather_q6_k__any__avx2_data<>+208(SB)/8, $0x0000001000000010
-DATA gather_q6_k__any__avx2_data<>+216(SB)/8, $0x0000001000000010
-DATA gather_q6_k__any__avx2_data<>+224(SB)/8, $0x0000001400000014
-DATA gather_q6_k__any__avx2_data<>+232(SB)/8, $0x0000001400000014
-DATA gather_q6_k__any__avx2_data<>+240(SB)/8, $0x0000001400000014
-DATA gather_q6_k__any__avx2_data<>+248(SB)/8, $0x0000001400000014
-DATA gather_q6_k__any__avx2_data<>+256(SB)/8, $0x0000001800000018
-DATA gather_q6_k__any__avx2_data<>+264(SB)/8, $0x0000001800000018
-DATA gather_q6_k__any__avx2_data<>+272(SB)/8, $0x0000001800000018
-DATA gather_q6_k__any__avx2_data<>+280(SB)/8, $0x0000001800000018
-DATA gather_q6_k__any__avx2_data<>+288(SB)/8, $0x0000001c0000001c
-DATA gather_q6_k__any__avx2_data<>+296(SB)/8, $0x0000001c0000001c
-DATA gather_q6_k__any__avx2_data<>+304(SB)/8, $0x0000001c0000001c
-DATA gather_q6_k__any__avx2_data<>+312(SB)/8, $0x0000001c0000001c
-DATA gather_q6_k__any__avx2_data<>+320(SB)/8, $0x0000000300000003
-DATA gather_q6_k__any__avx2_data<>+328(SB)/8, $0x0000000300000003
-DATA gather_q6_k__any__avx2_data<>+336(SB)/8, $0x0000000300000003
-DATA gather_q6_k__any__avx2_data<>+344(SB)/8, $0x0000000300000003
-DATA gather_q6_k__any__avx2_data<>+352(SB)/8, $0x000000ff000000ff
-DATA gather_q6_k__any__avx2_data<>+360(SB)/8, $0x000000ff000000ff
-DATA gather_q6_k__any__avx2_data<>+368(SB)/8, $0x000000ff000000ff
-DATA gather_q6_k__any__avx2_data<>+376(SB)/8, $0x000000ff000000ff
-DATA gather_q6_k__any__avx2_data<>+384(SB)/8, $0x0000002000000020
-DATA gather_q6_k__any__avx2_data<>+392(SB)/8, $0x0000002000000020
-DATA gather_q6_k__any__avx2_data<>+400(SB)/8, $0x0000002000000020
-DATA gather_q6_k__any__avx2_data<>+408(SB)/8, $0x0000002000000020
-DATA gather_q6_k__any__avx2_data<>+416(SB)/8, $0x0c0c0c0c0c0c0c0c
-DATA gather_q6_k__any__avx2_data<>+424(SB)/8, $0x0c0c0c0c0c0c0c0c
-DATA gather_q6_k__any__avx2_data<>+432(SB)/8, $0x0c0c0c0c0c0c0c0c
-DATA gather_q6_k__any__avx2_data<>+440(SB)/8, $0x0c0c0c0c0c0c0c0c
-DATA gather_q6_k__any__avx2_data<>+448(SB)/8, $0x3030303030303030
-DATA gather_q6_k__any__avx2_data<>+456(SB)/8, $0x3030303030303030
-DATA gather_q6_k__any__avx2_data<>+464(SB)/8, $0x3030303030303030
-DATA gather_q6_k__any__avx2_data<>+472(SB)/8, $0x3030303030303030
-DATA gather_q6_k__any__avx2_data<>+480(SB)/8, $0xc0c0c0c0c0c0c0c0
-DATA gather_q6_k__any__avx2_data<>+488(SB)/8, $0xc0c0c0c0c0c0c0c0
-DATA gather_q6_k__any__avx2_data<>+496(SB)/8, $0xc0c0c0c0c0c0c0c0
-DATA gather_q6_k__any__avx2_data<>+504(SB)/8, $0xc0c0c0c0c0c0c0c0
-GLOBL gather_q6_k__any__avx2_data<>(SB), RODATA|NOPTR, $512
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000000000000
+DATA data<>+40(SB)/8, $0x0000000000000000
+DATA data<>+48(SB)/8, $0x0000000100000001
+DATA data<>+56(SB)/8, $0x0000000100000001
+DATA data<>+64(SB)/8, $0x0000000300000003
+DATA data<>+72(SB)/8, $0x0000000300000003
+DATA data<>+80(SB)/8, $0x0000000300000003
+DATA data<>+88(SB)/8, $0x0000000300000003
+DATA data<>+96(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+104(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+112(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+120(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+128(SB)/8, $0x0303030303030303
+DATA data<>+136(SB)/8, $0x0303030303030303
+DATA data<>+144(SB)/8, $0x0303030303030303
+DATA data<>+152(SB)/8, $0x0303030303030303
+DATA data<>+160(SB)/8, $0x0000001000000010
+DATA data<>+168(SB)/8, $0x0000001000000010
+DATA data<>+176(SB)/8, $0x0000001000000010
+DATA data<>+184(SB)/8, $0x0000001000000010
+DATA data<>+192(SB)/8, $0x000000ff000000ff
+DATA data<>+200(SB)/8, $0x000000ff000000ff
+DATA data<>+208(SB)/8, $0x000000ff000000ff
+DATA data<>+216(SB)/8, $0x000000ff000000ff
+DATA data<>+224(SB)/8, $0x0000002000000020
+DATA data<>+232(SB)/8, $0x0000002000000020
+DATA data<>+240(SB)/8, $0x0000002000000020
+DATA data<>+248(SB)/8, $0x0000002000000020
+GLOBL data<>(SB), RODATA|NOPTR, $256

@@ -6,346 +6,154 @@
 
 // func gather_q8_0__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, F16C
-TEXT ·gather_q8_0__any__avx2(SB), NOSPLIT, $0-24
-	MOVQ lo+8(FP), R15
-	MOVQ hi+16(FP), R14
-	SUBQ R15, R14
-	JLE  done
-	MOVQ a+0(FP), R13
-	MOVQ 104(R13), R12
-	MOVQ (R13), R11
-	LEAQ 63(R12), R10
-	SHRQ $0x06, R10
-	MOVQ 8(R13), R9
-	MOVQ 16(R13), R8
+TEXT ·gather_q8_0__any__avx2(SB), NOSPLIT, $48-24
+	MOVQ lo+8(FP), AX
+	MOVQ AX, (SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SUBQ (SP), AX
+	MOVQ AX, 24(SP)
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, 32(SP)
+	MOVQ (CX), AX
+	MOVQ AX, 16(SP)
+	MOVQ 32(SP), AX
+	LEAQ 63(AX), AX
+	MOVQ AX, 8(SP)
+	MOVQ 8(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 8(SP)
+	MOVQ 32(SP), R11
+	SHRQ $0x05, R11
+	MOVQ 8(CX), R10
+	VMOVUPS data<>+96(SB), Y7
+	VMOVUPS data<>+64(SB), Y6
+	VMOVUPS data<>+128(SB), Y5
+	VMOVUPS data<>+160(SB), Y4
+	VBROADCASTSS 192(CX), Y3
+	MOVQ 16(CX), AX
+	MOVQ AX, 40(SP)
 
 tile:
-	MOVLQSX (R11)(R15*4), CX
-	MOVQ    CX, AX
-	SHRQ    $0x04, AX
-	VMOVUPS gather_q8_0__any__avx2_data<>+0(SB), Y8
-	VMOVUPS gather_q8_0__any__avx2_data<>+32(SB), Y7
-	VMOVUPS gather_q8_0__any__avx2_data<>+64(SB), Y6
-	VMOVUPS gather_q8_0__any__avx2_data<>+96(SB), Y5
-	ANDQ    $+15, CX
-	XORQ    DI, DI
-	MOVQ    R10, DX
-	IMULQ   AX, DX
-	IMUL3Q  $+1088, DX, AX
-	LEAQ    (R9)(AX*1), AX
-	LEAQ    (AX)(CX*4), SI
-	IMUL3Q  $+1088, DX, AX
-	LEAQ    (R9)(AX*1), AX
-	LEAQ    (AX)(CX*2), BX
-	MOVQ    R12, AX
-	IMULQ   R15, AX
-	LEAQ    (R8)(AX*4), DX
-	XORQ    CX, CX
-	CMPQ    CX, R10
-	JGE     end2
+	XORQ R13, R13
+	XORQ R12, R12
+	MOVQ 32(SP), CX
+	IMULQ (SP), CX
+	MOVQ 40(SP), AX
+	LEAQ (AX)(CX*4), R9
+	XORQ R8, R8
+
+slice:
+	MOVQ (SP), CX
+	MOVQ 16(SP), AX
+	MOVLQSX (AX)(CX*4), DX
+	MOVQ DX, AX
+	SHRQ $0x04, AX
+	VMOVD R13, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+0(SB), Y0, Y2
+	ANDQ $+15, DX
+	MOVQ 8(SP), CX
+	IMULQ AX, CX
+	IMUL3Q $+1088, CX, AX
+	LEAQ (R10)(AX*1), AX
+	LEAQ (AX)(DX*2), DI
+	IMUL3Q $+1088, CX, AX
+	LEAQ (R10)(AX*1), AX
+	LEAQ (AX)(DX*4), SI
+	MOVQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, R11
+	JGE end2
 
 loop1:
-	CMPQ         DI, R12
-	JGE          else3
-	VBROADCASTSS (SI), Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 64(SI), Y0
-	VBLENDVPS    Y4, Y12, Y0, Y11
-	VBLENDVPS    Y3, Y12, Y0, Y10
-	VBLENDVPS    Y2, Y12, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 128(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 192(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 256(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 320(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 384(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 448(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y4
-	VPAND        gather_q8_0__any__avx2_data<>+352(SB), Y8, Y3
-	VPAND        gather_q8_0__any__avx2_data<>+352(SB), Y7, Y2
-	VPAND        gather_q8_0__any__avx2_data<>+352(SB), Y6, Y1
-	VPAND        gather_q8_0__any__avx2_data<>+352(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y11, Y3
-	VPSRLVD      Y2, Y10, Y2
-	VPSRLVD      Y1, Y9, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q8_0__any__avx2_data<>+384(SB), Y3, Y3
-	VPAND        gather_q8_0__any__avx2_data<>+384(SB), Y2, Y2
-	VPAND        gather_q8_0__any__avx2_data<>+384(SB), Y1, Y1
-	VPAND        gather_q8_0__any__avx2_data<>+384(SB), Y0, Y0
-	VPSUBD       gather_q8_0__any__avx2_data<>+416(SB), Y3, Y3
-	VPSUBD       gather_q8_0__any__avx2_data<>+416(SB), Y2, Y2
-	VPSUBD       gather_q8_0__any__avx2_data<>+416(SB), Y1, Y1
-	VPSUBD       gather_q8_0__any__avx2_data<>+416(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTW 1024(BX), X0
-	VCVTPH2PS    X0, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, (DX)
-	VMOVUPS      Y2, 32(DX)
-	VMOVUPS      Y1, 64(DX)
-	VMOVUPS      Y0, 96(DX)
-
-else3:
-	LEAQ         32(DI), AX
-	CMPQ         AX, R12
-	JGE          else5
-	VBROADCASTSS 512(SI), Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+128(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 576(SI), Y0
-	VBLENDVPS    Y4, Y12, Y0, Y11
-	VBLENDVPS    Y3, Y12, Y0, Y10
-	VBLENDVPS    Y2, Y12, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+160(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 640(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+192(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 704(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+224(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 768(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+256(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 832(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+288(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 896(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y12
-	VMOVUPS      gather_q8_0__any__avx2_data<>+320(SB), Y0
-	VPCMPGTD     Y8, Y0, Y4
-	VPCMPGTD     Y7, Y0, Y3
-	VPCMPGTD     Y6, Y0, Y2
-	VPCMPGTD     Y5, Y0, Y1
-	VBROADCASTSS 960(SI), Y0
-	VBLENDVPS    Y4, Y11, Y0, Y11
-	VBLENDVPS    Y3, Y10, Y0, Y10
-	VBLENDVPS    Y2, Y9, Y0, Y9
-	VBLENDVPS    Y1, Y12, Y0, Y4
-	VPAND        gather_q8_0__any__avx2_data<>+352(SB), Y8, Y3
-	VPAND        gather_q8_0__any__avx2_data<>+352(SB), Y7, Y2
-	VPAND        gather_q8_0__any__avx2_data<>+352(SB), Y6, Y1
-	VPAND        gather_q8_0__any__avx2_data<>+352(SB), Y5, Y0
-	VPSLLD       $0x03, Y3, Y3
-	VPSLLD       $0x03, Y2, Y2
-	VPSLLD       $0x03, Y1, Y1
-	VPSLLD       $0x03, Y0, Y0
-	VPSRLVD      Y3, Y11, Y3
-	VPSRLVD      Y2, Y10, Y2
-	VPSRLVD      Y1, Y9, Y1
-	VPSRLVD      Y0, Y4, Y0
-	VPAND        gather_q8_0__any__avx2_data<>+384(SB), Y3, Y3
-	VPAND        gather_q8_0__any__avx2_data<>+384(SB), Y2, Y2
-	VPAND        gather_q8_0__any__avx2_data<>+384(SB), Y1, Y1
-	VPAND        gather_q8_0__any__avx2_data<>+384(SB), Y0, Y0
-	VPSUBD       gather_q8_0__any__avx2_data<>+416(SB), Y3, Y3
-	VPSUBD       gather_q8_0__any__avx2_data<>+416(SB), Y2, Y2
-	VPSUBD       gather_q8_0__any__avx2_data<>+416(SB), Y1, Y1
-	VPSUBD       gather_q8_0__any__avx2_data<>+416(SB), Y0, Y0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y4
-	VPBROADCASTW 1056(BX), X0
-	VCVTPH2PS    X0, Y0
-	VMULPS       Y3, Y0, Y3
-	VMULPS       Y2, Y0, Y2
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y4, Y0, Y4
-	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 128(DX)
-	VMOVUPS      Y2, 160(DX)
-	VMOVUPS      Y1, 192(DX)
-	VMOVUPS      Y0, 224(DX)
-
-else5:
-	ADDQ $+64, DI
-	ADDQ $+1088, SI
-	ADDQ $+1088, BX
-	ADDQ $+256, DX
-	ADDQ $+1, CX
-	CMPQ CX, R10
-	JLT  loop1
+	MOVQ DX, CX
+	SHRQ $0x01, CX
+	MOVQ DX, R14
+	ANDQ $+1, R14
+	IMUL3Q $+1088, CX, AX
+	LEAQ (DI)(AX*1), R15
+	IMUL3Q $+32, R14, AX
+	LEAQ (R15)(AX*1), AX
+	VPBROADCASTW 1024(AX), X8
+	VCVTPH2PS X8, Y8
+	VMOVD R12, X0
+	VPBROADCASTD X0, Y0
+	VPADDD data<>+32(SB), Y0, Y1
+	VMOVUPS data<>+64(SB), Y0
+	VPAND Y0, Y1, Y0
+	VPSLLD $0x04, Y0, Y10
+	IMUL3Q $+1088, CX, AX
+	LEAQ (SI)(AX*1), CX
+	IMUL3Q $+512, R14, AX
+	LEAQ (CX)(AX*1), AX
+	VPXOR Y9, Y9, Y9
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (AX)(Y10*4), Y9
+	VPXOR Y1, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, 256(AX)(Y10*4), Y1
+	VPCMPGTD Y2, Y7, Y0
+	VBLENDVPS Y0, Y9, Y1, Y1
+	VPAND Y6, Y2, Y0
+	VPSLLD $0x03, Y0, Y0
+	VPSRLVD Y0, Y1, Y0
+	VPAND Y5, Y0, Y0
+	VPSUBD Y4, Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y8, Y0
+	VMULPS Y3, Y0, Y0
+	VMOVUPS Y0, (BX)
+	ADDQ $+128, BX
+	ADDQ $+1, DX
+	CMPQ DX, R11
+	JLT loop1
 
 end2:
-	DECQ R14
-	JEQ  done
-	INCQ R15
-	JMP  tile
+	ADDQ $+8, R13
+	ADDQ $+2, R12
+	ADDQ $+32, R9
+	INCQ R8
+	CMPQ R8, $+4
+	JLT slice
+	MOVQ 24(SP), AX
+	DECQ AX
+	MOVQ AX, 24(SP)
+	JEQ done
+	MOVQ (SP), AX
+	INCQ AX
+	MOVQ AX, (SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gather_q8_0__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA gather_q8_0__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA gather_q8_0__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA gather_q8_0__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA gather_q8_0__any__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA gather_q8_0__any__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA gather_q8_0__any__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA gather_q8_0__any__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA gather_q8_0__any__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA gather_q8_0__any__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA gather_q8_0__any__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA gather_q8_0__any__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA gather_q8_0__any__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA gather_q8_0__any__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA gather_q8_0__any__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA gather_q8_0__any__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA gather_q8_0__any__avx2_data<>+128(SB)/8, $0x0000000400000004
-DATA gather_q8_0__any__avx2_data<>+136(SB)/8, $0x0000000400000004
-DATA gather_q8_0__any__avx2_data<>+144(SB)/8, $0x0000000400000004
-DATA gather_q8_0__any__avx2_data<>+152(SB)/8, $0x0000000400000004
-DATA gather_q8_0__any__avx2_data<>+160(SB)/8, $0x0000000800000008
-DATA gather_q8_0__any__avx2_data<>+168(SB)/8, $0x0000000800000008
-DATA gather_q8_0__any__avx2_data<>+176(SB)/8, $0x0000000800000008
-DATA gather_q8_0__any__avx2_data<>+184(SB)/8, $0x0000000800000008
-DATA gather_q8_0__any__avx2_data<>+192(SB)/8, $0x0000000c0000000c
-DATA gather_q8_0__any__avx2_data<>+200(SB)/8, $0x0000000c0000000c
-DATA gather_q8_0__any__avx2_data<>+208(SB)/8, $0x0000000c0000000c
-DATA gather_q8_0__any__avx2_data<>+216(SB)/8, $0x0000000c0000000c
-DATA gather_q8_0__any__avx2_data<>+224(SB)/8, $0x0000001000000010
-DATA gather_q8_0__any__avx2_data<>+232(SB)/8, $0x0000001000000010
-DATA gather_q8_0__any__avx2_data<>+240(SB)/8, $0x0000001000000010
-DATA gather_q8_0__any__avx2_data<>+248(SB)/8, $0x0000001000000010
-DATA gather_q8_0__any__avx2_data<>+256(SB)/8, $0x0000001400000014
-DATA gather_q8_0__any__avx2_data<>+264(SB)/8, $0x0000001400000014
-DATA gather_q8_0__any__avx2_data<>+272(SB)/8, $0x0000001400000014
-DATA gather_q8_0__any__avx2_data<>+280(SB)/8, $0x0000001400000014
-DATA gather_q8_0__any__avx2_data<>+288(SB)/8, $0x0000001800000018
-DATA gather_q8_0__any__avx2_data<>+296(SB)/8, $0x0000001800000018
-DATA gather_q8_0__any__avx2_data<>+304(SB)/8, $0x0000001800000018
-DATA gather_q8_0__any__avx2_data<>+312(SB)/8, $0x0000001800000018
-DATA gather_q8_0__any__avx2_data<>+320(SB)/8, $0x0000001c0000001c
-DATA gather_q8_0__any__avx2_data<>+328(SB)/8, $0x0000001c0000001c
-DATA gather_q8_0__any__avx2_data<>+336(SB)/8, $0x0000001c0000001c
-DATA gather_q8_0__any__avx2_data<>+344(SB)/8, $0x0000001c0000001c
-DATA gather_q8_0__any__avx2_data<>+352(SB)/8, $0x0000000300000003
-DATA gather_q8_0__any__avx2_data<>+360(SB)/8, $0x0000000300000003
-DATA gather_q8_0__any__avx2_data<>+368(SB)/8, $0x0000000300000003
-DATA gather_q8_0__any__avx2_data<>+376(SB)/8, $0x0000000300000003
-DATA gather_q8_0__any__avx2_data<>+384(SB)/8, $0x000000ff000000ff
-DATA gather_q8_0__any__avx2_data<>+392(SB)/8, $0x000000ff000000ff
-DATA gather_q8_0__any__avx2_data<>+400(SB)/8, $0x000000ff000000ff
-DATA gather_q8_0__any__avx2_data<>+408(SB)/8, $0x000000ff000000ff
-DATA gather_q8_0__any__avx2_data<>+416(SB)/8, $0x0000008000000080
-DATA gather_q8_0__any__avx2_data<>+424(SB)/8, $0x0000008000000080
-DATA gather_q8_0__any__avx2_data<>+432(SB)/8, $0x0000008000000080
-DATA gather_q8_0__any__avx2_data<>+440(SB)/8, $0x0000008000000080
-GLOBL gather_q8_0__any__avx2_data<>(SB), RODATA|NOPTR, $448
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000000000000
+DATA data<>+40(SB)/8, $0x0000000000000000
+DATA data<>+48(SB)/8, $0x0000000100000001
+DATA data<>+56(SB)/8, $0x0000000100000001
+DATA data<>+64(SB)/8, $0x0000000300000003
+DATA data<>+72(SB)/8, $0x0000000300000003
+DATA data<>+80(SB)/8, $0x0000000300000003
+DATA data<>+88(SB)/8, $0x0000000300000003
+DATA data<>+96(SB)/8, $0x0000001000000010
+DATA data<>+104(SB)/8, $0x0000001000000010
+DATA data<>+112(SB)/8, $0x0000001000000010
+DATA data<>+120(SB)/8, $0x0000001000000010
+DATA data<>+128(SB)/8, $0x000000ff000000ff
+DATA data<>+136(SB)/8, $0x000000ff000000ff
+DATA data<>+144(SB)/8, $0x000000ff000000ff
+DATA data<>+152(SB)/8, $0x000000ff000000ff
+DATA data<>+160(SB)/8, $0x0000008000000080
+DATA data<>+168(SB)/8, $0x0000008000000080
+DATA data<>+176(SB)/8, $0x0000008000000080
+DATA data<>+184(SB)/8, $0x0000008000000080
+GLOBL data<>(SB), RODATA|NOPTR, $192

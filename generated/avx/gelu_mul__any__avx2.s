@@ -10,7 +10,7 @@ TEXT ·gelu_mul__any__avx2(SB), NOSPLIT, $24-24
 	MOVQ lo+8(FP), R15
 	MOVQ hi+16(FP), R14
 	SUBQ R15, R14
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), CX
 	MOVQ 96(CX), R13
 	MOVQ (CX), AX
@@ -21,87 +21,87 @@ TEXT ·gelu_mul__any__avx2(SB), NOSPLIT, $24-24
 	MOVQ AX, (SP)
 
 tile:
-	IMUL3Q  $+1024, R15, R12
-	LEAQ    1024(R12), R11
-	CMPQ    R13, R11
+	IMUL3Q $+1024, R15, R12
+	LEAQ 1024(R12), R11
+	CMPQ R13, R11
 	CMOVQLT R13, R11
-	IMUL3Q  $-1024, R15, AX
-	LEAQ    (R13)(AX*1), R10
-	MOVQ    16(SP), R9
-	MOVQ    8(SP), R8
-	MOVQ    (SP), DI
-	XORQ    SI, SI
+	IMUL3Q $-1024, R15, AX
+	LEAQ (R13)(AX*1), R10
+	MOVQ 16(SP), R9
+	MOVQ 8(SP), R8
+	MOVQ (SP), DI
+	XORQ SI, SI
 
 slice:
 	MOVQ R10, BX
 	MOVQ R12, DX
 	CMPQ DX, R11
-	JGE  end2
+	JGE end2
 
 loop1:
-	VMOVUPS      gelu_mul__any__avx2_data<>+0(SB), Y1
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y1
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y3
-	VPMASKMOVD   (R9)(DX*4), Y3, Y5
-	VMULPS       Y5, Y5, Y0
-	VMULPS       gelu_mul__any__avx2_data<>+32(SB), Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+64(SB), Y0, Y0
-	VMULPS       Y0, Y5, Y2
-	VMOVUPS      gelu_mul__any__avx2_data<>+96(SB), Y0
-	VCMPPS       $0x11, Y2, Y0, Y0
-	VBLENDVPS    Y0, gelu_mul__any__avx2_data<>+96(SB), Y2, Y1
-	VMULPS       gelu_mul__any__avx2_data<>+128(SB), Y1, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+160(SB), Y0, Y4
-	VSUBPS       gelu_mul__any__avx2_data<>+160(SB), Y4, Y6
-	VMULPS       gelu_mul__any__avx2_data<>+192(SB), Y6, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       gelu_mul__any__avx2_data<>+224(SB), Y6, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       gelu_mul__any__avx2_data<>+256(SB), Y1, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+288(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+320(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+352(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+384(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+416(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+416(SB), Y0, Y1
-	VPSLLD       $0x17, Y4, Y0
-	VMULPS       Y0, Y1, Y1
-	VCMPPS       $0x11, gelu_mul__any__avx2_data<>+448(SB), Y2, Y0
-	VBLENDVPS    Y0, gelu_mul__any__avx2_data<>+480(SB), Y1, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+416(SB), Y0, Y4
-	VMOVUPS      gelu_mul__any__avx2_data<>+512(SB), Y0
-	VPSUBD       Y4, Y0, Y2
-	VMULPS       Y2, Y4, Y1
-	VMULPS       gelu_mul__any__avx2_data<>+544(SB), Y1, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+576(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       gelu_mul__any__avx2_data<>+608(SB), Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y2, Y4, Y1
-	VMOVUPS      gelu_mul__any__avx2_data<>+640(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y2, Y0
-	VMULPS       Y0, Y5, Y1
-	VPMASKMOVD   (R8)(DX*4), Y3, Y0
-	VMULPS       Y0, Y1, Y0
-	VPMASKMOVD   Y0, Y3, (DI)(DX*4)
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R11
-	JLT          loop1
+	VPCMPGTD Y1, Y0, Y3
+	VPMASKMOVD (R9)(DX*4), Y3, Y5
+	VMULPS Y5, Y5, Y0
+	VMULPS data<>+32(SB), Y0, Y0
+	VADDPS data<>+64(SB), Y0, Y0
+	VMULPS Y0, Y5, Y2
+	VMOVUPS data<>+96(SB), Y0
+	VCMPPS $0x11, Y2, Y0, Y0
+	VBLENDVPS Y0, data<>+96(SB), Y2, Y1
+	VMULPS data<>+128(SB), Y1, Y0
+	VADDPS data<>+160(SB), Y0, Y4
+	VSUBPS data<>+160(SB), Y4, Y6
+	VMULPS data<>+192(SB), Y6, Y0
+	VSUBPS Y0, Y1, Y1
+	VMULPS data<>+224(SB), Y6, Y0
+	VSUBPS Y0, Y1, Y1
+	VMULPS data<>+256(SB), Y1, Y0
+	VADDPS data<>+288(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+320(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+352(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+384(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+416(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+416(SB), Y0, Y1
+	VPSLLD $0x17, Y4, Y0
+	VMULPS Y0, Y1, Y1
+	VCMPPS $0x11, data<>+448(SB), Y2, Y0
+	VBLENDVPS Y0, data<>+480(SB), Y1, Y0
+	VADDPS data<>+416(SB), Y0, Y4
+	VMOVUPS data<>+512(SB), Y0
+	VPSUBD Y4, Y0, Y2
+	VMULPS Y2, Y4, Y1
+	VMULPS data<>+544(SB), Y1, Y0
+	VADDPS data<>+576(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+608(SB), Y0, Y0
+	VMULPS Y0, Y2, Y2
+	VMULPS Y2, Y4, Y1
+	VMOVUPS data<>+640(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y2, Y0
+	VMULPS Y0, Y5, Y1
+	VPMASKMOVD (R8)(DX*4), Y3, Y0
+	VMULPS Y0, Y1, Y0
+	VPMASKMOVD Y0, Y3, (DI)(DX*4)
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R11
+	JLT loop1
 
 end2:
 	ADDQ $-8, R10
@@ -110,98 +110,98 @@ end2:
 	ADDQ $+32, DI
 	INCQ SI
 	CMPQ SI, $+4
-	JLT  slice
+	JLT slice
 	DECQ R14
-	JEQ  done
+	JEQ done
 	INCQ R15
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gelu_mul__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA gelu_mul__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA gelu_mul__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA gelu_mul__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA gelu_mul__any__avx2_data<>+32(SB)/8, $0xbd922279bd922279
-DATA gelu_mul__any__avx2_data<>+40(SB)/8, $0xbd922279bd922279
-DATA gelu_mul__any__avx2_data<>+48(SB)/8, $0xbd922279bd922279
-DATA gelu_mul__any__avx2_data<>+56(SB)/8, $0xbd922279bd922279
-DATA gelu_mul__any__avx2_data<>+64(SB)/8, $0xbfcc422abfcc422a
-DATA gelu_mul__any__avx2_data<>+72(SB)/8, $0xbfcc422abfcc422a
-DATA gelu_mul__any__avx2_data<>+80(SB)/8, $0xbfcc422abfcc422a
-DATA gelu_mul__any__avx2_data<>+88(SB)/8, $0xbfcc422abfcc422a
-DATA gelu_mul__any__avx2_data<>+96(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul__any__avx2_data<>+104(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul__any__avx2_data<>+112(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul__any__avx2_data<>+120(SB)/8, $0x42ae000042ae0000
-DATA gelu_mul__any__avx2_data<>+128(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul__any__avx2_data<>+136(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul__any__avx2_data<>+144(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul__any__avx2_data<>+152(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA gelu_mul__any__avx2_data<>+160(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul__any__avx2_data<>+168(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul__any__avx2_data<>+176(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul__any__avx2_data<>+184(SB)/8, $0x4b40007f4b40007f
-DATA gelu_mul__any__avx2_data<>+192(SB)/8, $0x3f3172003f317200
-DATA gelu_mul__any__avx2_data<>+200(SB)/8, $0x3f3172003f317200
-DATA gelu_mul__any__avx2_data<>+208(SB)/8, $0x3f3172003f317200
-DATA gelu_mul__any__avx2_data<>+216(SB)/8, $0x3f3172003f317200
-DATA gelu_mul__any__avx2_data<>+224(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul__any__avx2_data<>+232(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul__any__avx2_data<>+240(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul__any__avx2_data<>+248(SB)/8, $0x35bfbe8e35bfbe8e
-DATA gelu_mul__any__avx2_data<>+256(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul__any__avx2_data<>+264(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul__any__avx2_data<>+272(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul__any__avx2_data<>+280(SB)/8, $0x3ab58f093ab58f09
-DATA gelu_mul__any__avx2_data<>+288(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul__any__avx2_data<>+296(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul__any__avx2_data<>+304(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul__any__avx2_data<>+312(SB)/8, $0x3c092f9d3c092f9d
-DATA gelu_mul__any__avx2_data<>+320(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul__any__avx2_data<>+328(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul__any__avx2_data<>+336(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul__any__avx2_data<>+344(SB)/8, $0x3d2aacd03d2aacd0
-DATA gelu_mul__any__avx2_data<>+352(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul__any__avx2_data<>+360(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul__any__avx2_data<>+368(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul__any__avx2_data<>+376(SB)/8, $0x3e2aaa323e2aaa32
-DATA gelu_mul__any__avx2_data<>+384(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul__any__avx2_data<>+392(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul__any__avx2_data<>+400(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul__any__avx2_data<>+408(SB)/8, $0x3efffffd3efffffd
-DATA gelu_mul__any__avx2_data<>+416(SB)/8, $0x3f8000003f800000
-DATA gelu_mul__any__avx2_data<>+424(SB)/8, $0x3f8000003f800000
-DATA gelu_mul__any__avx2_data<>+432(SB)/8, $0x3f8000003f800000
-DATA gelu_mul__any__avx2_data<>+440(SB)/8, $0x3f8000003f800000
-DATA gelu_mul__any__avx2_data<>+448(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul__any__avx2_data<>+456(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul__any__avx2_data<>+464(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul__any__avx2_data<>+472(SB)/8, $0xc2ae0000c2ae0000
-DATA gelu_mul__any__avx2_data<>+480(SB)/8, $0x0000000000000000
-DATA gelu_mul__any__avx2_data<>+488(SB)/8, $0x0000000000000000
-DATA gelu_mul__any__avx2_data<>+496(SB)/8, $0x0000000000000000
-DATA gelu_mul__any__avx2_data<>+504(SB)/8, $0x0000000000000000
-DATA gelu_mul__any__avx2_data<>+512(SB)/8, $0x7f0000007f000000
-DATA gelu_mul__any__avx2_data<>+520(SB)/8, $0x7f0000007f000000
-DATA gelu_mul__any__avx2_data<>+528(SB)/8, $0x7f0000007f000000
-DATA gelu_mul__any__avx2_data<>+536(SB)/8, $0x7f0000007f000000
-DATA gelu_mul__any__avx2_data<>+544(SB)/8, $0x3f55feef3f55feef
-DATA gelu_mul__any__avx2_data<>+552(SB)/8, $0x3f55feef3f55feef
-DATA gelu_mul__any__avx2_data<>+560(SB)/8, $0x3f55feef3f55feef
-DATA gelu_mul__any__avx2_data<>+568(SB)/8, $0x3f55feef3f55feef
-DATA gelu_mul__any__avx2_data<>+576(SB)/8, $0xc02a8710c02a8710
-DATA gelu_mul__any__avx2_data<>+584(SB)/8, $0xc02a8710c02a8710
-DATA gelu_mul__any__avx2_data<>+592(SB)/8, $0xc02a8710c02a8710
-DATA gelu_mul__any__avx2_data<>+600(SB)/8, $0xc02a8710c02a8710
-DATA gelu_mul__any__avx2_data<>+608(SB)/8, $0x4035075540350755
-DATA gelu_mul__any__avx2_data<>+616(SB)/8, $0x4035075540350755
-DATA gelu_mul__any__avx2_data<>+624(SB)/8, $0x4035075540350755
-DATA gelu_mul__any__avx2_data<>+632(SB)/8, $0x4035075540350755
-DATA gelu_mul__any__avx2_data<>+640(SB)/8, $0x4000000040000000
-DATA gelu_mul__any__avx2_data<>+648(SB)/8, $0x4000000040000000
-DATA gelu_mul__any__avx2_data<>+656(SB)/8, $0x4000000040000000
-DATA gelu_mul__any__avx2_data<>+664(SB)/8, $0x4000000040000000
-GLOBL gelu_mul__any__avx2_data<>(SB), RODATA|NOPTR, $672
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0xbd922279bd922279
+DATA data<>+40(SB)/8, $0xbd922279bd922279
+DATA data<>+48(SB)/8, $0xbd922279bd922279
+DATA data<>+56(SB)/8, $0xbd922279bd922279
+DATA data<>+64(SB)/8, $0xbfcc422abfcc422a
+DATA data<>+72(SB)/8, $0xbfcc422abfcc422a
+DATA data<>+80(SB)/8, $0xbfcc422abfcc422a
+DATA data<>+88(SB)/8, $0xbfcc422abfcc422a
+DATA data<>+96(SB)/8, $0x42ae000042ae0000
+DATA data<>+104(SB)/8, $0x42ae000042ae0000
+DATA data<>+112(SB)/8, $0x42ae000042ae0000
+DATA data<>+120(SB)/8, $0x42ae000042ae0000
+DATA data<>+128(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+136(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+144(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+152(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+160(SB)/8, $0x4b40007f4b40007f
+DATA data<>+168(SB)/8, $0x4b40007f4b40007f
+DATA data<>+176(SB)/8, $0x4b40007f4b40007f
+DATA data<>+184(SB)/8, $0x4b40007f4b40007f
+DATA data<>+192(SB)/8, $0x3f3172003f317200
+DATA data<>+200(SB)/8, $0x3f3172003f317200
+DATA data<>+208(SB)/8, $0x3f3172003f317200
+DATA data<>+216(SB)/8, $0x3f3172003f317200
+DATA data<>+224(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+232(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+240(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+248(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+256(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+264(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+272(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+280(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+288(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+296(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+304(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+312(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+320(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+328(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+336(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+344(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+352(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+360(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+368(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+376(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+384(SB)/8, $0x3efffffd3efffffd
+DATA data<>+392(SB)/8, $0x3efffffd3efffffd
+DATA data<>+400(SB)/8, $0x3efffffd3efffffd
+DATA data<>+408(SB)/8, $0x3efffffd3efffffd
+DATA data<>+416(SB)/8, $0x3f8000003f800000
+DATA data<>+424(SB)/8, $0x3f8000003f800000
+DATA data<>+432(SB)/8, $0x3f8000003f800000
+DATA data<>+440(SB)/8, $0x3f8000003f800000
+DATA data<>+448(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+456(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+464(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+472(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+480(SB)/8, $0x0000000000000000
+DATA data<>+488(SB)/8, $0x0000000000000000
+DATA data<>+496(SB)/8, $0x0000000000000000
+DATA data<>+504(SB)/8, $0x0000000000000000
+DATA data<>+512(SB)/8, $0x7f0000007f000000
+DATA data<>+520(SB)/8, $0x7f0000007f000000
+DATA data<>+528(SB)/8, $0x7f0000007f000000
+DATA data<>+536(SB)/8, $0x7f0000007f000000
+DATA data<>+544(SB)/8, $0x3f55feef3f55feef
+DATA data<>+552(SB)/8, $0x3f55feef3f55feef
+DATA data<>+560(SB)/8, $0x3f55feef3f55feef
+DATA data<>+568(SB)/8, $0x3f55feef3f55feef
+DATA data<>+576(SB)/8, $0xc02a8710c02a8710
+DATA data<>+584(SB)/8, $0xc02a8710c02a8710
+DATA data<>+592(SB)/8, $0xc02a8710c02a8710
+DATA data<>+600(SB)/8, $0xc02a8710c02a8710
+DATA data<>+608(SB)/8, $0x4035075540350755
+DATA data<>+616(SB)/8, $0x4035075540350755
+DATA data<>+624(SB)/8, $0x4035075540350755
+DATA data<>+632(SB)/8, $0x4035075540350755
+DATA data<>+640(SB)/8, $0x4000000040000000
+DATA data<>+648(SB)/8, $0x4000000040000000
+DATA data<>+656(SB)/8, $0x4000000040000000
+DATA data<>+664(SB)/8, $0x4000000040000000
+GLOBL data<>(SB), RODATA|NOPTR, $672

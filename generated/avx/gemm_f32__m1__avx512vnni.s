@@ -8,135 +8,144 @@
 // Requires: AVX, AVX512F, CMOV
 TEXT ·gemm_f32__m1__avx512vnni(SB), NOSPLIT, $40-24
 	MOVQ lo+8(FP), DX
-	MOVQ hi+16(FP), R8
-	SUBQ DX, R8
-	JLE  done
+	MOVQ hi+16(FP), R9
+	SUBQ DX, R9
+	JLE done
 	MOVQ a+0(FP), CX
 	MOVQ 104(CX), AX
-	MOVQ AX, 32(SP)
-	MOVQ 32(SP), AX
-	LEAQ 15(AX), DI
-	SHRQ $0x04, DI
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	LEAQ 15(AX), R8
+	SHRQ $0x04, R8
 	MOVQ DX, AX
 	XORQ DX, DX
-	DIVQ DI
-	MOVQ AX, R9
-	MOVQ DX, R10
-	MOVQ 112(CX), SI
+	DIVQ R8
+	MOVQ AX, R10
+	MOVQ DX, R11
+	MOVQ 112(CX), DI
 	MOVQ 8(CX), AX
-	MOVQ AX, 24(SP)
+	MOVQ AX, 32(SP)
 	MOVQ (CX), AX
 	MOVQ AX, 16(SP)
-	MOVQ 208(CX), BX
+	MOVQ 208(CX), SI
 	MOVQ 120(CX), AX
 	MOVQ AX, 8(SP)
 	MOVQ 128(CX), AX
 	MOVQ AX, (SP)
-	MOVQ 16(CX), DX
+	MOVQ 16(CX), BX
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R9, AX
+	MOVQ DI, AX
+	IMULQ R10, AX
 	IMUL3Q $+16, AX, CX
-	MOVQ   16(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   SI, AX
-	IMULQ  R10, AX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(CX*1), R15
+	MOVQ DI, AX
+	IMULQ R11, AX
 	IMUL3Q $+64, AX, CX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(CX*1), R14
-	XORQ   R13, R13
-	CMPQ   R13, SI
-	JGE    end2
+	MOVQ 32(SP), AX
+	LEAQ (AX)(CX*1), R14
+	XORQ R13, R13
+	CMPQ R13, DI
+	JGE end2
 
 loop1:
-	LEAQ    256(R13), R12
-	CMPQ    SI, R12
-	CMOVQLT SI, R12
-	VPXORD  Z0, Z0, Z0
-	MOVQ    R15, R11
-	MOVQ    R14, CX
-	MOVQ    R13, AX
-	CMPQ    AX, R12
-	JGE     end4
+	LEAQ 256(R13), R12
+	CMPQ DI, R12
+	CMOVQLT DI, R12
+	VPXORD Z0, Z0, Z0
+	MOVQ R15, DX
+	MOVQ R14, CX
+	MOVQ R13, AX
+	CMPQ AX, R12
+	JGE end4
 
 loop3:
-	VBROADCASTSS (R11), Z1
-	VMULPS       (CX), Z1, Z1
-	VADDPS       Z1, Z0, Z0
-	ADDQ         $+16, R11
-	ADDQ         $+64, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop3
+	VBROADCASTSS (DX), Z1
+	VMULPS (CX), Z1, Z1
+	VADDPS Z1, Z0, Z0
+	ADDQ $+16, DX
+	ADDQ $+64, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop3
 
 end4:
-	CMPQ    R13, $+0
-	JNE     else5
-	VMOVUPS Z0, (BX)
-	JMP     end6
+	CMPQ R13, $+0
+	JNE else5
+	VMOVUPS Z0, (SI)
+	JMP end6
 
 else5:
-	VADDPS  (BX), Z0, Z0
-	VMOVUPS Z0, (BX)
+	VADDPS (SI), Z0, Z0
+	VMOVUPS Z0, (SI)
 
 end6:
 	ADDQ $+4096, R15
 	ADDQ $+16384, R14
 	ADDQ $+256, R13
-	CMPQ R13, SI
-	JLT  loop1
+	CMPQ R13, DI
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_f32__m1__avx512vnni_data<>+0(SB), Z1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         32(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	IMUL3Q       $+64, R10, AX
-	LEAQ         (DX)(AX*1), CX
-	MOVQ         8(SP), AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	CMPQ         (SP), $+0
-	JNE          else7
-	VMOVUPS      (BX), Z0
-	VMOVUPS      Z0, K1, (AX)
-	JMP          end8
+	IMUL3Q $-16, R11, CX
+	MOVQ 24(SP), AX
+	LEAQ (AX)(CX*1), DX
+	IMUL3Q $+64, R11, AX
+	LEAQ (BX)(AX*1), CX
+	MOVQ 8(SP), AX
+	IMULQ R10, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), CX
+	CMPQ (SP), $+0
+	JNE else7
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ DX, AX
+	CMOVQGT AX, DX
+	MOVQ $-2147483647, AX
+	CMPQ DX, AX
+	CMOVQLT AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS (SI), Z0
+	VMOVUPS Z0, K1, (CX)
+	JMP end8
 
 else7:
-	VMOVUPS.Z (AX), K1, Z0
-	VADDPS    (BX), Z0, Z0
-	VMOVUPS   Z0, K1, (AX)
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ DX, AX
+	CMOVQGT AX, DX
+	MOVQ $-2147483647, AX
+	CMPQ DX, AX
+	CMOVQLT AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (CX), K1, Z0
+	VADDPS (SI), Z0, Z0
+	VMOVUPS Z0, K1, (CX)
 
 end8:
-	DECQ R8
-	JEQ  done
+	DECQ R9
+	JEQ done
+	INCQ R11
+	CMPQ R11, R8
+	JLT tile
+	XORQ R11, R11
 	INCQ R10
-	CMPQ R10, DI
-	JLT  tile
-	XORQ R10, R10
-	INCQ R9
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_f32__m1__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA gemm_f32__m1__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA gemm_f32__m1__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA gemm_f32__m1__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA gemm_f32__m1__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA gemm_f32__m1__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA gemm_f32__m1__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA gemm_f32__m1__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-GLOBL gemm_f32__m1__avx512vnni_data<>(SB), RODATA|NOPTR, $64
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+GLOBL data<>(SB), RODATA|NOPTR, $64

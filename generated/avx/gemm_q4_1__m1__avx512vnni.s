@@ -7,175 +7,184 @@
 // func gemm_q4_1__m1__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
 TEXT ·gemm_q4_1__m1__avx512vnni(SB), NOSPLIT, $48-24
-	MOVQ         lo+8(FP), DX
-	MOVQ         hi+16(FP), R8
-	SUBQ         DX, R8
-	JLE          done
-	MOVQ         a+0(FP), CX
-	MOVQ         104(CX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         32(SP), AX
-	LEAQ         15(AX), DI
-	SHRQ         $0x04, DI
-	MOVQ         DX, AX
-	XORQ         DX, DX
-	DIVQ         DI
-	MOVQ         AX, R9
-	MOVQ         DX, R10
-	MOVQ         112(CX), AX
-	LEAQ         31(AX), SI
-	SHRQ         $0x05, SI
-	LEAQ         63(AX), BX
-	SHRQ         $0x06, BX
-	MOVQ         8(CX), AX
-	MOVQ         AX, 40(SP)
-	VBROADCASTSS gemm_q4_1__m1__avx512vnni_data<>+0(SB), Z3
-	MOVQ         (CX), AX
-	MOVQ         AX, 24(SP)
-	MOVQ         208(CX), DX
-	MOVQ         120(CX), AX
-	MOVQ         AX, 16(SP)
-	MOVQ         128(CX), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         16(CX), AX
-	MOVQ         AX, (SP)
+	MOVQ lo+8(FP), DX
+	MOVQ hi+16(FP), R9
+	SUBQ DX, R9
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	LEAQ 15(AX), R8
+	SHRQ $0x04, R8
+	MOVQ DX, AX
+	XORQ DX, DX
+	DIVQ R8
+	MOVQ AX, R10
+	MOVQ DX, R11
+	MOVQ 112(CX), DX
+	MOVQ 120(CX), AX
+	MOVQ AX, 40(SP)
+	LEAQ 31(DX), DI
+	SHRQ $0x05, DI
+	LEAQ 63(DX), SI
+	SHRQ $0x06, SI
+	MOVQ 8(CX), AX
+	MOVQ AX, 32(SP)
+	VBROADCASTSS data<>+0(SB), Z3
+	MOVQ (CX), AX
+	MOVQ AX, 16(SP)
+	MOVQ 208(CX), BX
+	MOVQ 128(CX), AX
+	MOVQ AX, 8(SP)
+	MOVQ 16(CX), AX
+	MOVQ AX, (SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R10, AX
+	MOVQ DI, AX
+	IMULQ R11, AX
 	IMUL3Q $+320, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   BX, AX
-	IMULQ  R9, AX
+	MOVQ 32(SP), AX
+	LEAQ (AX)(CX*1), R15
+	MOVQ SI, AX
+	IMULQ R10, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(CX*1), R14
-	XORQ   R13, R13
-	CMPQ   R13, SI
-	JGE    end2
+	MOVQ 16(SP), AX
+	LEAQ (AX)(CX*1), R14
+	XORQ R13, R13
+	CMPQ R13, DI
+	JGE end2
 
 loop1:
-	LEAQ    8(R13), R12
-	CMPQ    SI, R12
-	CMOVQLT SI, R12
-	VPXORD  Z0, Z0, Z0
-	MOVQ    R15, R11
-	MOVQ    R14, CX
-	MOVQ    R13, AX
-	CMPQ    AX, R12
-	JGE     end4
+	LEAQ 8(R13), R12
+	CMPQ DI, R12
+	CMOVQLT DI, R12
+	VPXORD Z0, Z0, Z0
+	MOVQ R15, DX
+	MOVQ R14, CX
+	MOVQ R13, AX
+	CMPQ AX, R12
+	JGE end4
 
 loop3:
-	PREFETCHT0    4096(R11)
-	PREFETCHT0    4160(R11)
-	PREFETCHT0    4224(R11)
-	PREFETCHT0    4288(R11)
-	PREFETCHT0    4352(R11)
-	VPANDD        (R11), Z3, Z1
-	VPXORD        Z2, Z2, Z2
+	PREFETCHT0 4096(DX)
+	PREFETCHT0 4160(DX)
+	PREFETCHT0 4224(DX)
+	PREFETCHT0 4288(DX)
+	PREFETCHT0 4352(DX)
+	VPANDD (DX), Z3, Z1
+	VPXORD Z2, Z2, Z2
 	VPDPBUSD.BCST (CX), Z1, Z2
-	VPANDD        64(R11), Z3, Z1
+	VPANDD 64(DX), Z3, Z1
 	VPDPBUSD.BCST 4(CX), Z1, Z2
-	VPANDD        128(R11), Z3, Z1
+	VPANDD 128(DX), Z3, Z1
 	VPDPBUSD.BCST 8(CX), Z1, Z2
-	VPANDD        192(R11), Z3, Z1
+	VPANDD 192(DX), Z3, Z1
 	VPDPBUSD.BCST 12(CX), Z1, Z2
-	VPSRLD        $0x04, (R11), Z1
-	VPANDD        Z3, Z1, Z1
+	VPSRLD $0x04, (DX), Z1
+	VPANDD Z3, Z1, Z1
 	VPDPBUSD.BCST 16(CX), Z1, Z2
-	VPSRLD        $0x04, 64(R11), Z1
-	VPANDD        Z3, Z1, Z1
+	VPSRLD $0x04, 64(DX), Z1
+	VPANDD Z3, Z1, Z1
 	VPDPBUSD.BCST 20(CX), Z1, Z2
-	VPSRLD        $0x04, 128(R11), Z1
-	VPANDD        Z3, Z1, Z1
+	VPSRLD $0x04, 128(DX), Z1
+	VPANDD Z3, Z1, Z1
 	VPDPBUSD.BCST 24(CX), Z1, Z2
-	VPSRLD        $0x04, 192(R11), Z1
-	VPANDD        Z3, Z1, Z1
+	VPSRLD $0x04, 192(DX), Z1
+	VPANDD Z3, Z1, Z1
 	VPDPBUSD.BCST 28(CX), Z1, Z2
-	VCVTDQ2PS     Z2, Z2
-	VCVTPH2PS     256(R11), Z1
-	VMULPS.BCST   128(CX), Z1, Z1
-	VMULPS        Z1, Z2, Z1
-	VADDPS        Z1, Z0, Z1
-	VCVTPH2PS     288(R11), Z0
-	VMULPS.BCST   144(CX), Z0, Z0
-	VADDPS        Z0, Z1, Z0
-	ADDQ          $+320, R11
-	ADDQ          $+192, CX
-	ADDQ          $+1, AX
-	CMPQ          AX, R12
-	JLT           loop3
+	VCVTDQ2PS Z2, Z2
+	VCVTPH2PS 256(DX), Z1
+	VMULPS.BCST 128(CX), Z1, Z1
+	VMULPS Z1, Z2, Z1
+	VADDPS Z1, Z0, Z1
+	VCVTPH2PS 288(DX), Z0
+	VMULPS.BCST 144(CX), Z0, Z0
+	VADDPS Z0, Z1, Z0
+	ADDQ $+320, DX
+	ADDQ $+192, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop3
 
 end4:
-	CMPQ    R13, $+0
-	JNE     else5
-	VMOVUPS Z0, (DX)
-	JMP     end6
+	CMPQ R13, $+0
+	JNE else5
+	VMOVUPS Z0, (BX)
+	JMP end6
 
 else5:
-	VADDPS  (DX), Z0, Z0
-	VMOVUPS Z0, (DX)
+	VADDPS (BX), Z0, Z0
+	VMOVUPS Z0, (BX)
 
 end6:
 	ADDQ $+2560, R15
 	ADDQ $+1536, R14
 	ADDQ $+8, R13
-	CMPQ R13, SI
-	JLT  loop1
+	CMPQ R13, DI
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_q4_1__m1__avx512vnni_data<>+64(SB), Z1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         32(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	IMUL3Q       $+64, R10, CX
-	MOVQ         (SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         16(SP), AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	CMPQ         8(SP), $+0
-	JNE          else7
-	VMOVUPS      (DX), Z0
-	VMOVUPS      Z0, K1, (AX)
-	JMP          end8
+	IMUL3Q $-16, R11, CX
+	MOVQ 24(SP), AX
+	LEAQ (AX)(CX*1), DX
+	IMUL3Q $+64, R11, CX
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 40(SP), AX
+	IMULQ R10, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), CX
+	CMPQ 8(SP), $+0
+	JNE else7
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ DX, AX
+	CMOVQGT AX, DX
+	MOVQ $-2147483647, AX
+	CMPQ DX, AX
+	CMOVQLT AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS (BX), Z0
+	VMOVUPS Z0, K1, (CX)
+	JMP end8
 
 else7:
-	VMOVUPS.Z (AX), K1, Z0
-	VADDPS    (DX), Z0, Z0
-	VMOVUPS   Z0, K1, (AX)
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ DX, AX
+	CMOVQGT AX, DX
+	MOVQ $-2147483647, AX
+	CMPQ DX, AX
+	CMOVQLT AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (CX), K1, Z0
+	VADDPS (BX), Z0, Z0
+	VMOVUPS Z0, K1, (CX)
 
 end8:
-	DECQ R8
-	JEQ  done
+	DECQ R9
+	JEQ done
+	INCQ R11
+	CMPQ R11, R8
+	JLT tile
+	XORQ R11, R11
 	INCQ R10
-	CMPQ R10, DI
-	JLT  tile
-	XORQ R10, R10
-	INCQ R9
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q4_1__m1__avx512vnni_data<>+0(SB)/4, $0x0f0f0f0f
-DATA gemm_q4_1__m1__avx512vnni_data<>+64(SB)/8, $0x0000000100000000
-DATA gemm_q4_1__m1__avx512vnni_data<>+72(SB)/8, $0x0000000300000002
-DATA gemm_q4_1__m1__avx512vnni_data<>+80(SB)/8, $0x0000000500000004
-DATA gemm_q4_1__m1__avx512vnni_data<>+88(SB)/8, $0x0000000700000006
-DATA gemm_q4_1__m1__avx512vnni_data<>+96(SB)/8, $0x0000000900000008
-DATA gemm_q4_1__m1__avx512vnni_data<>+104(SB)/8, $0x0000000b0000000a
-DATA gemm_q4_1__m1__avx512vnni_data<>+112(SB)/8, $0x0000000d0000000c
-DATA gemm_q4_1__m1__avx512vnni_data<>+120(SB)/8, $0x0000000f0000000e
-GLOBL gemm_q4_1__m1__avx512vnni_data<>(SB), RODATA|NOPTR, $128
+DATA data<>+0(SB)/4, $0x0f0f0f0f
+DATA data<>+64(SB)/8, $0x0000000100000000
+DATA data<>+72(SB)/8, $0x0000000300000002
+DATA data<>+80(SB)/8, $0x0000000500000004
+DATA data<>+88(SB)/8, $0x0000000700000006
+DATA data<>+96(SB)/8, $0x0000000900000008
+DATA data<>+104(SB)/8, $0x0000000b0000000a
+DATA data<>+112(SB)/8, $0x0000000d0000000c
+DATA data<>+120(SB)/8, $0x0000000f0000000e
+GLOBL data<>(SB), RODATA|NOPTR, $128

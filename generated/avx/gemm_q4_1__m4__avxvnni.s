@@ -7,89 +7,89 @@
 // func gemm_q4_1__m4__avxvnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q4_1__m4__avxvnni(SB), NOSPLIT, $160-24
-	MOVQ    lo+8(FP), CX
-	MOVQ    hi+16(FP), AX
-	MOVQ    AX, 88(SP)
-	SUBQ    CX, 88(SP)
-	JLE     done
-	MOVQ    a+0(FP), SI
-	MOVQ    104(SI), AX
-	MOVQ    AX, 112(SP)
-	MOVQ    112(SP), AX
-	LEAQ    15(AX), AX
-	MOVQ    AX, 104(SP)
-	MOVQ    104(SP), AX
-	SHRQ    $0x04, AX
-	MOVQ    AX, 104(SP)
-	MOVQ    CX, AX
-	XORQ    DX, DX
-	MOVQ    104(SP), CX
-	DIVQ    CX
-	MOVQ    AX, BX
-	MOVQ    DX, 80(SP)
-	MOVQ    112(SI), AX
-	LEAQ    31(AX), DX
-	SHRQ    $0x05, DX
-	LEAQ    63(AX), AX
-	MOVQ    AX, 96(SP)
-	MOVQ    96(SP), AX
-	SHRQ    $0x06, AX
-	MOVQ    AX, 96(SP)
-	MOVQ    8(SI), AX
-	MOVQ    AX, 152(SP)
-	VMOVUPS gemm_q4_1__m4__avxvnni_data<>+0(SB), Y2
-	MOVQ    (SI), AX
-	MOVQ    AX, 144(SP)
-	MOVQ    208(SI), AX
-	MOVQ    AX, 136(SP)
-	MOVQ    120(SI), AX
-	MOVQ    AX, 8(SP)
-	MOVQ    128(SI), AX
-	MOVQ    AX, 72(SP)
-	MOVQ    16(SI), AX
-	MOVQ    AX, 128(SP)
-	MOVQ    8(SP), AX
-	IMUL3Q  $+12, AX, AX
-	MOVQ    AX, 120(SP)
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 88(SP)
+	SUBQ CX, 88(SP)
+	JLE done
+	MOVQ a+0(FP), SI
+	MOVQ 104(SI), AX
+	MOVQ AX, 112(SP)
+	MOVQ 112(SP), AX
+	LEAQ 15(AX), AX
+	MOVQ AX, 104(SP)
+	MOVQ 104(SP), AX
+	SHRQ $0x04, AX
+	MOVQ AX, 104(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 104(SP), CX
+	DIVQ CX
+	MOVQ AX, BX
+	MOVQ DX, 80(SP)
+	MOVQ 112(SI), CX
+	MOVQ 120(SI), AX
+	MOVQ AX, 8(SP)
+	LEAQ 31(CX), DX
+	SHRQ $0x05, DX
+	LEAQ 63(CX), AX
+	MOVQ AX, 96(SP)
+	MOVQ 96(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 96(SP)
+	MOVQ 8(SI), AX
+	MOVQ AX, 152(SP)
+	VMOVUPS data<>+0(SB), Y2
+	MOVQ (SI), AX
+	MOVQ AX, 144(SP)
+	MOVQ 208(SI), AX
+	MOVQ AX, 136(SP)
+	MOVQ 128(SI), AX
+	MOVQ AX, 72(SP)
+	MOVQ 16(SI), AX
+	MOVQ AX, 128(SP)
+	MOVQ 8(SP), AX
+	IMUL3Q $+12, AX, AX
+	MOVQ AX, 120(SP)
 
 tile:
-	MOVQ   DX, AX
-	IMULQ  80(SP), AX
+	MOVQ DX, AX
+	IMULQ 80(SP), AX
 	IMUL3Q $+320, AX, CX
-	MOVQ   152(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 56(SP)
-	MOVQ   56(SP), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   96(SP), AX
-	IMULQ  BX, AX
+	MOVQ 152(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 56(SP)
+	MOVQ 56(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ 96(SP), AX
+	IMULQ BX, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   144(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   56(SP), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   136(SP), SI
-	MOVQ   80(SP), AX
+	MOVQ 144(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 64(SP)
+	MOVQ 56(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 136(SP), SI
+	MOVQ 80(SP), AX
 	IMUL3Q $-16, AX, CX
-	MOVQ   112(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   80(SP), AX
+	MOVQ 112(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 24(SP)
+	MOVQ 80(SP), AX
 	IMUL3Q $+64, AX, CX
-	MOVQ   128(SP), AX
-	LEAQ   (AX)(CX*1), CX
-	MOVQ   8(SP), AX
-	IMULQ  BX, AX
+	MOVQ 128(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 8(SP), AX
+	IMULQ BX, AX
 	IMUL3Q $+16, AX, AX
-	LEAQ   (CX)(AX*1), AX
-	MOVQ   AX, (SP)
-	MOVQ   120(SP), CX
-	MOVQ   (SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 16(SP)
-	XORQ   AX, AX
-	MOVQ   AX, 32(SP)
+	LEAQ (CX)(AX*1), AX
+	MOVQ AX, (SP)
+	MOVQ 120(SP), CX
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 16(SP)
+	XORQ AX, AX
+	MOVQ AX, 32(SP)
 
 slice:
 	MOVQ 56(SP), R15
@@ -98,27 +98,27 @@ slice:
 	MOVQ 40(SP), R12
 	XORQ R11, R11
 	CMPQ R11, DX
-	JGE  end2
+	JGE end2
 
 loop1:
-	LEAQ    8(R11), R10
-	CMPQ    DX, R10
+	LEAQ 8(R11), R10
+	CMPQ DX, R10
 	CMOVQLT DX, R10
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y1, Y1, Y1
-	MOVQ    R15, R9
-	MOVQ    R14, R8
-	MOVQ    R13, DI
-	MOVQ    R12, CX
-	MOVQ    R11, AX
-	CMPQ    AX, R10
-	JGE     end4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	VPXOR Y1, Y1, Y1
+	MOVQ R15, R9
+	MOVQ R14, R8
+	MOVQ R13, DI
+	MOVQ R12, CX
+	MOVQ R11, AX
+	CMPQ AX, R10
+	JGE end4
 
 loop3:
-	CMPQ       BX, $+0
-	JNE        else5
+	CMPQ BX, $+0
+	JNE else5
 	PREFETCHT0 4096(R9)
 	PREFETCHT0 4160(R9)
 	PREFETCHT0 4224(R9)
@@ -126,245 +126,245 @@ loop3:
 	PREFETCHT0 4352(R9)
 
 else5:
-	VPAND        (R8), Y2, Y6
+	VPAND (R8), Y2, Y6
 	VBROADCASTSS (DI), Y0
-	VPXOR        Y10, Y10, Y10
+	VPXOR Y10, Y10, Y10
 
 	// VPDPBUSD Y0, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd0
+	LONG $0x504d62c4
+	BYTE $0xd0
 	VBROADCASTSS 32(DI), Y0
-	VPXOR        Y9, Y9, Y9
+	VPXOR Y9, Y9, Y9
 
 	// VPDPBUSD Y0, Y6, Y9
-	LONG         $0x504d62c4
-	BYTE         $0xc8
+	LONG $0x504d62c4
+	BYTE $0xc8
 	VBROADCASTSS 64(DI), Y0
-	VPXOR        Y8, Y8, Y8
+	VPXOR Y8, Y8, Y8
 
 	// VPDPBUSD Y0, Y6, Y8
-	LONG         $0x504d62c4
-	BYTE         $0xc0
+	LONG $0x504d62c4
+	BYTE $0xc0
 	VBROADCASTSS 96(DI), Y0
-	VPXOR        Y7, Y7, Y7
+	VPXOR Y7, Y7, Y7
 
 	// VPDPBUSD Y0, Y6, Y7
-	LONG         $0x504de2c4
-	BYTE         $0xf8
-	VPAND        64(R8), Y2, Y6
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VPAND 64(R8), Y2, Y6
 	VBROADCASTSS 4(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd0
+	LONG $0x504d62c4
+	BYTE $0xd0
 	VBROADCASTSS 36(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
-	LONG         $0x504d62c4
-	BYTE         $0xc8
+	LONG $0x504d62c4
+	BYTE $0xc8
 	VBROADCASTSS 68(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
-	LONG         $0x504d62c4
-	BYTE         $0xc0
+	LONG $0x504d62c4
+	BYTE $0xc0
 	VBROADCASTSS 100(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
-	LONG         $0x504de2c4
-	BYTE         $0xf8
-	VPAND        128(R8), Y2, Y6
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VPAND 128(R8), Y2, Y6
 	VBROADCASTSS 8(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd0
+	LONG $0x504d62c4
+	BYTE $0xd0
 	VBROADCASTSS 40(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
-	LONG         $0x504d62c4
-	BYTE         $0xc8
+	LONG $0x504d62c4
+	BYTE $0xc8
 	VBROADCASTSS 72(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
-	LONG         $0x504d62c4
-	BYTE         $0xc0
+	LONG $0x504d62c4
+	BYTE $0xc0
 	VBROADCASTSS 104(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
-	LONG         $0x504de2c4
-	BYTE         $0xf8
-	VPAND        192(R8), Y2, Y6
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VPAND 192(R8), Y2, Y6
 	VBROADCASTSS 12(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd0
+	LONG $0x504d62c4
+	BYTE $0xd0
 	VBROADCASTSS 44(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
-	LONG         $0x504d62c4
-	BYTE         $0xc8
+	LONG $0x504d62c4
+	BYTE $0xc8
 	VBROADCASTSS 76(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
-	LONG         $0x504d62c4
-	BYTE         $0xc0
+	LONG $0x504d62c4
+	BYTE $0xc0
 	VBROADCASTSS 108(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
-	LONG         $0x504de2c4
-	BYTE         $0xf8
-	VMOVUPS      (R8), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y6
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS (R8), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y6
 	VBROADCASTSS 16(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd0
+	LONG $0x504d62c4
+	BYTE $0xd0
 	VBROADCASTSS 48(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
-	LONG         $0x504d62c4
-	BYTE         $0xc8
+	LONG $0x504d62c4
+	BYTE $0xc8
 	VBROADCASTSS 80(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
-	LONG         $0x504d62c4
-	BYTE         $0xc0
+	LONG $0x504d62c4
+	BYTE $0xc0
 	VBROADCASTSS 112(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
-	LONG         $0x504de2c4
-	BYTE         $0xf8
-	VMOVUPS      64(R8), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y6
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 64(R8), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y6
 	VBROADCASTSS 20(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd0
+	LONG $0x504d62c4
+	BYTE $0xd0
 	VBROADCASTSS 52(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
-	LONG         $0x504d62c4
-	BYTE         $0xc8
+	LONG $0x504d62c4
+	BYTE $0xc8
 	VBROADCASTSS 84(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
-	LONG         $0x504d62c4
-	BYTE         $0xc0
+	LONG $0x504d62c4
+	BYTE $0xc0
 	VBROADCASTSS 116(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
-	LONG         $0x504de2c4
-	BYTE         $0xf8
-	VMOVUPS      128(R8), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y6
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 128(R8), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y6
 	VBROADCASTSS 24(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd0
+	LONG $0x504d62c4
+	BYTE $0xd0
 	VBROADCASTSS 56(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
-	LONG         $0x504d62c4
-	BYTE         $0xc8
+	LONG $0x504d62c4
+	BYTE $0xc8
 	VBROADCASTSS 88(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
-	LONG         $0x504d62c4
-	BYTE         $0xc0
+	LONG $0x504d62c4
+	BYTE $0xc0
 	VBROADCASTSS 120(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
-	LONG         $0x504de2c4
-	BYTE         $0xf8
-	VMOVUPS      192(R8), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        Y2, Y0, Y6
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 192(R8), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y6
 	VBROADCASTSS 28(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd0
+	LONG $0x504d62c4
+	BYTE $0xd0
 	VBROADCASTSS 60(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y9
-	LONG         $0x504d62c4
-	BYTE         $0xc8
+	LONG $0x504d62c4
+	BYTE $0xc8
 	VBROADCASTSS 92(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y8
-	LONG         $0x504d62c4
-	BYTE         $0xc0
+	LONG $0x504d62c4
+	BYTE $0xc0
 	VBROADCASTSS 124(DI), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
-	LONG         $0x504de2c4
-	BYTE         $0xf8
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y9, Y9
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y7, Y6
-	VCVTPH2PS    256(CX), Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VCVTDQ2PS Y10, Y10
+	VCVTDQ2PS Y9, Y9
+	VCVTDQ2PS Y8, Y8
+	VCVTDQ2PS Y7, Y6
+	VCVTPH2PS 256(CX), Y7
 	VBROADCASTSS 128(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y10, Y0
-	VADDPS       Y0, Y5, Y5
+	VMULPS Y7, Y0, Y0
+	VMULPS Y0, Y10, Y0
+	VADDPS Y0, Y5, Y5
 	VBROADCASTSS 132(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS Y7, Y0, Y0
+	VMULPS Y0, Y9, Y0
+	VADDPS Y0, Y4, Y4
 	VBROADCASTSS 136(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y0, Y3, Y3
+	VMULPS Y7, Y0, Y0
+	VMULPS Y0, Y8, Y0
+	VADDPS Y0, Y3, Y3
 	VBROADCASTSS 140(DI), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y1, Y6
-	VCVTPH2PS    288(CX), Y1
+	VMULPS Y7, Y0, Y0
+	VMULPS Y0, Y6, Y0
+	VADDPS Y0, Y1, Y6
+	VCVTPH2PS 288(CX), Y1
 	VBROADCASTSS 144(DI), Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       Y0, Y5, Y5
+	VMULPS Y1, Y0, Y0
+	VADDPS Y0, Y5, Y5
 	VBROADCASTSS 148(DI), Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       Y0, Y4, Y4
+	VMULPS Y1, Y0, Y0
+	VADDPS Y0, Y4, Y4
 	VBROADCASTSS 152(DI), Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       Y0, Y3, Y3
+	VMULPS Y1, Y0, Y0
+	VADDPS Y0, Y3, Y3
 	VBROADCASTSS 156(DI), Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       Y0, Y6, Y1
-	ADDQ         $+320, R9
-	ADDQ         $+320, R8
-	ADDQ         $+192, DI
-	ADDQ         $+320, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R10
-	JLT          loop3
+	VMULPS Y1, Y0, Y0
+	VADDPS Y0, Y6, Y1
+	ADDQ $+320, R9
+	ADDQ $+320, R8
+	ADDQ $+192, DI
+	ADDQ $+320, CX
+	ADDQ $+1, AX
+	CMPQ AX, R10
+	JLT loop3
 
 end4:
-	CMPQ    R11, $+0
-	JNE     else7
+	CMPQ R11, $+0
+	JNE else7
 	VMOVUPS Y5, (SI)
 	VMOVUPS Y4, 64(SI)
 	VMOVUPS Y3, 128(SI)
 	VMOVUPS Y1, 192(SI)
-	JMP     end8
+	JMP end8
 
 else7:
-	VADDPS  (SI), Y5, Y0
+	VADDPS (SI), Y5, Y0
 	VMOVUPS Y0, (SI)
-	VADDPS  64(SI), Y4, Y0
+	VADDPS 64(SI), Y4, Y0
 	VMOVUPS Y0, 64(SI)
-	VADDPS  128(SI), Y3, Y0
+	VADDPS 128(SI), Y3, Y0
 	VMOVUPS Y0, 128(SI)
-	VADDPS  192(SI), Y1, Y0
+	VADDPS 192(SI), Y1, Y0
 	VMOVUPS Y0, 192(SI)
 
 end8:
@@ -374,62 +374,73 @@ end8:
 	ADDQ $+2560, R12
 	ADDQ $+8, R11
 	CMPQ R11, DX
-	JLT  loop1
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_q4_1__m4__avxvnni_data<>+32(SB), Y1
-	MOVQ         24(SP), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	CMPQ 72(SP), $+0
+	JNE else9
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ 24(SP), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	CMPQ         72(SP), $+0
-	JNE          else9
-	VMOVUPS      (SI), Y0
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)
-	VMOVUPS      64(SI), Y0
-	MOVQ         8(SP), CX
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)(CX*4)
-	VMOVUPS      128(SI), Y0
-	MOVQ         8(SP), CX
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)(CX*8)
-	VMOVUPS      192(SI), Y0
-	MOVQ         16(SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)
-	JMP          end10
+	VPCMPGTD Y1, Y0, Y1
+	VMOVUPS (SI), Y0
+	MOVQ (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
+	VMOVUPS 64(SI), Y0
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*4)
+	VMOVUPS 128(SI), Y0
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*8)
+	VMOVUPS 192(SI), Y0
+	MOVQ 16(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
+	JMP end10
 
 else9:
-	MOVQ       (SP), AX
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ 24(SP), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	MOVQ (SP), AX
 	VPMASKMOVD (AX), Y1, Y0
-	VADDPS     (SI), Y0, Y0
-	MOVQ       (SP), AX
+	VADDPS (SI), Y0, Y0
+	MOVQ (SP), AX
 	VPMASKMOVD Y0, Y1, (AX)
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
 	VPMASKMOVD (AX)(CX*4), Y1, Y0
-	VADDPS     64(SI), Y0, Y0
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
+	VADDPS 64(SI), Y0, Y0
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
 	VPMASKMOVD Y0, Y1, (AX)(CX*4)
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
 	VPMASKMOVD (AX)(CX*8), Y1, Y0
-	VADDPS     128(SI), Y0, Y0
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
+	VADDPS 128(SI), Y0, Y0
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
 	VPMASKMOVD Y0, Y1, (AX)(CX*8)
-	MOVQ       16(SP), AX
+	MOVQ 16(SP), AX
 	VPMASKMOVD (AX), Y1, Y0
-	VADDPS     192(SI), Y0, Y0
-	MOVQ       16(SP), AX
+	VADDPS 192(SI), Y0, Y0
+	MOVQ 16(SP), AX
 	VPMASKMOVD Y0, Y1, (AX)
 
 end10:
@@ -443,32 +454,32 @@ end10:
 	INCQ AX
 	MOVQ AX, 32(SP)
 	CMPQ 32(SP), $+2
-	JLT  slice
+	JLT slice
 	MOVQ 88(SP), AX
 	DECQ AX
 	MOVQ AX, 88(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 80(SP), AX
 	INCQ AX
 	MOVQ AX, 80(SP)
 	MOVQ 80(SP), AX
 	CMPQ AX, 104(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 80(SP)
 	INCQ BX
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q4_1__m4__avxvnni_data<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q4_1__m4__avxvnni_data<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q4_1__m4__avxvnni_data<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q4_1__m4__avxvnni_data<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q4_1__m4__avxvnni_data<>+32(SB)/8, $0x0000000100000000
-DATA gemm_q4_1__m4__avxvnni_data<>+40(SB)/8, $0x0000000300000002
-DATA gemm_q4_1__m4__avxvnni_data<>+48(SB)/8, $0x0000000500000004
-DATA gemm_q4_1__m4__avxvnni_data<>+56(SB)/8, $0x0000000700000006
-GLOBL gemm_q4_1__m4__avxvnni_data<>(SB), RODATA|NOPTR, $64
+DATA data<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+32(SB)/8, $0x0000000100000000
+DATA data<>+40(SB)/8, $0x0000000300000002
+DATA data<>+48(SB)/8, $0x0000000500000004
+DATA data<>+56(SB)/8, $0x0000000700000006
+GLOBL data<>(SB), RODATA|NOPTR, $64

@@ -6,2042 +6,704 @@
 
 // func gemm_q4_k__m2__avxvnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
-TEXT ·gemm_q4_k__m2__avxvnni(SB), NOSPLIT, $48-24
-	MOVQ lo+8(FP), DX
-	MOVQ hi+16(FP), R8
-	SUBQ DX, R8
-	JLE  done
-	MOVQ a+0(FP), CX
-	MOVQ 104(CX), AX
+TEXT ·gemm_q4_k__m2__avxvnni(SB), NOSPLIT, $80-24
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 16(SP)
+	SUBQ CX, 16(SP)
+	JLE done
+	MOVQ a+0(FP), SI
+	MOVQ 104(SI), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	LEAQ 15(AX), AX
 	MOVQ AX, 32(SP)
 	MOVQ 32(SP), AX
-	LEAQ 15(AX), AX
-	MOVQ AX, (SP)
-	MOVQ (SP), AX
 	SHRQ $0x04, AX
-	MOVQ AX, (SP)
-	MOVQ DX, AX
+	MOVQ AX, 32(SP)
+	MOVQ CX, AX
 	XORQ DX, DX
-	MOVQ (SP), BX
-	DIVQ BX
-	MOVQ AX, R9
-	MOVQ DX, R10
-	MOVQ 112(CX), AX
-	LEAQ 255(AX), DI
-	SHRQ $0x08, DI
-	LEAQ 63(AX), SI
-	SHRQ $0x06, SI
-	MOVQ 8(CX), AX
-	MOVQ AX, 40(SP)
-	MOVQ (CX), AX
-	MOVQ AX, 24(SP)
-	MOVQ 208(CX), BX
-	MOVQ 120(CX), DX
-	MOVQ 128(CX), AX
-	MOVQ AX, 16(SP)
-	MOVQ 16(CX), AX
+	MOVQ 32(SP), CX
+	DIVQ CX
 	MOVQ AX, 8(SP)
+	MOVQ DX, BX
+	MOVQ 112(SI), CX
+	MOVQ 120(SI), AX
+	MOVQ AX, (SP)
+	LEAQ 255(CX), DX
+	SHRQ $0x08, DX
+	LEAQ 63(CX), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 24(SP)
+	MOVQ 8(SI), AX
+	MOVQ AX, 72(SP)
+	VMOVUPS data<>+0(SB), Y4
+	MOVQ (SI), AX
+	MOVQ AX, 64(SP)
+	MOVQ 208(SI), CX
+	MOVQ 128(SI), AX
+	MOVQ AX, 56(SP)
+	MOVQ 16(SI), AX
+	MOVQ AX, 48(SP)
 
 tile:
-	MOVQ   DI, AX
-	IMULQ  R10, AX
-	IMUL3Q $+2368, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   SI, AX
-	IMULQ  R9, AX
-	IMUL3Q $+384, AX, CX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(CX*1), R14
-	XORQ   R13, R13
-	CMPQ   R13, DI
-	JGE    end2
+	MOVQ DX, AX
+	IMULQ BX, AX
+	IMUL3Q $+2368, AX, SI
+	MOVQ 72(SP), AX
+	LEAQ (AX)(SI*1), R15
+	MOVQ 24(SP), AX
+	IMULQ 8(SP), AX
+	IMUL3Q $+384, AX, SI
+	MOVQ 64(SP), AX
+	LEAQ (AX)(SI*1), R14
+	XORQ R13, R13
+	CMPQ R13, DX
+	JGE end2
 
 loop1:
-	LEAQ    1(R13), R12
-	CMPQ    DI, R12
-	CMOVQLT DI, R12
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y2, Y2, Y2
-	MOVQ    R15, R11
-	MOVQ    R14, CX
-	MOVQ    R13, AX
-	CMPQ    AX, R12
-	JGE     end4
+	LEAQ 1(R13), R12
+	CMPQ DX, R12
+	CMOVQLT DX, R12
+	VPXOR Y6, Y6, Y6
+	VPXOR Y5, Y5, Y5
+	VPXOR Y3, Y3, Y3
+	VPXOR Y2, Y2, Y2
+	MOVQ R15, R11
+	MOVQ R14, R10
+	MOVQ R13, R9
+	CMPQ R9, R12
+	JGE end4
 
 loop3:
-	PREFETCHT0   4096(R11)
-	PREFETCHT0   4160(R11)
-	PREFETCHT0   4224(R11)
-	PREFETCHT0   4288(R11)
-	PREFETCHT0   4352(R11)
-	PREFETCHT0   4416(R11)
-	PREFETCHT0   4480(R11)
-	PREFETCHT0   4544(R11)
-	PREFETCHT0   4608(R11)
-	PREFETCHT0   4672(R11)
-	PREFETCHT0   4736(R11)
-	PREFETCHT0   4800(R11)
-	PREFETCHT0   4864(R11)
-	PREFETCHT0   4928(R11)
-	PREFETCHT0   4992(R11)
-	PREFETCHT0   5056(R11)
-	PREFETCHT0   5120(R11)
-	PREFETCHT0   5184(R11)
-	PREFETCHT0   5248(R11)
-	PREFETCHT0   5312(R11)
-	PREFETCHT0   5376(R11)
-	PREFETCHT0   5440(R11)
-	PREFETCHT0   5504(R11)
-	PREFETCHT0   5568(R11)
-	PREFETCHT0   5632(R11)
-	PREFETCHT0   5696(R11)
-	PREFETCHT0   5760(R11)
-	PREFETCHT0   5824(R11)
-	PREFETCHT0   5888(R11)
-	PREFETCHT0   5952(R11)
-	PREFETCHT0   6016(R11)
-	PREFETCHT0   6080(R11)
-	PREFETCHT0   6144(R11)
-	PREFETCHT0   6208(R11)
-	PREFETCHT0   6272(R11)
-	PREFETCHT0   6336(R11)
-	PREFETCHT0   6400(R11)
-	VCVTPH2PS    2304(R11), Y1
-	VCVTPH2PS    2320(R11), Y0
-	VCVTPH2PS    2336(R11), Y9
-	VCVTPH2PS    2352(R11), Y8
-	VMOVUPS      (R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y10
-	VMOVUPS      32(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VBROADCASTSS (CX), Y6
-	VPXOR        Y14, Y14, Y14
+	PREFETCHT0 4096(R11)
+	PREFETCHT0 4160(R11)
+	PREFETCHT0 4224(R11)
+	PREFETCHT0 4288(R11)
+	PREFETCHT0 4352(R11)
+	PREFETCHT0 4416(R11)
+	PREFETCHT0 4480(R11)
+	PREFETCHT0 4544(R11)
+	PREFETCHT0 4608(R11)
+	PREFETCHT0 4672(R11)
+	PREFETCHT0 4736(R11)
+	PREFETCHT0 4800(R11)
+	PREFETCHT0 4864(R11)
+	PREFETCHT0 4928(R11)
+	PREFETCHT0 4992(R11)
+	PREFETCHT0 5056(R11)
+	PREFETCHT0 5120(R11)
+	PREFETCHT0 5184(R11)
+	PREFETCHT0 5248(R11)
+	PREFETCHT0 5312(R11)
+	PREFETCHT0 5376(R11)
+	PREFETCHT0 5440(R11)
+	PREFETCHT0 5504(R11)
+	PREFETCHT0 5568(R11)
+	PREFETCHT0 5632(R11)
+	PREFETCHT0 5696(R11)
+	PREFETCHT0 5760(R11)
+	PREFETCHT0 5824(R11)
+	PREFETCHT0 5888(R11)
+	PREFETCHT0 5952(R11)
+	PREFETCHT0 6016(R11)
+	PREFETCHT0 6080(R11)
+	PREFETCHT0 6144(R11)
+	PREFETCHT0 6208(R11)
+	PREFETCHT0 6272(R11)
+	PREFETCHT0 6336(R11)
+	PREFETCHT0 6400(R11)
+	MOVQ R11, R8
+	MOVQ R10, DI
+	MOVQ R11, SI
+	XORQ AX, AX
 
-	// VPDPBUSD Y6, Y10, Y14
-	LONG  $0x502d62c4
-	BYTE  $0xf6
-	VPXOR Y13, Y13, Y13
-
-	// VPDPBUSD Y6, Y7, Y13
-	LONG         $0x504562c4
-	BYTE         $0xee
-	VBROADCASTSS 32(CX), Y6
-	VPXOR        Y12, Y12, Y12
-
-	// VPDPBUSD Y6, Y10, Y12
-	LONG  $0x502d62c4
-	BYTE  $0xe6
+loop5:
+	VPAND (R8), Y4, Y7
+	VPAND 32(R8), Y4, Y1
+	VBROADCASTSS (DI), Y0
 	VPXOR Y11, Y11, Y11
 
-	// VPDPBUSD Y6, Y7, Y11
-	LONG         $0x504562c4
-	BYTE         $0xde
-	VMOVUPS      64(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y10
-	VMOVUPS      96(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VBROADCASTSS 4(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y14
-	LONG $0x502d62c4
-	BYTE $0xf6
-
-	// VPDPBUSD Y6, Y7, Y13
-	LONG         $0x504562c4
-	BYTE         $0xee
-	VBROADCASTSS 36(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y12
-	LONG $0x502d62c4
-	BYTE $0xe6
-
-	// VPDPBUSD Y6, Y7, Y11
-	LONG         $0x504562c4
-	BYTE         $0xde
-	VMOVUPS      128(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y10
-	VMOVUPS      160(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VBROADCASTSS 8(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y14
-	LONG $0x502d62c4
-	BYTE $0xf6
-
-	// VPDPBUSD Y6, Y7, Y13
-	LONG         $0x504562c4
-	BYTE         $0xee
-	VBROADCASTSS 40(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y12
-	LONG $0x502d62c4
-	BYTE $0xe6
-
-	// VPDPBUSD Y6, Y7, Y11
-	LONG         $0x504562c4
-	BYTE         $0xde
-	VMOVUPS      192(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y10
-	VMOVUPS      224(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VBROADCASTSS 12(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y14
-	LONG $0x502d62c4
-	BYTE $0xf6
-
-	// VPDPBUSD Y6, Y7, Y13
-	LONG         $0x504562c4
-	BYTE         $0xee
-	VBROADCASTSS 44(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y12
-	LONG $0x502d62c4
-	BYTE $0xe6
-
-	// VPDPBUSD Y6, Y7, Y11
-	LONG         $0x504562c4
-	BYTE         $0xde
-	VMOVUPS      256(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y10
-	VMOVUPS      288(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VBROADCASTSS 16(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y14
-	LONG $0x502d62c4
-	BYTE $0xf6
-
-	// VPDPBUSD Y6, Y7, Y13
-	LONG         $0x504562c4
-	BYTE         $0xee
-	VBROADCASTSS 48(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y12
-	LONG $0x502d62c4
-	BYTE $0xe6
-
-	// VPDPBUSD Y6, Y7, Y11
-	LONG         $0x504562c4
-	BYTE         $0xde
-	VMOVUPS      320(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y10
-	VMOVUPS      352(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VBROADCASTSS 20(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y14
-	LONG $0x502d62c4
-	BYTE $0xf6
-
-	// VPDPBUSD Y6, Y7, Y13
-	LONG         $0x504562c4
-	BYTE         $0xee
-	VBROADCASTSS 52(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y12
-	LONG $0x502d62c4
-	BYTE $0xe6
-
-	// VPDPBUSD Y6, Y7, Y11
-	LONG         $0x504562c4
-	BYTE         $0xde
-	VMOVUPS      384(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y10
-	VMOVUPS      416(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VBROADCASTSS 24(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y14
-	LONG $0x502d62c4
-	BYTE $0xf6
-
-	// VPDPBUSD Y6, Y7, Y13
-	LONG         $0x504562c4
-	BYTE         $0xee
-	VBROADCASTSS 56(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y12
-	LONG $0x502d62c4
-	BYTE $0xe6
-
-	// VPDPBUSD Y6, Y7, Y11
-	LONG         $0x504562c4
-	BYTE         $0xde
-	VMOVUPS      448(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y10
-	VMOVUPS      480(R11), Y6
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VBROADCASTSS 28(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y14
-	LONG $0x502d62c4
-	BYTE $0xf6
-
-	// VPDPBUSD Y6, Y7, Y13
-	LONG         $0x504562c4
-	BYTE         $0xee
-	VBROADCASTSS 60(CX), Y6
-
-	// VPDPBUSD Y6, Y10, Y12
-	LONG $0x502d62c4
-	BYTE $0xe6
-
-	// VPDPBUSD Y6, Y7, Y11
-	LONG         $0x504562c4
-	BYTE         $0xde
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y13, Y14
-	VCVTDQ2PS    Y12, Y10
-	VCVTDQ2PS    Y11, Y7
-	VPMOVZXBD    2048(R11), Y11
-	VPMOVZXBD    2056(R11), Y6
-	VCVTDQ2PS    Y11, Y11
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       Y11, Y1, Y13
-	VMULPS       Y6, Y0, Y12
-	VBROADCASTSS 128(CX), Y6
-	VMULPS       Y13, Y6, Y11
-	VMULPS       Y12, Y6, Y6
-	VMULPS       Y11, Y15, Y11
-	VMULPS       Y6, Y14, Y6
-	VADDPS       Y11, Y5, Y5
-	VADDPS       Y6, Y4, Y11
-	VBROADCASTSS 132(CX), Y4
-	VMULPS       Y13, Y4, Y6
-	VMULPS       Y12, Y4, Y4
-	VMULPS       Y6, Y10, Y6
-	VMULPS       Y4, Y7, Y4
-	VADDPS       Y6, Y3, Y6
-	VADDPS       Y4, Y2, Y7
-	VPMOVZXBD    2176(R11), Y3
-	VPMOVZXBD    2184(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y9, Y10
-	VMULPS       Y2, Y8, Y4
-	VBROADCASTSS 144(CX), Y2
-	VMULPS       Y10, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y5, Y5
-	VSUBPS       Y2, Y11, Y11
-	VBROADCASTSS 148(CX), Y2
-	VMULPS       Y10, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y7, Y4
-	VMOVUPS      (R11), Y3
-	VMOVUPS      32(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 192(CX), Y2
-	VPXOR        Y14, Y14, Y14
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG  $0x504562c4
-	BYTE  $0xf2
-	VPXOR Y13, Y13, Y13
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 224(CX), Y2
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG  $0x504562c4
-	BYTE  $0xd2
-	VPXOR Y12, Y12, Y12
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      64(R11), Y3
-	VMOVUPS      96(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 196(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
+	// VPDPBUSD Y0, Y7, Y11
 	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 228(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      128(R11), Y3
-	VMOVUPS      160(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 200(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 232(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      192(R11), Y3
-	VMOVUPS      224(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 204(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 236(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      256(R11), Y3
-	VMOVUPS      288(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 208(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 240(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      320(R11), Y3
-	VMOVUPS      352(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 212(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 244(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      384(R11), Y3
-	VMOVUPS      416(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 216(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 248(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      448(R11), Y3
-	VMOVUPS      480(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 220(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 252(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y13, Y14
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y12, Y7
-	VPMOVZXBD    2064(R11), Y3
-	VPMOVZXBD    2072(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y1, Y13
-	VMULPS       Y2, Y0, Y12
-	VBROADCASTSS 320(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y15, Y3
-	VMULPS       Y2, Y14, Y2
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y11, Y11
-	VBROADCASTSS 324(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y10, Y3
-	VMULPS       Y2, Y7, Y2
-	VADDPS       Y3, Y6, Y10
-	VADDPS       Y2, Y4, Y7
-	VPMOVZXBD    2192(R11), Y3
-	VPMOVZXBD    2200(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y9, Y6
-	VMULPS       Y2, Y8, Y4
-	VBROADCASTSS 336(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y5, Y5
-	VSUBPS       Y2, Y11, Y11
-	VBROADCASTSS 340(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y10, Y6
-	VSUBPS       Y2, Y7, Y4
-	VMOVUPS      512(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      544(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 384(CX), Y2
-	VPXOR        Y14, Y14, Y14
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG  $0x504562c4
-	BYTE  $0xf2
-	VPXOR Y13, Y13, Y13
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 416(CX), Y2
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG  $0x504562c4
-	BYTE  $0xd2
-	VPXOR Y12, Y12, Y12
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      576(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      608(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 388(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 420(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      640(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      672(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 392(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 424(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      704(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      736(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 396(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 428(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      768(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      800(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 400(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 432(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      832(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      864(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 404(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 436(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      896(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      928(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 408(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 440(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      960(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      992(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 412(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 444(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y13, Y14
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y12, Y7
-	VPMOVZXBD    2080(R11), Y3
-	VPMOVZXBD    2088(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y1, Y13
-	VMULPS       Y2, Y0, Y12
-	VBROADCASTSS 512(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y15, Y3
-	VMULPS       Y2, Y14, Y2
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y11, Y11
-	VBROADCASTSS 516(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y10, Y3
-	VMULPS       Y2, Y7, Y2
-	VADDPS       Y3, Y6, Y10
-	VADDPS       Y2, Y4, Y7
-	VPMOVZXBD    2208(R11), Y3
-	VPMOVZXBD    2216(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y9, Y6
-	VMULPS       Y2, Y8, Y4
-	VBROADCASTSS 528(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y5, Y5
-	VSUBPS       Y2, Y11, Y11
-	VBROADCASTSS 532(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y10, Y6
-	VSUBPS       Y2, Y7, Y4
-	VMOVUPS      512(R11), Y3
-	VMOVUPS      544(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 576(CX), Y2
-	VPXOR        Y14, Y14, Y14
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG  $0x504562c4
-	BYTE  $0xf2
-	VPXOR Y13, Y13, Y13
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 608(CX), Y2
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG  $0x504562c4
-	BYTE  $0xd2
-	VPXOR Y12, Y12, Y12
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      576(R11), Y3
-	VMOVUPS      608(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 580(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 612(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      640(R11), Y3
-	VMOVUPS      672(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 584(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 616(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      704(R11), Y3
-	VMOVUPS      736(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 588(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 620(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      768(R11), Y3
-	VMOVUPS      800(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 592(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 624(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      832(R11), Y3
-	VMOVUPS      864(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 596(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 628(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      896(R11), Y3
-	VMOVUPS      928(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 600(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 632(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      960(R11), Y3
-	VMOVUPS      992(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 604(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 636(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y13, Y14
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y12, Y7
-	VPMOVZXBD    2096(R11), Y3
-	VPMOVZXBD    2104(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y1, Y13
-	VMULPS       Y2, Y0, Y12
-	VBROADCASTSS 704(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y15, Y3
-	VMULPS       Y2, Y14, Y2
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y11, Y11
-	VBROADCASTSS 708(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y10, Y3
-	VMULPS       Y2, Y7, Y2
-	VADDPS       Y3, Y6, Y10
-	VADDPS       Y2, Y4, Y7
-	VPMOVZXBD    2224(R11), Y3
-	VPMOVZXBD    2232(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y9, Y6
-	VMULPS       Y2, Y8, Y4
-	VBROADCASTSS 720(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y5, Y5
-	VSUBPS       Y2, Y11, Y11
-	VBROADCASTSS 724(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y10, Y6
-	VSUBPS       Y2, Y7, Y4
-	VMOVUPS      1024(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1056(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 768(CX), Y2
-	VPXOR        Y14, Y14, Y14
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG  $0x504562c4
-	BYTE  $0xf2
-	VPXOR Y13, Y13, Y13
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 800(CX), Y2
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG  $0x504562c4
-	BYTE  $0xd2
-	VPXOR Y12, Y12, Y12
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1088(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1120(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 772(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 804(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1152(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1184(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 776(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 808(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1216(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1248(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 780(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 812(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1280(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1312(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 784(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 816(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1344(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1376(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 788(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 820(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1408(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1440(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 792(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 824(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1472(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1504(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 796(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 828(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y13, Y14
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y12, Y7
-	VPMOVZXBD    2112(R11), Y3
-	VPMOVZXBD    2120(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y1, Y13
-	VMULPS       Y2, Y0, Y12
-	VBROADCASTSS 896(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y15, Y3
-	VMULPS       Y2, Y14, Y2
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y11, Y11
-	VBROADCASTSS 900(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y10, Y3
-	VMULPS       Y2, Y7, Y2
-	VADDPS       Y3, Y6, Y10
-	VADDPS       Y2, Y4, Y7
-	VPMOVZXBD    2240(R11), Y3
-	VPMOVZXBD    2248(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y9, Y6
-	VMULPS       Y2, Y8, Y4
-	VBROADCASTSS 912(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y5, Y5
-	VSUBPS       Y2, Y11, Y11
-	VBROADCASTSS 916(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y10, Y6
-	VSUBPS       Y2, Y7, Y4
-	VMOVUPS      1024(R11), Y3
-	VMOVUPS      1056(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 960(CX), Y2
-	VPXOR        Y14, Y14, Y14
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG  $0x504562c4
-	BYTE  $0xf2
-	VPXOR Y13, Y13, Y13
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 992(CX), Y2
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG  $0x504562c4
-	BYTE  $0xd2
-	VPXOR Y12, Y12, Y12
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1088(R11), Y3
-	VMOVUPS      1120(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 964(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 996(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1152(R11), Y3
-	VMOVUPS      1184(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 968(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1000(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1216(R11), Y3
-	VMOVUPS      1248(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 972(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1004(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1280(R11), Y3
-	VMOVUPS      1312(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 976(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1008(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1344(R11), Y3
-	VMOVUPS      1376(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 980(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1012(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1408(R11), Y3
-	VMOVUPS      1440(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 984(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1016(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1472(R11), Y3
-	VMOVUPS      1504(R11), Y2
-	VPSRLD       $0x04, Y3, Y3
-	VPSRLD       $0x04, Y2, Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y3, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 988(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1020(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y13, Y14
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y12, Y7
-	VPMOVZXBD    2128(R11), Y3
-	VPMOVZXBD    2136(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y1, Y13
-	VMULPS       Y2, Y0, Y12
-	VBROADCASTSS 1088(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y15, Y3
-	VMULPS       Y2, Y14, Y2
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y11, Y11
-	VBROADCASTSS 1092(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y10, Y3
-	VMULPS       Y2, Y7, Y2
-	VADDPS       Y3, Y6, Y10
-	VADDPS       Y2, Y4, Y7
-	VPMOVZXBD    2256(R11), Y3
-	VPMOVZXBD    2264(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y9, Y6
-	VMULPS       Y2, Y8, Y4
-	VBROADCASTSS 1104(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y5, Y5
-	VSUBPS       Y2, Y11, Y11
-	VBROADCASTSS 1108(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y10, Y6
-	VSUBPS       Y2, Y7, Y4
-	VMOVUPS      1536(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1568(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 1152(CX), Y2
-	VPXOR        Y14, Y14, Y14
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG  $0x504562c4
-	BYTE  $0xf2
-	VPXOR Y13, Y13, Y13
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1184(CX), Y2
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG  $0x504562c4
-	BYTE  $0xd2
-	VPXOR Y12, Y12, Y12
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1600(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1632(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 1156(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1188(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1664(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1696(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 1160(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1192(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1728(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1760(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 1164(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1196(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1792(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1824(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 1168(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1200(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1856(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1888(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 1172(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1204(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1920(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      1952(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 1176(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1208(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VMOVUPS      1984(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y7
-	VMOVUPS      2016(R11), Y2
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y2, Y3
-	VBROADCASTSS 1180(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y14
-	LONG $0x504562c4
-	BYTE $0xf2
-
-	// VPDPBUSD Y2, Y3, Y13
-	LONG         $0x506562c4
-	BYTE         $0xea
-	VBROADCASTSS 1212(CX), Y2
-
-	// VPDPBUSD Y2, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd2
-
-	// VPDPBUSD Y2, Y3, Y12
-	LONG         $0x506562c4
-	BYTE         $0xe2
-	VCVTDQ2PS    Y14, Y15
-	VCVTDQ2PS    Y13, Y14
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y12, Y7
-	VPMOVZXBD    2144(R11), Y3
-	VPMOVZXBD    2152(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y1, Y13
-	VMULPS       Y2, Y0, Y12
-	VBROADCASTSS 1280(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y15, Y3
-	VMULPS       Y2, Y14, Y2
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y11, Y11
-	VBROADCASTSS 1284(CX), Y2
-	VMULPS       Y13, Y2, Y3
-	VMULPS       Y12, Y2, Y2
-	VMULPS       Y3, Y10, Y3
-	VMULPS       Y2, Y7, Y2
-	VADDPS       Y3, Y6, Y10
-	VADDPS       Y2, Y4, Y7
-	VPMOVZXBD    2272(R11), Y3
-	VPMOVZXBD    2280(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y9, Y6
-	VMULPS       Y2, Y8, Y4
-	VBROADCASTSS 1296(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y5, Y5
-	VSUBPS       Y2, Y11, Y12
-	VBROADCASTSS 1300(CX), Y2
-	VMULPS       Y6, Y2, Y3
-	VMULPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y10, Y3
-	VSUBPS       Y2, Y7, Y2
-	VMOVUPS      1536(R11), Y6
-	VMOVUPS      1568(R11), Y4
-	VPSRLD       $0x04, Y6, Y6
-	VPSRLD       $0x04, Y4, Y4
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y4, Y6
-	VBROADCASTSS 1344(CX), Y4
-	VPXOR        Y13, Y13, Y13
-
-	// VPDPBUSD Y4, Y7, Y13
-	LONG  $0x504562c4
-	BYTE  $0xec
-	VPXOR Y14, Y14, Y14
-
-	// VPDPBUSD Y4, Y6, Y14
-	LONG         $0x504d62c4
-	BYTE         $0xf4
-	VBROADCASTSS 1376(CX), Y4
-	VPXOR        Y11, Y11, Y11
-
-	// VPDPBUSD Y4, Y7, Y11
-	LONG  $0x504562c4
-	BYTE  $0xdc
+	BYTE $0xd8
 	VPXOR Y10, Y10, Y10
 
-	// VPDPBUSD Y4, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd4
-	VMOVUPS      1600(R11), Y6
-	VMOVUPS      1632(R11), Y4
-	VPSRLD       $0x04, Y6, Y6
-	VPSRLD       $0x04, Y4, Y4
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y4, Y6
-	VBROADCASTSS 1348(CX), Y4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 32(DI), Y0
+	VPXOR Y8, Y8, Y8
 
-	// VPDPBUSD Y4, Y7, Y13
+	// VPDPBUSD Y0, Y7, Y8
 	LONG $0x504562c4
-	BYTE $0xec
+	BYTE $0xc0
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y4, Y6, Y14
-	LONG         $0x504d62c4
-	BYTE         $0xf4
-	VBROADCASTSS 1380(CX), Y4
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VPAND 64(R8), Y4, Y7
+	VPAND 96(R8), Y4, Y1
+	VBROADCASTSS 4(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y11
+	// VPDPBUSD Y0, Y7, Y11
 	LONG $0x504562c4
-	BYTE $0xdc
+	BYTE $0xd8
 
-	// VPDPBUSD Y4, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd4
-	VMOVUPS      1664(R11), Y6
-	VMOVUPS      1696(R11), Y4
-	VPSRLD       $0x04, Y6, Y6
-	VPSRLD       $0x04, Y4, Y4
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y4, Y6
-	VBROADCASTSS 1352(CX), Y4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 36(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y13
+	// VPDPBUSD Y0, Y7, Y8
 	LONG $0x504562c4
-	BYTE $0xec
+	BYTE $0xc0
 
-	// VPDPBUSD Y4, Y6, Y14
-	LONG         $0x504d62c4
-	BYTE         $0xf4
-	VBROADCASTSS 1384(CX), Y4
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VPAND 128(R8), Y4, Y7
+	VPAND 160(R8), Y4, Y1
+	VBROADCASTSS 8(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y11
+	// VPDPBUSD Y0, Y7, Y11
 	LONG $0x504562c4
-	BYTE $0xdc
+	BYTE $0xd8
 
-	// VPDPBUSD Y4, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd4
-	VMOVUPS      1728(R11), Y6
-	VMOVUPS      1760(R11), Y4
-	VPSRLD       $0x04, Y6, Y6
-	VPSRLD       $0x04, Y4, Y4
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y4, Y6
-	VBROADCASTSS 1356(CX), Y4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 40(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y13
+	// VPDPBUSD Y0, Y7, Y8
 	LONG $0x504562c4
-	BYTE $0xec
+	BYTE $0xc0
 
-	// VPDPBUSD Y4, Y6, Y14
-	LONG         $0x504d62c4
-	BYTE         $0xf4
-	VBROADCASTSS 1388(CX), Y4
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VPAND 192(R8), Y4, Y7
+	VPAND 224(R8), Y4, Y1
+	VBROADCASTSS 12(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y11
+	// VPDPBUSD Y0, Y7, Y11
 	LONG $0x504562c4
-	BYTE $0xdc
+	BYTE $0xd8
 
-	// VPDPBUSD Y4, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd4
-	VMOVUPS      1792(R11), Y6
-	VMOVUPS      1824(R11), Y4
-	VPSRLD       $0x04, Y6, Y6
-	VPSRLD       $0x04, Y4, Y4
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y4, Y6
-	VBROADCASTSS 1360(CX), Y4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 44(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y13
+	// VPDPBUSD Y0, Y7, Y8
 	LONG $0x504562c4
-	BYTE $0xec
+	BYTE $0xc0
 
-	// VPDPBUSD Y4, Y6, Y14
-	LONG         $0x504d62c4
-	BYTE         $0xf4
-	VBROADCASTSS 1392(CX), Y4
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VPAND 256(R8), Y4, Y7
+	VPAND 288(R8), Y4, Y1
+	VBROADCASTSS 16(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y11
+	// VPDPBUSD Y0, Y7, Y11
 	LONG $0x504562c4
-	BYTE $0xdc
+	BYTE $0xd8
 
-	// VPDPBUSD Y4, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd4
-	VMOVUPS      1856(R11), Y6
-	VMOVUPS      1888(R11), Y4
-	VPSRLD       $0x04, Y6, Y6
-	VPSRLD       $0x04, Y4, Y4
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y4, Y6
-	VBROADCASTSS 1364(CX), Y4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 48(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y13
+	// VPDPBUSD Y0, Y7, Y8
 	LONG $0x504562c4
-	BYTE $0xec
+	BYTE $0xc0
 
-	// VPDPBUSD Y4, Y6, Y14
-	LONG         $0x504d62c4
-	BYTE         $0xf4
-	VBROADCASTSS 1396(CX), Y4
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VPAND 320(R8), Y4, Y7
+	VPAND 352(R8), Y4, Y1
+	VBROADCASTSS 20(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y11
+	// VPDPBUSD Y0, Y7, Y11
 	LONG $0x504562c4
-	BYTE $0xdc
+	BYTE $0xd8
 
-	// VPDPBUSD Y4, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd4
-	VMOVUPS      1920(R11), Y6
-	VMOVUPS      1952(R11), Y4
-	VPSRLD       $0x04, Y6, Y6
-	VPSRLD       $0x04, Y4, Y4
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y4, Y6
-	VBROADCASTSS 1368(CX), Y4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 52(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y13
+	// VPDPBUSD Y0, Y7, Y8
 	LONG $0x504562c4
-	BYTE $0xec
+	BYTE $0xc0
 
-	// VPDPBUSD Y4, Y6, Y14
-	LONG         $0x504d62c4
-	BYTE         $0xf4
-	VBROADCASTSS 1400(CX), Y4
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VPAND 384(R8), Y4, Y7
+	VPAND 416(R8), Y4, Y1
+	VBROADCASTSS 24(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y11
+	// VPDPBUSD Y0, Y7, Y11
 	LONG $0x504562c4
-	BYTE $0xdc
+	BYTE $0xd8
 
-	// VPDPBUSD Y4, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd4
-	VMOVUPS      1984(R11), Y6
-	VMOVUPS      2016(R11), Y4
-	VPSRLD       $0x04, Y6, Y6
-	VPSRLD       $0x04, Y4, Y4
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y6, Y7
-	VPAND        gemm_q4_k__m2__avxvnni_data<>+0(SB), Y4, Y6
-	VBROADCASTSS 1372(CX), Y4
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 56(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y13
+	// VPDPBUSD Y0, Y7, Y8
 	LONG $0x504562c4
-	BYTE $0xec
+	BYTE $0xc0
 
-	// VPDPBUSD Y4, Y6, Y14
-	LONG         $0x504d62c4
-	BYTE         $0xf4
-	VBROADCASTSS 1404(CX), Y4
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VPAND 448(R8), Y4, Y7
+	VPAND 480(R8), Y4, Y1
+	VBROADCASTSS 28(DI), Y0
 
-	// VPDPBUSD Y4, Y7, Y11
+	// VPDPBUSD Y0, Y7, Y11
 	LONG $0x504562c4
-	BYTE $0xdc
+	BYTE $0xd8
 
-	// VPDPBUSD Y4, Y6, Y10
-	LONG         $0x504d62c4
-	BYTE         $0xd4
-	VCVTDQ2PS    Y13, Y13
-	VCVTDQ2PS    Y14, Y4
-	VCVTDQ2PS    Y11, Y7
-	VCVTDQ2PS    Y10, Y6
-	VPMOVZXBD    2160(R11), Y11
-	VPMOVZXBD    2168(R11), Y10
-	VCVTDQ2PS    Y11, Y11
-	VCVTDQ2PS    Y10, Y10
-	VMULPS       Y11, Y1, Y11
-	VMULPS       Y10, Y0, Y10
-	VBROADCASTSS 1472(CX), Y0
-	VMULPS       Y11, Y0, Y1
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y1, Y13, Y1
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y12, Y4
-	VBROADCASTSS 1476(CX), Y0
-	VMULPS       Y11, Y0, Y1
-	VMULPS       Y10, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y3, Y7
-	VADDPS       Y0, Y2, Y6
-	VPMOVZXBD    2288(R11), Y1
-	VPMOVZXBD    2296(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y3
-	VMULPS       Y0, Y8, Y2
-	VBROADCASTSS 1488(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VBROADCASTSS 1492(CX), Y0
-	VMULPS       Y3, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y7, Y3
-	VSUBPS       Y0, Y6, Y2
-	ADDQ         $+2368, R11
-	ADDQ         $+1536, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop3
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 60(DI), Y0
 
-end4:
-	CMPQ    R13, $+0
-	JNE     else5
-	VMOVUPS Y5, (BX)
-	VMOVUPS Y4, 32(BX)
-	VMOVUPS Y3, 64(BX)
-	VMOVUPS Y2, 96(BX)
-	JMP     end6
+	// VPDPBUSD Y0, Y7, Y8
+	LONG $0x504562c4
+	BYTE $0xc0
 
-else5:
-	VADDPS  (BX), Y5, Y1
-	VADDPS  32(BX), Y4, Y0
-	VMOVUPS Y1, (BX)
-	VMOVUPS Y0, 32(BX)
-	VADDPS  64(BX), Y3, Y1
-	VADDPS  96(BX), Y2, Y0
-	VMOVUPS Y1, 64(BX)
-	VMOVUPS Y0, 96(BX)
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VCVTDQ2PS Y11, Y12
+	VCVTDQ2PS Y10, Y11
+	VCVTDQ2PS Y8, Y8
+	VCVTDQ2PS Y9, Y7
+	VCVTPH2PS 2304(R11), Y10
+	VCVTPH2PS 2320(R11), Y9
+	VPMOVZXBD 2048(SI), Y1
+	VPMOVZXBD 2056(SI), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y10, Y10
+	VMULPS Y0, Y9, Y9
+	VBROADCASTSS 128(DI), Y0
+	VMULPS Y10, Y0, Y1
+	VMULPS Y9, Y0, Y0
+	VMULPS Y1, Y12, Y1
+	VMULPS Y0, Y11, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VBROADCASTSS 132(DI), Y0
+	VMULPS Y10, Y0, Y1
+	VMULPS Y9, Y0, Y0
+	VMULPS Y1, Y8, Y1
+	VMULPS Y0, Y7, Y0
+	VADDPS Y1, Y3, Y7
+	VADDPS Y0, Y2, Y8
+	VCVTPH2PS 2336(R11), Y3
+	VCVTPH2PS 2352(R11), Y2
+	VPMOVZXBD 2176(SI), Y1
+	VPMOVZXBD 2184(SI), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 144(DI), Y0
+	VMULPS Y3, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VSUBPS Y1, Y6, Y6
+	VSUBPS Y0, Y5, Y5
+	VBROADCASTSS 148(DI), Y0
+	VMULPS Y3, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VSUBPS Y1, Y7, Y7
+	VSUBPS Y0, Y8, Y3
+	VMOVUPS (R8), Y1
+	VMOVUPS 32(R8), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y2
+	VPAND Y4, Y0, Y1
+	VBROADCASTSS 192(DI), Y0
+	VPXOR Y11, Y11, Y11
+
+	// VPDPBUSD Y0, Y2, Y11
+	LONG $0x506d62c4
+	BYTE $0xd8
+	VPXOR Y10, Y10, Y10
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 224(DI), Y0
+	VPXOR Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y2, Y9
+	LONG $0x506d62c4
+	BYTE $0xc8
+	VPXOR Y8, Y8, Y8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 64(R8), Y1
+	VMOVUPS 96(R8), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y2
+	VPAND Y4, Y0, Y1
+	VBROADCASTSS 196(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y11
+	LONG $0x506d62c4
+	BYTE $0xd8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 228(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y9
+	LONG $0x506d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 128(R8), Y1
+	VMOVUPS 160(R8), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y2
+	VPAND Y4, Y0, Y1
+	VBROADCASTSS 200(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y11
+	LONG $0x506d62c4
+	BYTE $0xd8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 232(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y9
+	LONG $0x506d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 192(R8), Y1
+	VMOVUPS 224(R8), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y2
+	VPAND Y4, Y0, Y1
+	VBROADCASTSS 204(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y11
+	LONG $0x506d62c4
+	BYTE $0xd8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 236(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y9
+	LONG $0x506d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 256(R8), Y1
+	VMOVUPS 288(R8), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y2
+	VPAND Y4, Y0, Y1
+	VBROADCASTSS 208(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y11
+	LONG $0x506d62c4
+	BYTE $0xd8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 240(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y9
+	LONG $0x506d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 320(R8), Y1
+	VMOVUPS 352(R8), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y2
+	VPAND Y4, Y0, Y1
+	VBROADCASTSS 212(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y11
+	LONG $0x506d62c4
+	BYTE $0xd8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 244(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y9
+	LONG $0x506d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 384(R8), Y1
+	VMOVUPS 416(R8), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y2
+	VPAND Y4, Y0, Y1
+	VBROADCASTSS 216(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y11
+	LONG $0x506d62c4
+	BYTE $0xd8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 248(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y9
+	LONG $0x506d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 448(R8), Y1
+	VMOVUPS 480(R8), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y2
+	VPAND Y4, Y0, Y1
+	VBROADCASTSS 220(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y11
+	LONG $0x506d62c4
+	BYTE $0xd8
+
+	// VPDPBUSD Y0, Y1, Y10
+	LONG $0x507562c4
+	BYTE $0xd0
+	VBROADCASTSS 252(DI), Y0
+
+	// VPDPBUSD Y0, Y2, Y9
+	LONG $0x506d62c4
+	BYTE $0xc8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VCVTDQ2PS Y11, Y12
+	VCVTDQ2PS Y10, Y11
+	VCVTDQ2PS Y9, Y9
+	VCVTDQ2PS Y8, Y8
+	VCVTPH2PS 2304(R11), Y10
+	VCVTPH2PS 2320(R11), Y2
+	VPMOVZXBD 2064(SI), Y1
+	VPMOVZXBD 2072(SI), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y10, Y10
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 320(DI), Y0
+	VMULPS Y10, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y12, Y1
+	VMULPS Y0, Y11, Y0
+	VADDPS Y1, Y6, Y6
+	VADDPS Y0, Y5, Y5
+	VBROADCASTSS 324(DI), Y0
+	VMULPS Y10, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y9, Y1
+	VMULPS Y0, Y8, Y0
+	VADDPS Y1, Y7, Y8
+	VADDPS Y0, Y3, Y7
+	VCVTPH2PS 2336(R11), Y3
+	VCVTPH2PS 2352(R11), Y2
+	VPMOVZXBD 2192(SI), Y1
+	VPMOVZXBD 2200(SI), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 336(DI), Y0
+	VMULPS Y3, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VSUBPS Y1, Y6, Y6
+	VSUBPS Y0, Y5, Y5
+	VBROADCASTSS 340(DI), Y0
+	VMULPS Y3, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VSUBPS Y1, Y8, Y3
+	VSUBPS Y0, Y7, Y2
+	ADDQ $+512, R8
+	ADDQ $+384, DI
+	ADDQ $+32, SI
+	ADDQ $+1, AX
+	CMPQ AX, $+4
+	JLT loop5
 
 end6:
+	ADDQ $+2368, R11
+	ADDQ $+1536, R10
+	ADDQ $+1, R9
+	CMPQ R9, R12
+	JLT loop3
+
+end4:
+	CMPQ R13, $+0
+	JNE else7
+	VMOVUPS Y6, (CX)
+	VMOVUPS Y5, 32(CX)
+	VMOVUPS Y3, 64(CX)
+	VMOVUPS Y2, 96(CX)
+	JMP end8
+
+else7:
+	VADDPS (CX), Y6, Y1
+	VADDPS 32(CX), Y5, Y0
+	VMOVUPS Y1, (CX)
+	VMOVUPS Y0, 32(CX)
+	VADDPS 64(CX), Y3, Y1
+	VADDPS 96(CX), Y2, Y0
+	VMOVUPS Y1, 64(CX)
+	VMOVUPS Y0, 96(CX)
+
+end8:
 	ADDQ $+2368, R15
 	ADDQ $+1536, R14
 	ADDQ $+1, R13
-	CMPQ R13, DI
-	JLT  loop1
+	CMPQ R13, DX
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_q4_k__m2__avxvnni_data<>+32(SB), Y2
-	VMOVUPS      gemm_q4_k__m2__avxvnni_data<>+64(SB), Y1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         32(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	IMUL3Q $-16, BX, SI
+	MOVQ 40(SP), AX
+	LEAQ (AX)(SI*1), DI
+	IMUL3Q $+64, BX, SI
+	MOVQ 48(SP), AX
+	LEAQ (AX)(SI*1), SI
+	MOVQ (SP), AX
+	IMULQ 8(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (SI)(AX*1), SI
+	CMPQ 56(SP), $+0
+	JNE else9
+	VMOVUPS data<>+32(SB), Y2
+	VMOVUPS data<>+64(SB), Y1
+	MOVQ $+2147483647, AX
+	CMPQ DI, AX
+	CMOVQGT AX, DI
+	MOVQ $-2147483647, AX
+	CMPQ DI, AX
+	CMOVQLT AX, DI
+	VMOVD DI, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y3
-	VPCMPGTD     Y1, Y0, Y2
-	IMUL3Q       $+64, R10, CX
-	MOVQ         8(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         DX, AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	CMPQ         16(SP), $+0
-	JNE          else7
-	VMOVUPS      (BX), Y1
-	VMOVUPS      32(BX), Y0
-	VPMASKMOVD   Y1, Y3, (AX)
-	VPMASKMOVD   Y0, Y2, 32(AX)
-	VMOVUPS      64(BX), Y1
-	VMOVUPS      96(BX), Y0
-	VPMASKMOVD   Y1, Y3, (AX)(DX*4)
-	VPMASKMOVD   Y0, Y2, 32(AX)(DX*4)
-	JMP          end8
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VMOVUPS (CX), Y1
+	VMOVUPS 32(CX), Y0
+	VPMASKMOVD Y1, Y3, (SI)
+	VPMASKMOVD Y0, Y2, 32(SI)
+	VMOVUPS 64(CX), Y1
+	VMOVUPS 96(CX), Y0
+	MOVQ (SP), AX
+	VPMASKMOVD Y1, Y3, (SI)(AX*4)
+	MOVQ (SP), AX
+	VPMASKMOVD Y0, Y2, 32(SI)(AX*4)
+	JMP end10
 
-else7:
-	VPMASKMOVD (AX), Y3, Y1
-	VPMASKMOVD 32(AX), Y2, Y0
-	VADDPS     (BX), Y1, Y1
-	VADDPS     32(BX), Y0, Y0
-	VPMASKMOVD Y1, Y3, (AX)
-	VPMASKMOVD Y0, Y2, 32(AX)
-	VPMASKMOVD (AX)(DX*4), Y3, Y1
-	VPMASKMOVD 32(AX)(DX*4), Y2, Y0
-	VADDPS     64(BX), Y1, Y1
-	VADDPS     96(BX), Y0, Y0
-	VPMASKMOVD Y1, Y3, (AX)(DX*4)
-	VPMASKMOVD Y0, Y2, 32(AX)(DX*4)
+else9:
+	VMOVUPS data<>+32(SB), Y2
+	VMOVUPS data<>+64(SB), Y1
+	MOVQ $+2147483647, AX
+	CMPQ DI, AX
+	CMOVQGT AX, DI
+	MOVQ $-2147483647, AX
+	CMPQ DI, AX
+	CMOVQLT AX, DI
+	VMOVD DI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VPMASKMOVD (SI), Y3, Y1
+	VPMASKMOVD 32(SI), Y2, Y0
+	VADDPS (CX), Y1, Y1
+	VADDPS 32(CX), Y0, Y0
+	VPMASKMOVD Y1, Y3, (SI)
+	VPMASKMOVD Y0, Y2, 32(SI)
+	MOVQ (SP), AX
+	VPMASKMOVD (SI)(AX*4), Y3, Y1
+	MOVQ (SP), AX
+	VPMASKMOVD 32(SI)(AX*4), Y2, Y0
+	VADDPS 64(CX), Y1, Y1
+	VADDPS 96(CX), Y0, Y0
+	MOVQ (SP), AX
+	VPMASKMOVD Y1, Y3, (SI)(AX*4)
+	MOVQ (SP), AX
+	VPMASKMOVD Y0, Y2, 32(SI)(AX*4)
 
-end8:
-	DECQ R8
-	JEQ  done
-	INCQ R10
-	CMPQ R10, (SP)
-	JLT  tile
-	XORQ R10, R10
-	INCQ R9
-	JMP  tile
+end10:
+	MOVQ 16(SP), AX
+	DECQ AX
+	MOVQ AX, 16(SP)
+	JEQ done
+	INCQ BX
+	CMPQ BX, 32(SP)
+	JLT tile
+	XORQ BX, BX
+	MOVQ 8(SP), AX
+	INCQ AX
+	MOVQ AX, 8(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q4_k__m2__avxvnni_data<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q4_k__m2__avxvnni_data<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q4_k__m2__avxvnni_data<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q4_k__m2__avxvnni_data<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q4_k__m2__avxvnni_data<>+32(SB)/8, $0x0000000100000000
-DATA gemm_q4_k__m2__avxvnni_data<>+40(SB)/8, $0x0000000300000002
-DATA gemm_q4_k__m2__avxvnni_data<>+48(SB)/8, $0x0000000500000004
-DATA gemm_q4_k__m2__avxvnni_data<>+56(SB)/8, $0x0000000700000006
-DATA gemm_q4_k__m2__avxvnni_data<>+64(SB)/8, $0x0000000900000008
-DATA gemm_q4_k__m2__avxvnni_data<>+72(SB)/8, $0x0000000b0000000a
-DATA gemm_q4_k__m2__avxvnni_data<>+80(SB)/8, $0x0000000d0000000c
-DATA gemm_q4_k__m2__avxvnni_data<>+88(SB)/8, $0x0000000f0000000e
-GLOBL gemm_q4_k__m2__avxvnni_data<>(SB), RODATA|NOPTR, $96
+DATA data<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+32(SB)/8, $0x0000000100000000
+DATA data<>+40(SB)/8, $0x0000000300000002
+DATA data<>+48(SB)/8, $0x0000000500000004
+DATA data<>+56(SB)/8, $0x0000000700000006
+DATA data<>+64(SB)/8, $0x0000000900000008
+DATA data<>+72(SB)/8, $0x0000000b0000000a
+DATA data<>+80(SB)/8, $0x0000000d0000000c
+DATA data<>+88(SB)/8, $0x0000000f0000000e
+GLOBL data<>(SB), RODATA|NOPTR, $96

@@ -8,13 +8,13 @@
 // Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q5_0__m2__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ lo+8(FP), DX
-	MOVQ hi+16(FP), R8
-	SUBQ DX, R8
-	JLE  done
+	MOVQ hi+16(FP), R9
+	SUBQ DX, R9
+	JLE done
 	MOVQ a+0(FP), CX
 	MOVQ 104(CX), AX
-	MOVQ AX, 32(SP)
-	MOVQ 32(SP), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
 	LEAQ 15(AX), AX
 	MOVQ AX, (SP)
 	MOVQ (SP), AX
@@ -24,9 +24,10 @@ TEXT ·gemm_q5_0__m2__avxvnni(SB), NOSPLIT, $48-24
 	XORQ DX, DX
 	MOVQ (SP), BX
 	DIVQ BX
-	MOVQ AX, R9
-	MOVQ DX, R10
+	MOVQ AX, R10
+	MOVQ DX, R11
 	MOVQ 112(CX), AX
+	MOVQ 120(CX), R8
 	LEAQ 63(AX), DI
 	MOVQ DI, SI
 	SHRQ $0x06, SI
@@ -34,103 +35,102 @@ TEXT ·gemm_q5_0__m2__avxvnni(SB), NOSPLIT, $48-24
 	MOVQ 8(CX), AX
 	MOVQ AX, 40(SP)
 	MOVQ (CX), AX
-	MOVQ AX, 24(SP)
+	MOVQ AX, 32(SP)
 	MOVQ 208(CX), BX
-	MOVQ 120(CX), DX
 	MOVQ 128(CX), AX
 	MOVQ AX, 16(SP)
 	MOVQ 16(CX), AX
 	MOVQ AX, 8(SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R10, AX
+	MOVQ SI, AX
+	IMULQ R11, AX
 	IMUL3Q $+704, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   DI, AX
-	IMULQ  R9, AX
+	MOVQ 40(SP), AX
+	LEAQ (AX)(CX*1), R15
+	MOVQ DI, AX
+	IMULQ R10, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(CX*1), R14
-	XORQ   R13, R13
-	CMPQ   R13, SI
-	JGE    end2
+	MOVQ 32(SP), AX
+	LEAQ (AX)(CX*1), R14
+	XORQ R13, R13
+	CMPQ R13, SI
+	JGE end2
 
 loop1:
-	LEAQ    4(R13), R12
-	CMPQ    SI, R12
+	LEAQ 4(R13), R12
+	CMPQ SI, R12
 	CMOVQLT SI, R12
-	VPXOR   Y5, Y5, Y5
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y2, Y2, Y2
-	MOVQ    R15, R11
-	MOVQ    R14, CX
-	MOVQ    R13, AX
-	CMPQ    AX, R12
-	JGE     end4
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	VPXOR Y2, Y2, Y2
+	MOVQ R15, DX
+	MOVQ R14, CX
+	MOVQ R13, AX
+	CMPQ AX, R12
+	JGE end4
 
 loop3:
-	PREFETCHT0   4096(R11)
-	PREFETCHT0   4160(R11)
-	PREFETCHT0   4224(R11)
-	PREFETCHT0   4288(R11)
-	PREFETCHT0   4352(R11)
-	PREFETCHT0   4416(R11)
-	PREFETCHT0   4480(R11)
-	PREFETCHT0   4544(R11)
-	PREFETCHT0   4608(R11)
-	PREFETCHT0   4672(R11)
-	PREFETCHT0   4736(R11)
+	PREFETCHT0 4096(DX)
+	PREFETCHT0 4160(DX)
+	PREFETCHT0 4224(DX)
+	PREFETCHT0 4288(DX)
+	PREFETCHT0 4352(DX)
+	PREFETCHT0 4416(DX)
+	PREFETCHT0 4480(DX)
+	PREFETCHT0 4544(DX)
+	PREFETCHT0 4608(DX)
+	PREFETCHT0 4672(DX)
+	PREFETCHT0 4736(DX)
 	VBROADCASTSS 160(CX), Y0
-	VPSLLD       $0x04, Y0, Y9
+	VPSLLD $0x04, Y0, Y9
 	VBROADCASTSS 164(CX), Y0
-	VPSLLD       $0x04, Y0, Y8
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y6
-	VPSLLD       $0x04, Y0, Y7
-	VMOVUPS      (R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      32(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y7, Y0, Y1
+	VPSLLD $0x04, Y0, Y8
+	VMOVUPS 512(DX), Y0
+	VPAND data<>+0(SB), Y0, Y1
+	VMOVUPS 544(DX), Y0
+	VPAND data<>+0(SB), Y0, Y0
+	VPSLLD $0x04, Y1, Y6
+	VPSLLD $0x04, Y0, Y7
+	VMOVUPS (DX), Y0
+	VPAND data<>+32(SB), Y0, Y1
+	VMOVUPS 32(DX), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y6, Y1, Y6
+	VPOR Y7, Y0, Y1
 	VBROADCASTSS (CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA Y9, Y10
 
 	// VPDPBUSD Y0, Y6, Y10
 	LONG $0x504d62c4
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 32(CX), Y0
-	VMOVDQA      Y8, Y7
+	VMOVDQA Y8, Y7
 
 	// VPDPBUSD Y0, Y6, Y7
 	LONG $0x504de2c4
 	BYTE $0xf8
 
 	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y6
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      64(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      96(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y11, Y0, Y1
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 512(DX), Y0
+	VPAND data<>+64(SB), Y0, Y1
+	VMOVUPS 544(DX), Y0
+	VPAND data<>+64(SB), Y0, Y0
+	VPSLLD $0x03, Y1, Y6
+	VPSLLD $0x03, Y0, Y11
+	VMOVUPS 64(DX), Y0
+	VPAND data<>+32(SB), Y0, Y1
+	VMOVUPS 96(DX), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y6, Y1, Y6
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 4(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
@@ -138,8 +138,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 36(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
@@ -147,20 +147,20 @@ loop3:
 	BYTE $0xf8
 
 	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y6
-	VPSLLD       $0x02, Y0, Y11
-	VMOVUPS      128(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      160(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y11, Y0, Y1
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 512(DX), Y0
+	VPAND data<>+96(SB), Y0, Y1
+	VMOVUPS 544(DX), Y0
+	VPAND data<>+96(SB), Y0, Y0
+	VPSLLD $0x02, Y1, Y6
+	VPSLLD $0x02, Y0, Y11
+	VMOVUPS 128(DX), Y0
+	VPAND data<>+32(SB), Y0, Y1
+	VMOVUPS 160(DX), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y6, Y1, Y6
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 8(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
@@ -168,8 +168,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 40(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
@@ -177,20 +177,20 @@ loop3:
 	BYTE $0xf8
 
 	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y6
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      192(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      224(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y11, Y0, Y1
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 512(DX), Y0
+	VPAND data<>+128(SB), Y0, Y1
+	VMOVUPS 544(DX), Y0
+	VPAND data<>+128(SB), Y0, Y0
+	VPSLLD $0x01, Y1, Y6
+	VPSLLD $0x01, Y0, Y11
+	VMOVUPS 192(DX), Y0
+	VPAND data<>+32(SB), Y0, Y1
+	VMOVUPS 224(DX), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y6, Y1, Y6
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 12(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
@@ -198,8 +198,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 44(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
@@ -207,22 +207,22 @@ loop3:
 	BYTE $0xf8
 
 	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y6
-	VPSRLD       $0x00, Y0, Y11
-	VMOVUPS      (R11), Y1
-	VMOVUPS      32(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y11, Y0, Y1
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 512(DX), Y0
+	VPAND data<>+160(SB), Y0, Y1
+	VMOVUPS 544(DX), Y0
+	VPAND data<>+160(SB), Y0, Y0
+	VPSRLD $0x00, Y1, Y6
+	VPSRLD $0x00, Y0, Y11
+	VMOVUPS (DX), Y1
+	VMOVUPS 32(DX), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y1, Y1
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y6, Y1, Y6
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 16(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
@@ -230,8 +230,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 48(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
@@ -239,22 +239,22 @@ loop3:
 	BYTE $0xf8
 
 	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y6
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      64(R11), Y1
-	VMOVUPS      96(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y11, Y0, Y1
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 512(DX), Y0
+	VPAND data<>+192(SB), Y0, Y1
+	VMOVUPS 544(DX), Y0
+	VPAND data<>+192(SB), Y0, Y0
+	VPSRLD $0x01, Y1, Y6
+	VPSRLD $0x01, Y0, Y11
+	VMOVUPS 64(DX), Y1
+	VMOVUPS 96(DX), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y1, Y1
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y6, Y1, Y6
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 20(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
@@ -262,8 +262,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 52(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
@@ -271,22 +271,22 @@ loop3:
 	BYTE $0xf8
 
 	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y6
-	VPSRLD       $0x02, Y0, Y11
-	VMOVUPS      128(R11), Y1
-	VMOVUPS      160(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y11, Y0, Y1
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 512(DX), Y0
+	VPAND data<>+224(SB), Y0, Y1
+	VMOVUPS 544(DX), Y0
+	VPAND data<>+224(SB), Y0, Y0
+	VPSRLD $0x02, Y1, Y6
+	VPSRLD $0x02, Y0, Y11
+	VMOVUPS 128(DX), Y1
+	VMOVUPS 160(DX), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y1, Y1
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y6, Y1, Y6
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 24(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
@@ -294,8 +294,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 56(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
@@ -303,22 +303,22 @@ loop3:
 	BYTE $0xf8
 
 	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y6
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      192(R11), Y1
-	VMOVUPS      224(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y6, Y1, Y6
-	VPOR         Y11, Y0, Y1
+	LONG $0x507562c4
+	BYTE $0xc0
+	VMOVUPS 512(DX), Y0
+	VPAND data<>+256(SB), Y0, Y1
+	VMOVUPS 544(DX), Y0
+	VPAND data<>+256(SB), Y0, Y0
+	VPSRLD $0x03, Y1, Y6
+	VPSRLD $0x03, Y0, Y11
+	VMOVUPS 192(DX), Y1
+	VMOVUPS 224(DX), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y1, Y1
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y6, Y1, Y6
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 28(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y10
@@ -326,8 +326,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 60(CX), Y0
 
 	// VPDPBUSD Y0, Y6, Y7
@@ -335,76 +335,76 @@ loop3:
 	BYTE $0xf8
 
 	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VCVTDQ2PS    Y10, Y11
-	VCVTDQ2PS    Y9, Y10
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y8, Y6
-	VCVTPH2PS    640(R11), Y9
-	VCVTPH2PS    656(R11), Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VCVTDQ2PS Y10, Y11
+	VCVTDQ2PS Y9, Y10
+	VCVTDQ2PS Y7, Y7
+	VCVTDQ2PS Y8, Y6
+	VCVTPH2PS 640(DX), Y9
+	VCVTPH2PS 656(DX), Y8
 	VBROADCASTSS 128(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y11, Y1
-	VMULPS       Y0, Y10, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
+	VMULPS Y9, Y0, Y1
+	VMULPS Y8, Y0, Y0
+	VMULPS Y1, Y11, Y1
+	VMULPS Y0, Y10, Y0
+	VADDPS Y1, Y5, Y5
+	VADDPS Y0, Y4, Y4
 	VBROADCASTSS 132(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y3, Y3
-	VADDPS       Y0, Y2, Y6
+	VMULPS Y9, Y0, Y1
+	VMULPS Y8, Y0, Y0
+	VMULPS Y1, Y7, Y1
+	VMULPS Y0, Y6, Y0
+	VADDPS Y1, Y3, Y3
+	VADDPS Y0, Y2, Y6
 	VBROADCASTSS 352(CX), Y0
-	VPSLLD       $0x04, Y0, Y9
+	VPSLLD $0x04, Y0, Y9
 	VBROADCASTSS 356(CX), Y0
-	VPSLLD       $0x04, Y0, Y7
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+0(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y2
-	VPSLLD       $0x04, Y0, Y8
-	VMOVUPS      256(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      288(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y8, Y0, Y1
+	VPSLLD $0x04, Y0, Y7
+	VMOVUPS 576(DX), Y0
+	VPAND data<>+0(SB), Y0, Y1
+	VMOVUPS 608(DX), Y0
+	VPAND data<>+0(SB), Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y8
+	VMOVUPS 256(DX), Y0
+	VPAND data<>+32(SB), Y0, Y1
+	VMOVUPS 288(DX), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y8, Y0, Y1
 	VBROADCASTSS 192(CX), Y0
-	VMOVDQA      Y9, Y10
+	VMOVDQA Y9, Y10
 
 	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 224(CX), Y0
-	VMOVDQA      Y7, Y8
+	VMOVDQA Y7, Y8
 
 	// VPDPBUSD Y0, Y2, Y8
 	LONG $0x506d62c4
 	BYTE $0xc0
 
 	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y2
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      320(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      352(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y11, Y0, Y1
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 576(DX), Y0
+	VPAND data<>+64(SB), Y0, Y1
+	VMOVUPS 608(DX), Y0
+	VPAND data<>+64(SB), Y0, Y0
+	VPSLLD $0x03, Y1, Y2
+	VPSLLD $0x03, Y0, Y11
+	VMOVUPS 320(DX), Y0
+	VPAND data<>+32(SB), Y0, Y1
+	VMOVUPS 352(DX), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 196(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y10
@@ -412,8 +412,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 228(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y8
@@ -421,20 +421,20 @@ loop3:
 	BYTE $0xc0
 
 	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y2
-	VPSLLD       $0x02, Y0, Y11
-	VMOVUPS      384(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      416(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y11, Y0, Y1
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 576(DX), Y0
+	VPAND data<>+96(SB), Y0, Y1
+	VMOVUPS 608(DX), Y0
+	VPAND data<>+96(SB), Y0, Y0
+	VPSLLD $0x02, Y1, Y2
+	VPSLLD $0x02, Y0, Y11
+	VMOVUPS 384(DX), Y0
+	VPAND data<>+32(SB), Y0, Y1
+	VMOVUPS 416(DX), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 200(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y10
@@ -442,8 +442,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 232(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y8
@@ -451,20 +451,20 @@ loop3:
 	BYTE $0xc0
 
 	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y2
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      448(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      480(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y11, Y0, Y1
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 576(DX), Y0
+	VPAND data<>+128(SB), Y0, Y1
+	VMOVUPS 608(DX), Y0
+	VPAND data<>+128(SB), Y0, Y0
+	VPSLLD $0x01, Y1, Y2
+	VPSLLD $0x01, Y0, Y11
+	VMOVUPS 448(DX), Y0
+	VPAND data<>+32(SB), Y0, Y1
+	VMOVUPS 480(DX), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 204(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y10
@@ -472,8 +472,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 236(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y8
@@ -481,22 +481,22 @@ loop3:
 	BYTE $0xc0
 
 	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y2
-	VPSRLD       $0x00, Y0, Y11
-	VMOVUPS      256(R11), Y1
-	VMOVUPS      288(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y11, Y0, Y1
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 576(DX), Y0
+	VPAND data<>+160(SB), Y0, Y1
+	VMOVUPS 608(DX), Y0
+	VPAND data<>+160(SB), Y0, Y0
+	VPSRLD $0x00, Y1, Y2
+	VPSRLD $0x00, Y0, Y11
+	VMOVUPS 256(DX), Y1
+	VMOVUPS 288(DX), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y1, Y1
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 208(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y10
@@ -504,8 +504,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 240(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y8
@@ -513,22 +513,22 @@ loop3:
 	BYTE $0xc0
 
 	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y2
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      320(R11), Y1
-	VMOVUPS      352(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y11, Y0, Y1
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 576(DX), Y0
+	VPAND data<>+192(SB), Y0, Y1
+	VMOVUPS 608(DX), Y0
+	VPAND data<>+192(SB), Y0, Y0
+	VPSRLD $0x01, Y1, Y2
+	VPSRLD $0x01, Y0, Y11
+	VMOVUPS 320(DX), Y1
+	VMOVUPS 352(DX), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y1, Y1
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 212(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y10
@@ -536,8 +536,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 244(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y8
@@ -545,22 +545,22 @@ loop3:
 	BYTE $0xc0
 
 	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y2
-	VPSRLD       $0x02, Y0, Y11
-	VMOVUPS      384(R11), Y1
-	VMOVUPS      416(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y11, Y0, Y1
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 576(DX), Y0
+	VPAND data<>+224(SB), Y0, Y1
+	VMOVUPS 608(DX), Y0
+	VPAND data<>+224(SB), Y0, Y0
+	VPSRLD $0x02, Y1, Y2
+	VPSRLD $0x02, Y0, Y11
+	VMOVUPS 384(DX), Y1
+	VMOVUPS 416(DX), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y1, Y1
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 216(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y10
@@ -568,8 +568,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 248(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y8
@@ -577,22 +577,22 @@ loop3:
 	BYTE $0xc0
 
 	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y2
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      448(R11), Y1
-	VMOVUPS      480(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_0__m2__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y2, Y1, Y2
-	VPOR         Y11, Y0, Y1
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 576(DX), Y0
+	VPAND data<>+256(SB), Y0, Y1
+	VMOVUPS 608(DX), Y0
+	VPAND data<>+256(SB), Y0, Y0
+	VPSRLD $0x03, Y1, Y2
+	VPSRLD $0x03, Y0, Y11
+	VMOVUPS 448(DX), Y1
+	VMOVUPS 480(DX), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y1, Y1
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y11, Y0, Y1
 	VBROADCASTSS 220(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y10
@@ -600,8 +600,8 @@ loop3:
 	BYTE $0xd0
 
 	// VPDPBUSD Y0, Y1, Y9
-	LONG         $0x507562c4
-	BYTE         $0xc8
+	LONG $0x507562c4
+	BYTE $0xc8
 	VBROADCASTSS 252(CX), Y0
 
 	// VPDPBUSD Y0, Y2, Y8
@@ -609,50 +609,50 @@ loop3:
 	BYTE $0xc0
 
 	// VPDPBUSD Y0, Y1, Y7
-	LONG         $0x5075e2c4
-	BYTE         $0xf8
-	VCVTDQ2PS    Y10, Y11
-	VCVTDQ2PS    Y9, Y10
-	VCVTDQ2PS    Y8, Y9
-	VCVTDQ2PS    Y7, Y8
-	VCVTPH2PS    672(R11), Y7
-	VCVTPH2PS    688(R11), Y2
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VCVTDQ2PS Y10, Y11
+	VCVTDQ2PS Y9, Y10
+	VCVTDQ2PS Y8, Y9
+	VCVTDQ2PS Y7, Y8
+	VCVTPH2PS 672(DX), Y7
+	VCVTPH2PS 688(DX), Y2
 	VBROADCASTSS 320(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VMULPS       Y1, Y11, Y1
-	VMULPS       Y0, Y10, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
+	VMULPS Y7, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y11, Y1
+	VMULPS Y0, Y10, Y0
+	VADDPS Y1, Y5, Y5
+	VADDPS Y0, Y4, Y4
 	VBROADCASTSS 324(CX), Y0
-	VMULPS       Y7, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y1, Y3, Y3
-	VADDPS       Y0, Y6, Y2
-	ADDQ         $+704, R11
-	ADDQ         $+384, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop3
+	VMULPS Y7, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y9, Y1
+	VMULPS Y0, Y8, Y0
+	VADDPS Y1, Y3, Y3
+	VADDPS Y0, Y6, Y2
+	ADDQ $+704, DX
+	ADDQ $+384, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop3
 
 end4:
-	CMPQ    R13, $+0
-	JNE     else5
+	CMPQ R13, $+0
+	JNE else5
 	VMOVUPS Y5, (BX)
 	VMOVUPS Y4, 32(BX)
 	VMOVUPS Y3, 64(BX)
 	VMOVUPS Y2, 96(BX)
-	JMP     end6
+	JMP end6
 
 else5:
-	VADDPS  (BX), Y5, Y1
-	VADDPS  32(BX), Y4, Y0
+	VADDPS (BX), Y5, Y1
+	VADDPS 32(BX), Y4, Y0
 	VMOVUPS Y1, (BX)
 	VMOVUPS Y0, 32(BX)
-	VADDPS  64(BX), Y3, Y1
-	VADDPS  96(BX), Y2, Y0
+	VADDPS 64(BX), Y3, Y1
+	VADDPS 96(BX), Y2, Y0
 	VMOVUPS Y1, 64(BX)
 	VMOVUPS Y0, 96(BX)
 
@@ -661,113 +661,125 @@ end6:
 	ADDQ $+1536, R14
 	ADDQ $+4, R13
 	CMPQ R13, SI
-	JLT  loop1
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_q5_0__m2__avxvnni_data<>+288(SB), Y2
-	VMOVUPS      gemm_q5_0__m2__avxvnni_data<>+320(SB), Y1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         32(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	IMUL3Q $-16, R11, CX
+	MOVQ 24(SP), AX
+	LEAQ (AX)(CX*1), DX
+	IMUL3Q $+64, R11, CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ R8, AX
+	IMULQ R10, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), CX
+	CMPQ 16(SP), $+0
+	JNE else7
+	VMOVUPS data<>+288(SB), Y2
+	VMOVUPS data<>+320(SB), Y1
+	MOVQ $+2147483647, AX
+	CMPQ DX, AX
+	CMOVQGT AX, DX
+	MOVQ $-2147483647, AX
+	CMPQ DX, AX
+	CMOVQLT AX, DX
+	VMOVD DX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y3
-	VPCMPGTD     Y1, Y0, Y2
-	IMUL3Q       $+64, R10, CX
-	MOVQ         8(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         DX, AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	CMPQ         16(SP), $+0
-	JNE          else7
-	VMOVUPS      (BX), Y1
-	VMOVUPS      32(BX), Y0
-	VPMASKMOVD   Y1, Y3, (AX)
-	VPMASKMOVD   Y0, Y2, 32(AX)
-	VMOVUPS      64(BX), Y1
-	VMOVUPS      96(BX), Y0
-	VPMASKMOVD   Y1, Y3, (AX)(DX*4)
-	VPMASKMOVD   Y0, Y2, 32(AX)(DX*4)
-	JMP          end8
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VMOVUPS (BX), Y1
+	VMOVUPS 32(BX), Y0
+	VPMASKMOVD Y1, Y3, (CX)
+	VPMASKMOVD Y0, Y2, 32(CX)
+	VMOVUPS 64(BX), Y1
+	VMOVUPS 96(BX), Y0
+	VPMASKMOVD Y1, Y3, (CX)(R8*4)
+	VPMASKMOVD Y0, Y2, 32(CX)(R8*4)
+	JMP end8
 
 else7:
-	VPMASKMOVD (AX), Y3, Y1
-	VPMASKMOVD 32(AX), Y2, Y0
-	VADDPS     (BX), Y1, Y1
-	VADDPS     32(BX), Y0, Y0
-	VPMASKMOVD Y1, Y3, (AX)
-	VPMASKMOVD Y0, Y2, 32(AX)
-	VPMASKMOVD (AX)(DX*4), Y3, Y1
-	VPMASKMOVD 32(AX)(DX*4), Y2, Y0
-	VADDPS     64(BX), Y1, Y1
-	VADDPS     96(BX), Y0, Y0
-	VPMASKMOVD Y1, Y3, (AX)(DX*4)
-	VPMASKMOVD Y0, Y2, 32(AX)(DX*4)
+	VMOVUPS data<>+288(SB), Y2
+	VMOVUPS data<>+320(SB), Y1
+	MOVQ $+2147483647, AX
+	CMPQ DX, AX
+	CMOVQGT AX, DX
+	MOVQ $-2147483647, AX
+	CMPQ DX, AX
+	CMOVQLT AX, DX
+	VMOVD DX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VPMASKMOVD (CX), Y3, Y1
+	VPMASKMOVD 32(CX), Y2, Y0
+	VADDPS (BX), Y1, Y1
+	VADDPS 32(BX), Y0, Y0
+	VPMASKMOVD Y1, Y3, (CX)
+	VPMASKMOVD Y0, Y2, 32(CX)
+	VPMASKMOVD (CX)(R8*4), Y3, Y1
+	VPMASKMOVD 32(CX)(R8*4), Y2, Y0
+	VADDPS 64(BX), Y1, Y1
+	VADDPS 96(BX), Y0, Y0
+	VPMASKMOVD Y1, Y3, (CX)(R8*4)
+	VPMASKMOVD Y0, Y2, 32(CX)(R8*4)
 
 end8:
-	DECQ R8
-	JEQ  done
+	DECQ R9
+	JEQ done
+	INCQ R11
+	CMPQ R11, (SP)
+	JLT tile
+	XORQ R11, R11
 	INCQ R10
-	CMPQ R10, (SP)
-	JLT  tile
-	XORQ R10, R10
-	INCQ R9
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q5_0__m2__avxvnni_data<>+0(SB)/8, $0x0101010101010101
-DATA gemm_q5_0__m2__avxvnni_data<>+8(SB)/8, $0x0101010101010101
-DATA gemm_q5_0__m2__avxvnni_data<>+16(SB)/8, $0x0101010101010101
-DATA gemm_q5_0__m2__avxvnni_data<>+24(SB)/8, $0x0101010101010101
-DATA gemm_q5_0__m2__avxvnni_data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_0__m2__avxvnni_data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_0__m2__avxvnni_data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_0__m2__avxvnni_data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_0__m2__avxvnni_data<>+64(SB)/8, $0x0202020202020202
-DATA gemm_q5_0__m2__avxvnni_data<>+72(SB)/8, $0x0202020202020202
-DATA gemm_q5_0__m2__avxvnni_data<>+80(SB)/8, $0x0202020202020202
-DATA gemm_q5_0__m2__avxvnni_data<>+88(SB)/8, $0x0202020202020202
-DATA gemm_q5_0__m2__avxvnni_data<>+96(SB)/8, $0x0404040404040404
-DATA gemm_q5_0__m2__avxvnni_data<>+104(SB)/8, $0x0404040404040404
-DATA gemm_q5_0__m2__avxvnni_data<>+112(SB)/8, $0x0404040404040404
-DATA gemm_q5_0__m2__avxvnni_data<>+120(SB)/8, $0x0404040404040404
-DATA gemm_q5_0__m2__avxvnni_data<>+128(SB)/8, $0x0808080808080808
-DATA gemm_q5_0__m2__avxvnni_data<>+136(SB)/8, $0x0808080808080808
-DATA gemm_q5_0__m2__avxvnni_data<>+144(SB)/8, $0x0808080808080808
-DATA gemm_q5_0__m2__avxvnni_data<>+152(SB)/8, $0x0808080808080808
-DATA gemm_q5_0__m2__avxvnni_data<>+160(SB)/8, $0x1010101010101010
-DATA gemm_q5_0__m2__avxvnni_data<>+168(SB)/8, $0x1010101010101010
-DATA gemm_q5_0__m2__avxvnni_data<>+176(SB)/8, $0x1010101010101010
-DATA gemm_q5_0__m2__avxvnni_data<>+184(SB)/8, $0x1010101010101010
-DATA gemm_q5_0__m2__avxvnni_data<>+192(SB)/8, $0x2020202020202020
-DATA gemm_q5_0__m2__avxvnni_data<>+200(SB)/8, $0x2020202020202020
-DATA gemm_q5_0__m2__avxvnni_data<>+208(SB)/8, $0x2020202020202020
-DATA gemm_q5_0__m2__avxvnni_data<>+216(SB)/8, $0x2020202020202020
-DATA gemm_q5_0__m2__avxvnni_data<>+224(SB)/8, $0x4040404040404040
-DATA gemm_q5_0__m2__avxvnni_data<>+232(SB)/8, $0x4040404040404040
-DATA gemm_q5_0__m2__avxvnni_data<>+240(SB)/8, $0x4040404040404040
-DATA gemm_q5_0__m2__avxvnni_data<>+248(SB)/8, $0x4040404040404040
-DATA gemm_q5_0__m2__avxvnni_data<>+256(SB)/8, $0x8080808080808080
-DATA gemm_q5_0__m2__avxvnni_data<>+264(SB)/8, $0x8080808080808080
-DATA gemm_q5_0__m2__avxvnni_data<>+272(SB)/8, $0x8080808080808080
-DATA gemm_q5_0__m2__avxvnni_data<>+280(SB)/8, $0x8080808080808080
-DATA gemm_q5_0__m2__avxvnni_data<>+288(SB)/8, $0x0000000100000000
-DATA gemm_q5_0__m2__avxvnni_data<>+296(SB)/8, $0x0000000300000002
-DATA gemm_q5_0__m2__avxvnni_data<>+304(SB)/8, $0x0000000500000004
-DATA gemm_q5_0__m2__avxvnni_data<>+312(SB)/8, $0x0000000700000006
-DATA gemm_q5_0__m2__avxvnni_data<>+320(SB)/8, $0x0000000900000008
-DATA gemm_q5_0__m2__avxvnni_data<>+328(SB)/8, $0x0000000b0000000a
-DATA gemm_q5_0__m2__avxvnni_data<>+336(SB)/8, $0x0000000d0000000c
-DATA gemm_q5_0__m2__avxvnni_data<>+344(SB)/8, $0x0000000f0000000e
-GLOBL gemm_q5_0__m2__avxvnni_data<>(SB), RODATA|NOPTR, $352
+DATA data<>+0(SB)/8, $0x0101010101010101
+DATA data<>+8(SB)/8, $0x0101010101010101
+DATA data<>+16(SB)/8, $0x0101010101010101
+DATA data<>+24(SB)/8, $0x0101010101010101
+DATA data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+64(SB)/8, $0x0202020202020202
+DATA data<>+72(SB)/8, $0x0202020202020202
+DATA data<>+80(SB)/8, $0x0202020202020202
+DATA data<>+88(SB)/8, $0x0202020202020202
+DATA data<>+96(SB)/8, $0x0404040404040404
+DATA data<>+104(SB)/8, $0x0404040404040404
+DATA data<>+112(SB)/8, $0x0404040404040404
+DATA data<>+120(SB)/8, $0x0404040404040404
+DATA data<>+128(SB)/8, $0x0808080808080808
+DATA data<>+136(SB)/8, $0x0808080808080808
+DATA data<>+144(SB)/8, $0x0808080808080808
+DATA data<>+152(SB)/8, $0x0808080808080808
+DATA data<>+160(SB)/8, $0x1010101010101010
+DATA data<>+168(SB)/8, $0x1010101010101010
+DATA data<>+176(SB)/8, $0x1010101010101010
+DATA data<>+184(SB)/8, $0x1010101010101010
+DATA data<>+192(SB)/8, $0x2020202020202020
+DATA data<>+200(SB)/8, $0x2020202020202020
+DATA data<>+208(SB)/8, $0x2020202020202020
+DATA data<>+216(SB)/8, $0x2020202020202020
+DATA data<>+224(SB)/8, $0x4040404040404040
+DATA data<>+232(SB)/8, $0x4040404040404040
+DATA data<>+240(SB)/8, $0x4040404040404040
+DATA data<>+248(SB)/8, $0x4040404040404040
+DATA data<>+256(SB)/8, $0x8080808080808080
+DATA data<>+264(SB)/8, $0x8080808080808080
+DATA data<>+272(SB)/8, $0x8080808080808080
+DATA data<>+280(SB)/8, $0x8080808080808080
+DATA data<>+288(SB)/8, $0x0000000100000000
+DATA data<>+296(SB)/8, $0x0000000300000002
+DATA data<>+304(SB)/8, $0x0000000500000004
+DATA data<>+312(SB)/8, $0x0000000700000006
+DATA data<>+320(SB)/8, $0x0000000900000008
+DATA data<>+328(SB)/8, $0x0000000b0000000a
+DATA data<>+336(SB)/8, $0x0000000d0000000c
+DATA data<>+344(SB)/8, $0x0000000f0000000e
+GLOBL data<>(SB), RODATA|NOPTR, $352

@@ -7,88 +7,88 @@
 // func gemm_q5_0__m4__avxvnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
 TEXT ·gemm_q5_0__m4__avxvnni(SB), NOSPLIT, $160-24
-	MOVQ   lo+8(FP), CX
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 88(SP)
-	SUBQ   CX, 88(SP)
-	JLE    done
-	MOVQ   a+0(FP), SI
-	MOVQ   104(SI), AX
-	MOVQ   AX, 112(SP)
-	MOVQ   112(SP), AX
-	LEAQ   15(AX), AX
-	MOVQ   AX, 104(SP)
-	MOVQ   104(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 104(SP)
-	MOVQ   CX, AX
-	XORQ   DX, DX
-	MOVQ   104(SP), CX
-	DIVQ   CX
-	MOVQ   AX, BX
-	MOVQ   DX, 80(SP)
-	MOVQ   112(SI), AX
-	LEAQ   63(AX), AX
-	MOVQ   AX, 96(SP)
-	MOVQ   96(SP), DX
-	SHRQ   $0x06, DX
-	MOVQ   96(SP), AX
-	SHRQ   $0x06, AX
-	MOVQ   AX, 96(SP)
-	MOVQ   8(SI), AX
-	MOVQ   AX, 152(SP)
-	MOVQ   (SI), AX
-	MOVQ   AX, 144(SP)
-	MOVQ   208(SI), AX
-	MOVQ   AX, 136(SP)
-	MOVQ   120(SI), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   128(SI), AX
-	MOVQ   AX, 72(SP)
-	MOVQ   16(SI), AX
-	MOVQ   AX, 128(SP)
-	MOVQ   8(SP), AX
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 88(SP)
+	SUBQ CX, 88(SP)
+	JLE done
+	MOVQ a+0(FP), SI
+	MOVQ 104(SI), AX
+	MOVQ AX, 112(SP)
+	MOVQ 112(SP), AX
+	LEAQ 15(AX), AX
+	MOVQ AX, 104(SP)
+	MOVQ 104(SP), AX
+	SHRQ $0x04, AX
+	MOVQ AX, 104(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 104(SP), CX
+	DIVQ CX
+	MOVQ AX, BX
+	MOVQ DX, 80(SP)
+	MOVQ 112(SI), CX
+	MOVQ 120(SI), AX
+	MOVQ AX, 8(SP)
+	LEAQ 63(CX), AX
+	MOVQ AX, 96(SP)
+	MOVQ 96(SP), DX
+	SHRQ $0x06, DX
+	MOVQ 96(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 96(SP)
+	MOVQ 8(SI), AX
+	MOVQ AX, 152(SP)
+	MOVQ (SI), AX
+	MOVQ AX, 144(SP)
+	MOVQ 208(SI), AX
+	MOVQ AX, 136(SP)
+	MOVQ 128(SI), AX
+	MOVQ AX, 72(SP)
+	MOVQ 16(SI), AX
+	MOVQ AX, 128(SP)
+	MOVQ 8(SP), AX
 	IMUL3Q $+12, AX, AX
-	MOVQ   AX, 120(SP)
+	MOVQ AX, 120(SP)
 
 tile:
-	MOVQ   DX, AX
-	IMULQ  80(SP), AX
+	MOVQ DX, AX
+	IMULQ 80(SP), AX
 	IMUL3Q $+704, AX, CX
-	MOVQ   152(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 56(SP)
-	MOVQ   96(SP), AX
-	IMULQ  BX, AX
+	MOVQ 152(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 56(SP)
+	MOVQ 96(SP), AX
+	IMULQ BX, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   144(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 64(SP)
-	MOVQ   56(SP), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   56(SP), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   136(SP), SI
-	MOVQ   80(SP), AX
+	MOVQ 144(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 64(SP)
+	MOVQ 56(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ 56(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 136(SP), SI
+	MOVQ 80(SP), AX
 	IMUL3Q $-16, AX, CX
-	MOVQ   112(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   80(SP), AX
+	MOVQ 112(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 24(SP)
+	MOVQ 80(SP), AX
 	IMUL3Q $+64, AX, CX
-	MOVQ   128(SP), AX
-	LEAQ   (AX)(CX*1), CX
-	MOVQ   8(SP), AX
-	IMULQ  BX, AX
+	MOVQ 128(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 8(SP), AX
+	IMULQ BX, AX
 	IMUL3Q $+16, AX, AX
-	LEAQ   (CX)(AX*1), AX
-	MOVQ   AX, (SP)
-	MOVQ   120(SP), CX
-	MOVQ   (SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 16(SP)
-	XORQ   AX, AX
-	MOVQ   AX, 32(SP)
+	LEAQ (CX)(AX*1), AX
+	MOVQ AX, (SP)
+	MOVQ 120(SP), CX
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 16(SP)
+	XORQ AX, AX
+	MOVQ AX, 32(SP)
 
 slice:
 	MOVQ 56(SP), R15
@@ -97,27 +97,27 @@ slice:
 	MOVQ 40(SP), R12
 	XORQ R11, R11
 	CMPQ R11, DX
-	JGE  end2
+	JGE end2
 
 loop1:
-	LEAQ    4(R11), R10
-	CMPQ    DX, R10
+	LEAQ 4(R11), R10
+	CMPQ DX, R10
 	CMOVQLT DX, R10
-	VPXOR   Y4, Y4, Y4
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y1, Y1, Y1
-	MOVQ    R15, R9
-	MOVQ    R14, R8
-	MOVQ    R13, DI
-	MOVQ    R12, CX
-	MOVQ    R11, AX
-	CMPQ    AX, R10
-	JGE     end4
+	VPXOR Y4, Y4, Y4
+	VPXOR Y3, Y3, Y3
+	VPXOR Y2, Y2, Y2
+	VPXOR Y1, Y1, Y1
+	MOVQ R15, R9
+	MOVQ R14, R8
+	MOVQ R13, DI
+	MOVQ R12, CX
+	MOVQ R11, AX
+	CMPQ AX, R10
+	JGE end4
 
 loop3:
-	CMPQ       BX, $+0
-	JNE        else5
+	CMPQ BX, $+0
+	JNE else5
 	PREFETCHT0 4096(R9)
 	PREFETCHT0 4160(R9)
 	PREFETCHT0 4224(R9)
@@ -132,512 +132,512 @@ loop3:
 
 else5:
 	VBROADCASTSS 160(R8), Y0
-	VPSLLD       $0x04, Y0, Y9
+	VPSLLD $0x04, Y0, Y9
 	VBROADCASTSS 164(R8), Y0
-	VPSLLD       $0x04, Y0, Y8
+	VPSLLD $0x04, Y0, Y8
 	VBROADCASTSS 168(R8), Y0
-	VPSLLD       $0x04, Y0, Y7
+	VPSLLD $0x04, Y0, Y7
 	VBROADCASTSS 172(R8), Y0
-	VPSLLD       $0x04, Y0, Y6
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y5
-	VMOVUPS      (DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y5, Y0, Y5
+	VPSLLD $0x04, Y0, Y6
+	VMOVUPS 512(DI), Y0
+	VPAND data<>+0(SB), Y0, Y0
+	VPSLLD $0x04, Y0, Y5
+	VMOVUPS (DI), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y5, Y0, Y5
 	VBROADCASTSS (R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
-	LONG         $0x505562c4
-	BYTE         $0xc8
+	LONG $0x505562c4
+	BYTE $0xc8
 	VBROADCASTSS 32(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
+	LONG $0x505562c4
+	BYTE $0xc0
 	VBROADCASTSS 64(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
-	LONG         $0x5055e2c4
-	BYTE         $0xf8
+	LONG $0x5055e2c4
+	BYTE $0xf8
 	VBROADCASTSS 96(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y5
-	VMOVUPS      64(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y5, Y0, Y5
+	LONG $0x5055e2c4
+	BYTE $0xf0
+	VMOVUPS 512(DI), Y0
+	VPAND data<>+64(SB), Y0, Y0
+	VPSLLD $0x03, Y0, Y5
+	VMOVUPS 64(DI), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y5, Y0, Y5
 	VBROADCASTSS 4(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
-	LONG         $0x505562c4
-	BYTE         $0xc8
+	LONG $0x505562c4
+	BYTE $0xc8
 	VBROADCASTSS 36(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
+	LONG $0x505562c4
+	BYTE $0xc0
 	VBROADCASTSS 68(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
-	LONG         $0x5055e2c4
-	BYTE         $0xf8
+	LONG $0x5055e2c4
+	BYTE $0xf8
 	VBROADCASTSS 100(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y5
-	VMOVUPS      128(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y5, Y0, Y5
+	LONG $0x5055e2c4
+	BYTE $0xf0
+	VMOVUPS 512(DI), Y0
+	VPAND data<>+96(SB), Y0, Y0
+	VPSLLD $0x02, Y0, Y5
+	VMOVUPS 128(DI), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y5, Y0, Y5
 	VBROADCASTSS 8(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
-	LONG         $0x505562c4
-	BYTE         $0xc8
+	LONG $0x505562c4
+	BYTE $0xc8
 	VBROADCASTSS 40(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
+	LONG $0x505562c4
+	BYTE $0xc0
 	VBROADCASTSS 72(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
-	LONG         $0x5055e2c4
-	BYTE         $0xf8
+	LONG $0x5055e2c4
+	BYTE $0xf8
 	VBROADCASTSS 104(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y5
-	VMOVUPS      192(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y5, Y0, Y5
+	LONG $0x5055e2c4
+	BYTE $0xf0
+	VMOVUPS 512(DI), Y0
+	VPAND data<>+128(SB), Y0, Y0
+	VPSLLD $0x01, Y0, Y5
+	VMOVUPS 192(DI), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y5, Y0, Y5
 	VBROADCASTSS 12(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
-	LONG         $0x505562c4
-	BYTE         $0xc8
+	LONG $0x505562c4
+	BYTE $0xc8
 	VBROADCASTSS 44(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
+	LONG $0x505562c4
+	BYTE $0xc0
 	VBROADCASTSS 76(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
-	LONG         $0x5055e2c4
-	BYTE         $0xf8
+	LONG $0x5055e2c4
+	BYTE $0xf8
 	VBROADCASTSS 108(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y5
-	VMOVUPS      (DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y5, Y0, Y5
+	LONG $0x5055e2c4
+	BYTE $0xf0
+	VMOVUPS 512(DI), Y0
+	VPAND data<>+160(SB), Y0, Y0
+	VPSRLD $0x00, Y0, Y5
+	VMOVUPS (DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y5, Y0, Y5
 	VBROADCASTSS 16(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
-	LONG         $0x505562c4
-	BYTE         $0xc8
+	LONG $0x505562c4
+	BYTE $0xc8
 	VBROADCASTSS 48(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
+	LONG $0x505562c4
+	BYTE $0xc0
 	VBROADCASTSS 80(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
-	LONG         $0x5055e2c4
-	BYTE         $0xf8
+	LONG $0x5055e2c4
+	BYTE $0xf8
 	VBROADCASTSS 112(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y5
-	VMOVUPS      64(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y5, Y0, Y5
+	LONG $0x5055e2c4
+	BYTE $0xf0
+	VMOVUPS 512(DI), Y0
+	VPAND data<>+192(SB), Y0, Y0
+	VPSRLD $0x01, Y0, Y5
+	VMOVUPS 64(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y5, Y0, Y5
 	VBROADCASTSS 20(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
-	LONG         $0x505562c4
-	BYTE         $0xc8
+	LONG $0x505562c4
+	BYTE $0xc8
 	VBROADCASTSS 52(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
+	LONG $0x505562c4
+	BYTE $0xc0
 	VBROADCASTSS 84(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
-	LONG         $0x5055e2c4
-	BYTE         $0xf8
+	LONG $0x5055e2c4
+	BYTE $0xf8
 	VBROADCASTSS 116(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y5
-	VMOVUPS      128(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y5, Y0, Y5
+	LONG $0x5055e2c4
+	BYTE $0xf0
+	VMOVUPS 512(DI), Y0
+	VPAND data<>+224(SB), Y0, Y0
+	VPSRLD $0x02, Y0, Y5
+	VMOVUPS 128(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y5, Y0, Y5
 	VBROADCASTSS 24(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
-	LONG         $0x505562c4
-	BYTE         $0xc8
+	LONG $0x505562c4
+	BYTE $0xc8
 	VBROADCASTSS 56(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
+	LONG $0x505562c4
+	BYTE $0xc0
 	VBROADCASTSS 88(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
-	LONG         $0x5055e2c4
-	BYTE         $0xf8
+	LONG $0x5055e2c4
+	BYTE $0xf8
 	VBROADCASTSS 120(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y5
-	VMOVUPS      192(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y5, Y0, Y5
+	LONG $0x5055e2c4
+	BYTE $0xf0
+	VMOVUPS 512(DI), Y0
+	VPAND data<>+256(SB), Y0, Y0
+	VPSRLD $0x03, Y0, Y5
+	VMOVUPS 192(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y5, Y0, Y5
 	VBROADCASTSS 28(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y9
-	LONG         $0x505562c4
-	BYTE         $0xc8
+	LONG $0x505562c4
+	BYTE $0xc8
 	VBROADCASTSS 60(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y8
-	LONG         $0x505562c4
-	BYTE         $0xc0
+	LONG $0x505562c4
+	BYTE $0xc0
 	VBROADCASTSS 92(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y7
-	LONG         $0x5055e2c4
-	BYTE         $0xf8
+	LONG $0x5055e2c4
+	BYTE $0xf8
 	VBROADCASTSS 124(R8), Y0
 
 	// VPDPBUSD Y0, Y5, Y6
-	LONG         $0x5055e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y9, Y9
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y7, Y7
-	VCVTDQ2PS    Y6, Y5
-	VCVTPH2PS    640(CX), Y6
+	LONG $0x5055e2c4
+	BYTE $0xf0
+	VCVTDQ2PS Y9, Y9
+	VCVTDQ2PS Y8, Y8
+	VCVTDQ2PS Y7, Y7
+	VCVTDQ2PS Y6, Y5
+	VCVTPH2PS 640(CX), Y6
 	VBROADCASTSS 128(R8), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y9, Y0
-	VADDPS       Y0, Y4, Y9
+	VMULPS Y6, Y0, Y0
+	VMULPS Y0, Y9, Y0
+	VADDPS Y0, Y4, Y9
 	VBROADCASTSS 132(R8), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y0, Y3, Y8
+	VMULPS Y6, Y0, Y0
+	VMULPS Y0, Y8, Y0
+	VADDPS Y0, Y3, Y8
 	VBROADCASTSS 136(R8), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y7, Y0
-	VADDPS       Y0, Y2, Y2
+	VMULPS Y6, Y0, Y0
+	VMULPS Y0, Y7, Y0
+	VADDPS Y0, Y2, Y2
 	VBROADCASTSS 140(R8), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y1, Y1
+	VMULPS Y6, Y0, Y0
+	VMULPS Y0, Y5, Y0
+	VADDPS Y0, Y1, Y1
 	VBROADCASTSS 352(R8), Y0
-	VPSLLD       $0x04, Y0, Y4
+	VPSLLD $0x04, Y0, Y4
 	VBROADCASTSS 356(R8), Y0
-	VPSLLD       $0x04, Y0, Y7
+	VPSLLD $0x04, Y0, Y7
 	VBROADCASTSS 360(R8), Y0
-	VPSLLD       $0x04, Y0, Y6
+	VPSLLD $0x04, Y0, Y6
 	VBROADCASTSS 364(R8), Y0
-	VPSLLD       $0x04, Y0, Y5
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y3
-	VMOVUPS      256(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y0, Y3
+	VPSLLD $0x04, Y0, Y5
+	VMOVUPS 576(DI), Y0
+	VPAND data<>+0(SB), Y0, Y0
+	VPSLLD $0x04, Y0, Y3
+	VMOVUPS 256(DI), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y3, Y0, Y3
 	VBROADCASTSS 192(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y4
-	LONG         $0x5065e2c4
-	BYTE         $0xe0
+	LONG $0x5065e2c4
+	BYTE $0xe0
 	VBROADCASTSS 224(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xf8
+	LONG $0x5065e2c4
+	BYTE $0xf8
 	VBROADCASTSS 256(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf0
+	LONG $0x5065e2c4
+	BYTE $0xf0
 	VBROADCASTSS 288(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y5
-	LONG         $0x5065e2c4
-	BYTE         $0xe8
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y3
-	VMOVUPS      320(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y0, Y3
+	LONG $0x5065e2c4
+	BYTE $0xe8
+	VMOVUPS 576(DI), Y0
+	VPAND data<>+64(SB), Y0, Y0
+	VPSLLD $0x03, Y0, Y3
+	VMOVUPS 320(DI), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y3, Y0, Y3
 	VBROADCASTSS 196(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y4
-	LONG         $0x5065e2c4
-	BYTE         $0xe0
+	LONG $0x5065e2c4
+	BYTE $0xe0
 	VBROADCASTSS 228(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xf8
+	LONG $0x5065e2c4
+	BYTE $0xf8
 	VBROADCASTSS 260(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf0
+	LONG $0x5065e2c4
+	BYTE $0xf0
 	VBROADCASTSS 292(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y5
-	LONG         $0x5065e2c4
-	BYTE         $0xe8
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y3
-	VMOVUPS      384(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y0, Y3
+	LONG $0x5065e2c4
+	BYTE $0xe8
+	VMOVUPS 576(DI), Y0
+	VPAND data<>+96(SB), Y0, Y0
+	VPSLLD $0x02, Y0, Y3
+	VMOVUPS 384(DI), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y3, Y0, Y3
 	VBROADCASTSS 200(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y4
-	LONG         $0x5065e2c4
-	BYTE         $0xe0
+	LONG $0x5065e2c4
+	BYTE $0xe0
 	VBROADCASTSS 232(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xf8
+	LONG $0x5065e2c4
+	BYTE $0xf8
 	VBROADCASTSS 264(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf0
+	LONG $0x5065e2c4
+	BYTE $0xf0
 	VBROADCASTSS 296(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y5
-	LONG         $0x5065e2c4
-	BYTE         $0xe8
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y3
-	VMOVUPS      448(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y0, Y3
+	LONG $0x5065e2c4
+	BYTE $0xe8
+	VMOVUPS 576(DI), Y0
+	VPAND data<>+128(SB), Y0, Y0
+	VPSLLD $0x01, Y0, Y3
+	VMOVUPS 448(DI), Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y3, Y0, Y3
 	VBROADCASTSS 204(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y4
-	LONG         $0x5065e2c4
-	BYTE         $0xe0
+	LONG $0x5065e2c4
+	BYTE $0xe0
 	VBROADCASTSS 236(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xf8
+	LONG $0x5065e2c4
+	BYTE $0xf8
 	VBROADCASTSS 268(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf0
+	LONG $0x5065e2c4
+	BYTE $0xf0
 	VBROADCASTSS 300(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y5
-	LONG         $0x5065e2c4
-	BYTE         $0xe8
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y3
-	VMOVUPS      256(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y0, Y3
+	LONG $0x5065e2c4
+	BYTE $0xe8
+	VMOVUPS 576(DI), Y0
+	VPAND data<>+160(SB), Y0, Y0
+	VPSRLD $0x00, Y0, Y3
+	VMOVUPS 256(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y3, Y0, Y3
 	VBROADCASTSS 208(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y4
-	LONG         $0x5065e2c4
-	BYTE         $0xe0
+	LONG $0x5065e2c4
+	BYTE $0xe0
 	VBROADCASTSS 240(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xf8
+	LONG $0x5065e2c4
+	BYTE $0xf8
 	VBROADCASTSS 272(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf0
+	LONG $0x5065e2c4
+	BYTE $0xf0
 	VBROADCASTSS 304(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y5
-	LONG         $0x5065e2c4
-	BYTE         $0xe8
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y3
-	VMOVUPS      320(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y0, Y3
+	LONG $0x5065e2c4
+	BYTE $0xe8
+	VMOVUPS 576(DI), Y0
+	VPAND data<>+192(SB), Y0, Y0
+	VPSRLD $0x01, Y0, Y3
+	VMOVUPS 320(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y3, Y0, Y3
 	VBROADCASTSS 212(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y4
-	LONG         $0x5065e2c4
-	BYTE         $0xe0
+	LONG $0x5065e2c4
+	BYTE $0xe0
 	VBROADCASTSS 244(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xf8
+	LONG $0x5065e2c4
+	BYTE $0xf8
 	VBROADCASTSS 276(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf0
+	LONG $0x5065e2c4
+	BYTE $0xf0
 	VBROADCASTSS 308(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y5
-	LONG         $0x5065e2c4
-	BYTE         $0xe8
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y3
-	VMOVUPS      384(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y0, Y3
+	LONG $0x5065e2c4
+	BYTE $0xe8
+	VMOVUPS 576(DI), Y0
+	VPAND data<>+224(SB), Y0, Y0
+	VPSRLD $0x02, Y0, Y3
+	VMOVUPS 384(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y3, Y0, Y3
 	VBROADCASTSS 216(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y4
-	LONG         $0x5065e2c4
-	BYTE         $0xe0
+	LONG $0x5065e2c4
+	BYTE $0xe0
 	VBROADCASTSS 248(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xf8
+	LONG $0x5065e2c4
+	BYTE $0xf8
 	VBROADCASTSS 280(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf0
+	LONG $0x5065e2c4
+	BYTE $0xf0
 	VBROADCASTSS 312(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y5
-	LONG         $0x5065e2c4
-	BYTE         $0xe8
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y3
-	VMOVUPS      448(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_0__m4__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y0, Y3
+	LONG $0x5065e2c4
+	BYTE $0xe8
+	VMOVUPS 576(DI), Y0
+	VPAND data<>+256(SB), Y0, Y0
+	VPSRLD $0x03, Y0, Y3
+	VMOVUPS 448(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND data<>+32(SB), Y0, Y0
+	VPOR Y3, Y0, Y3
 	VBROADCASTSS 220(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y4
-	LONG         $0x5065e2c4
-	BYTE         $0xe0
+	LONG $0x5065e2c4
+	BYTE $0xe0
 	VBROADCASTSS 252(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y7
-	LONG         $0x5065e2c4
-	BYTE         $0xf8
+	LONG $0x5065e2c4
+	BYTE $0xf8
 	VBROADCASTSS 284(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf0
+	LONG $0x5065e2c4
+	BYTE $0xf0
 	VBROADCASTSS 316(R8), Y0
 
 	// VPDPBUSD Y0, Y3, Y5
-	LONG         $0x5065e2c4
-	BYTE         $0xe8
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y7, Y3
-	VCVTDQ2PS    Y6, Y7
-	VCVTDQ2PS    Y5, Y5
-	VCVTPH2PS    672(CX), Y6
+	LONG $0x5065e2c4
+	BYTE $0xe8
+	VCVTDQ2PS Y4, Y4
+	VCVTDQ2PS Y7, Y3
+	VCVTDQ2PS Y6, Y7
+	VCVTDQ2PS Y5, Y5
+	VCVTPH2PS 672(CX), Y6
 	VBROADCASTSS 320(R8), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y9, Y4
+	VMULPS Y6, Y0, Y0
+	VMULPS Y0, Y4, Y0
+	VADDPS Y0, Y9, Y4
 	VBROADCASTSS 324(R8), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y8, Y3
+	VMULPS Y6, Y0, Y0
+	VMULPS Y0, Y3, Y0
+	VADDPS Y0, Y8, Y3
 	VBROADCASTSS 328(R8), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y7, Y0
-	VADDPS       Y0, Y2, Y2
+	VMULPS Y6, Y0, Y0
+	VMULPS Y0, Y7, Y0
+	VADDPS Y0, Y2, Y2
 	VBROADCASTSS 332(R8), Y0
-	VMULPS       Y6, Y0, Y0
-	VMULPS       Y0, Y5, Y0
-	VADDPS       Y0, Y1, Y1
-	ADDQ         $+704, R9
-	ADDQ         $+384, R8
-	ADDQ         $+704, DI
-	ADDQ         $+704, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R10
-	JLT          loop3
+	VMULPS Y6, Y0, Y0
+	VMULPS Y0, Y5, Y0
+	VADDPS Y0, Y1, Y1
+	ADDQ $+704, R9
+	ADDQ $+384, R8
+	ADDQ $+704, DI
+	ADDQ $+704, CX
+	ADDQ $+1, AX
+	CMPQ AX, R10
+	JLT loop3
 
 end4:
-	CMPQ    R11, $+0
-	JNE     else7
+	CMPQ R11, $+0
+	JNE else7
 	VMOVUPS Y4, (SI)
 	VMOVUPS Y3, 64(SI)
 	VMOVUPS Y2, 128(SI)
 	VMOVUPS Y1, 192(SI)
-	JMP     end8
+	JMP end8
 
 else7:
-	VADDPS  (SI), Y4, Y0
+	VADDPS (SI), Y4, Y0
 	VMOVUPS Y0, (SI)
-	VADDPS  64(SI), Y3, Y0
+	VADDPS 64(SI), Y3, Y0
 	VMOVUPS Y0, 64(SI)
-	VADDPS  128(SI), Y2, Y0
+	VADDPS 128(SI), Y2, Y0
 	VMOVUPS Y0, 128(SI)
-	VADDPS  192(SI), Y1, Y0
+	VADDPS 192(SI), Y1, Y0
 	VMOVUPS Y0, 192(SI)
 
 end8:
@@ -647,62 +647,73 @@ end8:
 	ADDQ $+2816, R12
 	ADDQ $+4, R11
 	CMPQ R11, DX
-	JLT  loop1
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_q5_0__m4__avxvnni_data<>+288(SB), Y1
-	MOVQ         24(SP), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	CMPQ 72(SP), $+0
+	JNE else9
+	VMOVUPS data<>+288(SB), Y1
+	MOVQ 24(SP), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	CMPQ         72(SP), $+0
-	JNE          else9
-	VMOVUPS      (SI), Y0
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)
-	VMOVUPS      64(SI), Y0
-	MOVQ         8(SP), CX
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)(CX*4)
-	VMOVUPS      128(SI), Y0
-	MOVQ         8(SP), CX
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)(CX*8)
-	VMOVUPS      192(SI), Y0
-	MOVQ         16(SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)
-	JMP          end10
+	VPCMPGTD Y1, Y0, Y1
+	VMOVUPS (SI), Y0
+	MOVQ (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
+	VMOVUPS 64(SI), Y0
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*4)
+	VMOVUPS 128(SI), Y0
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*8)
+	VMOVUPS 192(SI), Y0
+	MOVQ 16(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
+	JMP end10
 
 else9:
-	MOVQ       (SP), AX
+	VMOVUPS data<>+288(SB), Y1
+	MOVQ 24(SP), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	MOVQ (SP), AX
 	VPMASKMOVD (AX), Y1, Y0
-	VADDPS     (SI), Y0, Y0
-	MOVQ       (SP), AX
+	VADDPS (SI), Y0, Y0
+	MOVQ (SP), AX
 	VPMASKMOVD Y0, Y1, (AX)
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
 	VPMASKMOVD (AX)(CX*4), Y1, Y0
-	VADDPS     64(SI), Y0, Y0
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
+	VADDPS 64(SI), Y0, Y0
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
 	VPMASKMOVD Y0, Y1, (AX)(CX*4)
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
 	VPMASKMOVD (AX)(CX*8), Y1, Y0
-	VADDPS     128(SI), Y0, Y0
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
+	VADDPS 128(SI), Y0, Y0
+	MOVQ 8(SP), CX
+	MOVQ (SP), AX
 	VPMASKMOVD Y0, Y1, (AX)(CX*8)
-	MOVQ       16(SP), AX
+	MOVQ 16(SP), AX
 	VPMASKMOVD (AX), Y1, Y0
-	VADDPS     192(SI), Y0, Y0
-	MOVQ       16(SP), AX
+	VADDPS 192(SI), Y0, Y0
+	MOVQ 16(SP), AX
 	VPMASKMOVD Y0, Y1, (AX)
 
 end10:
@@ -716,64 +727,64 @@ end10:
 	INCQ AX
 	MOVQ AX, 32(SP)
 	CMPQ 32(SP), $+2
-	JLT  slice
+	JLT slice
 	MOVQ 88(SP), AX
 	DECQ AX
 	MOVQ AX, 88(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 80(SP), AX
 	INCQ AX
 	MOVQ AX, 80(SP)
 	MOVQ 80(SP), AX
 	CMPQ AX, 104(SP)
-	JLT  tile
+	JLT tile
 	XORQ AX, AX
 	MOVQ AX, 80(SP)
 	INCQ BX
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q5_0__m4__avxvnni_data<>+0(SB)/8, $0x0101010101010101
-DATA gemm_q5_0__m4__avxvnni_data<>+8(SB)/8, $0x0101010101010101
-DATA gemm_q5_0__m4__avxvnni_data<>+16(SB)/8, $0x0101010101010101
-DATA gemm_q5_0__m4__avxvnni_data<>+24(SB)/8, $0x0101010101010101
-DATA gemm_q5_0__m4__avxvnni_data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_0__m4__avxvnni_data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_0__m4__avxvnni_data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_0__m4__avxvnni_data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_0__m4__avxvnni_data<>+64(SB)/8, $0x0202020202020202
-DATA gemm_q5_0__m4__avxvnni_data<>+72(SB)/8, $0x0202020202020202
-DATA gemm_q5_0__m4__avxvnni_data<>+80(SB)/8, $0x0202020202020202
-DATA gemm_q5_0__m4__avxvnni_data<>+88(SB)/8, $0x0202020202020202
-DATA gemm_q5_0__m4__avxvnni_data<>+96(SB)/8, $0x0404040404040404
-DATA gemm_q5_0__m4__avxvnni_data<>+104(SB)/8, $0x0404040404040404
-DATA gemm_q5_0__m4__avxvnni_data<>+112(SB)/8, $0x0404040404040404
-DATA gemm_q5_0__m4__avxvnni_data<>+120(SB)/8, $0x0404040404040404
-DATA gemm_q5_0__m4__avxvnni_data<>+128(SB)/8, $0x0808080808080808
-DATA gemm_q5_0__m4__avxvnni_data<>+136(SB)/8, $0x0808080808080808
-DATA gemm_q5_0__m4__avxvnni_data<>+144(SB)/8, $0x0808080808080808
-DATA gemm_q5_0__m4__avxvnni_data<>+152(SB)/8, $0x0808080808080808
-DATA gemm_q5_0__m4__avxvnni_data<>+160(SB)/8, $0x1010101010101010
-DATA gemm_q5_0__m4__avxvnni_data<>+168(SB)/8, $0x1010101010101010
-DATA gemm_q5_0__m4__avxvnni_data<>+176(SB)/8, $0x1010101010101010
-DATA gemm_q5_0__m4__avxvnni_data<>+184(SB)/8, $0x1010101010101010
-DATA gemm_q5_0__m4__avxvnni_data<>+192(SB)/8, $0x2020202020202020
-DATA gemm_q5_0__m4__avxvnni_data<>+200(SB)/8, $0x2020202020202020
-DATA gemm_q5_0__m4__avxvnni_data<>+208(SB)/8, $0x2020202020202020
-DATA gemm_q5_0__m4__avxvnni_data<>+216(SB)/8, $0x2020202020202020
-DATA gemm_q5_0__m4__avxvnni_data<>+224(SB)/8, $0x4040404040404040
-DATA gemm_q5_0__m4__avxvnni_data<>+232(SB)/8, $0x4040404040404040
-DATA gemm_q5_0__m4__avxvnni_data<>+240(SB)/8, $0x4040404040404040
-DATA gemm_q5_0__m4__avxvnni_data<>+248(SB)/8, $0x4040404040404040
-DATA gemm_q5_0__m4__avxvnni_data<>+256(SB)/8, $0x8080808080808080
-DATA gemm_q5_0__m4__avxvnni_data<>+264(SB)/8, $0x8080808080808080
-DATA gemm_q5_0__m4__avxvnni_data<>+272(SB)/8, $0x8080808080808080
-DATA gemm_q5_0__m4__avxvnni_data<>+280(SB)/8, $0x8080808080808080
-DATA gemm_q5_0__m4__avxvnni_data<>+288(SB)/8, $0x0000000100000000
-DATA gemm_q5_0__m4__avxvnni_data<>+296(SB)/8, $0x0000000300000002
-DATA gemm_q5_0__m4__avxvnni_data<>+304(SB)/8, $0x0000000500000004
-DATA gemm_q5_0__m4__avxvnni_data<>+312(SB)/8, $0x0000000700000006
-GLOBL gemm_q5_0__m4__avxvnni_data<>(SB), RODATA|NOPTR, $320
+DATA data<>+0(SB)/8, $0x0101010101010101
+DATA data<>+8(SB)/8, $0x0101010101010101
+DATA data<>+16(SB)/8, $0x0101010101010101
+DATA data<>+24(SB)/8, $0x0101010101010101
+DATA data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+64(SB)/8, $0x0202020202020202
+DATA data<>+72(SB)/8, $0x0202020202020202
+DATA data<>+80(SB)/8, $0x0202020202020202
+DATA data<>+88(SB)/8, $0x0202020202020202
+DATA data<>+96(SB)/8, $0x0404040404040404
+DATA data<>+104(SB)/8, $0x0404040404040404
+DATA data<>+112(SB)/8, $0x0404040404040404
+DATA data<>+120(SB)/8, $0x0404040404040404
+DATA data<>+128(SB)/8, $0x0808080808080808
+DATA data<>+136(SB)/8, $0x0808080808080808
+DATA data<>+144(SB)/8, $0x0808080808080808
+DATA data<>+152(SB)/8, $0x0808080808080808
+DATA data<>+160(SB)/8, $0x1010101010101010
+DATA data<>+168(SB)/8, $0x1010101010101010
+DATA data<>+176(SB)/8, $0x1010101010101010
+DATA data<>+184(SB)/8, $0x1010101010101010
+DATA data<>+192(SB)/8, $0x2020202020202020
+DATA data<>+200(SB)/8, $0x2020202020202020
+DATA data<>+208(SB)/8, $0x2020202020202020
+DATA data<>+216(SB)/8, $0x2020202020202020
+DATA data<>+224(SB)/8, $0x4040404040404040
+DATA data<>+232(SB)/8, $0x4040404040404040
+DATA data<>+240(SB)/8, $0x4040404040404040
+DATA data<>+248(SB)/8, $0x4040404040404040
+DATA data<>+256(SB)/8, $0x8080808080808080
+DATA data<>+264(SB)/8, $0x8080808080808080
+DATA data<>+272(SB)/8, $0x8080808080808080
+DATA data<>+280(SB)/8, $0x8080808080808080
+DATA data<>+288(SB)/8, $0x0000000100000000
+DATA data<>+296(SB)/8, $0x0000000300000002
+DATA data<>+304(SB)/8, $0x0000000500000004
+DATA data<>+312(SB)/8, $0x0000000700000006
+GLOBL data<>(SB), RODATA|NOPTR, $320

@@ -7,169 +7,169 @@
 // func gemm_q5_1__m2__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, AVX512VNNI, CMOV, MMX+
 TEXT ·gemm_q5_1__m2__avx512vnni(SB), NOSPLIT, $48-24
-	MOVQ         lo+8(FP), DX
-	MOVQ         hi+16(FP), R8
-	SUBQ         DX, R8
-	JLE          done
-	MOVQ         a+0(FP), CX
-	MOVQ         104(CX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         32(SP), AX
-	LEAQ         15(AX), AX
-	MOVQ         AX, (SP)
-	MOVQ         (SP), AX
-	SHRQ         $0x04, AX
-	MOVQ         AX, (SP)
-	MOVQ         DX, AX
-	XORQ         DX, DX
-	MOVQ         (SP), BX
-	DIVQ         BX
-	MOVQ         AX, R9
-	MOVQ         DX, R10
-	MOVQ         112(CX), AX
-	LEAQ         31(AX), DI
-	SHRQ         $0x05, DI
-	LEAQ         63(AX), SI
-	SHRQ         $0x06, SI
-	MOVQ         8(CX), AX
-	MOVQ         AX, 40(SP)
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+0(SB), Z13
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+4(SB), Z12
-	MOVQ         (CX), AX
-	MOVQ         AX, 24(SP)
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+8(SB), Z11
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+12(SB), Z10
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+16(SB), Z9
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+20(SB), Z8
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+24(SB), Z7
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+28(SB), Z6
-	VBROADCASTSS gemm_q5_1__m2__avx512vnni_data<>+32(SB), Z5
-	MOVQ         208(CX), BX
-	MOVQ         120(CX), DX
-	MOVQ         128(CX), AX
-	MOVQ         AX, 16(SP)
-	MOVQ         16(CX), AX
-	MOVQ         AX, 8(SP)
+	MOVQ lo+8(FP), DX
+	MOVQ hi+16(FP), R9
+	SUBQ DX, R9
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	LEAQ 15(AX), AX
+	MOVQ AX, (SP)
+	MOVQ (SP), AX
+	SHRQ $0x04, AX
+	MOVQ AX, (SP)
+	MOVQ DX, AX
+	XORQ DX, DX
+	MOVQ (SP), BX
+	DIVQ BX
+	MOVQ AX, R10
+	MOVQ DX, R11
+	MOVQ 112(CX), AX
+	MOVQ 120(CX), R8
+	LEAQ 31(AX), DI
+	SHRQ $0x05, DI
+	LEAQ 63(AX), SI
+	SHRQ $0x06, SI
+	MOVQ 8(CX), AX
+	MOVQ AX, 40(SP)
+	VBROADCASTSS data<>+0(SB), Z12
+	VBROADCASTSS data<>+4(SB), Z11
+	MOVQ (CX), AX
+	MOVQ AX, 32(SP)
+	VBROADCASTSS data<>+8(SB), Z10
+	VBROADCASTSS data<>+12(SB), Z9
+	VBROADCASTSS data<>+16(SB), Z8
+	VBROADCASTSS data<>+20(SB), Z7
+	VBROADCASTSS data<>+24(SB), Z6
+	VBROADCASTSS data<>+28(SB), Z5
+	VBROADCASTSS data<>+32(SB), Z4
+	MOVQ 208(CX), BX
+	MOVQ 128(CX), AX
+	MOVQ AX, 16(SP)
+	MOVQ 16(CX), AX
+	MOVQ AX, 8(SP)
 
 tile:
-	MOVQ   DI, AX
-	IMULQ  R10, AX
+	MOVQ DI, AX
+	IMULQ R11, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   SI, AX
-	IMULQ  R9, AX
+	MOVQ 40(SP), AX
+	LEAQ (AX)(CX*1), R15
+	MOVQ SI, AX
+	IMULQ R10, AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(CX*1), R14
-	XORQ   R13, R13
-	CMPQ   R13, DI
-	JGE    end2
+	MOVQ 32(SP), AX
+	LEAQ (AX)(CX*1), R14
+	XORQ R13, R13
+	CMPQ R13, DI
+	JGE end2
 
 loop1:
-	LEAQ    8(R13), R12
-	CMPQ    DI, R12
+	LEAQ 8(R13), R12
+	CMPQ DI, R12
 	CMOVQLT DI, R12
-	VPXORD  Z2, Z2, Z2
-	VPXORD  Z1, Z1, Z1
-	MOVQ    R15, R11
-	MOVQ    R14, CX
-	MOVQ    R13, AX
-	CMPQ    AX, R12
-	JGE     end4
+	VPXORD Z2, Z2, Z2
+	VPXORD Z1, Z1, Z1
+	MOVQ R15, DX
+	MOVQ R14, CX
+	MOVQ R13, AX
+	CMPQ AX, R12
+	JGE end4
 
 loop3:
-	PREFETCHT0    4096(R11)
-	PREFETCHT0    4160(R11)
-	PREFETCHT0    4224(R11)
-	PREFETCHT0    4288(R11)
-	PREFETCHT0    4352(R11)
-	PREFETCHT0    4416(R11)
-	VPANDD        256(R11), Z13, Z0
-	VPSLLD        $0x04, Z0, Z3
-	VPANDD        (R11), Z12, Z0
-	VPORD         Z3, Z0, Z0
-	VPXORD        Z14, Z14, Z14
+	PREFETCHT0 4096(DX)
+	PREFETCHT0 4160(DX)
+	PREFETCHT0 4224(DX)
+	PREFETCHT0 4288(DX)
+	PREFETCHT0 4352(DX)
+	PREFETCHT0 4416(DX)
+	VPANDD 256(DX), Z12, Z0
+	VPSLLD $0x04, Z0, Z3
+	VPANDD (DX), Z11, Z0
+	VPORD Z3, Z0, Z0
+	VPXORD Z14, Z14, Z14
 	VPDPBUSD.BCST (CX), Z0, Z14
-	VPXORD        Z4, Z4, Z4
-	VPDPBUSD.BCST 32(CX), Z0, Z4
-	VPANDD        256(R11), Z11, Z0
-	VPSLLD        $0x03, Z0, Z3
-	VPANDD        64(R11), Z12, Z0
-	VPORD         Z3, Z0, Z0
+	VPXORD Z13, Z13, Z13
+	VPDPBUSD.BCST 32(CX), Z0, Z13
+	VPANDD 256(DX), Z10, Z0
+	VPSLLD $0x03, Z0, Z3
+	VPANDD 64(DX), Z11, Z0
+	VPORD Z3, Z0, Z0
 	VPDPBUSD.BCST 4(CX), Z0, Z14
-	VPDPBUSD.BCST 36(CX), Z0, Z4
-	VPANDD        256(R11), Z10, Z0
-	VPSLLD        $0x02, Z0, Z3
-	VPANDD        128(R11), Z12, Z0
-	VPORD         Z3, Z0, Z0
+	VPDPBUSD.BCST 36(CX), Z0, Z13
+	VPANDD 256(DX), Z9, Z0
+	VPSLLD $0x02, Z0, Z3
+	VPANDD 128(DX), Z11, Z0
+	VPORD Z3, Z0, Z0
 	VPDPBUSD.BCST 8(CX), Z0, Z14
-	VPDPBUSD.BCST 40(CX), Z0, Z4
-	VPANDD        256(R11), Z9, Z0
-	VPSLLD        $0x01, Z0, Z3
-	VPANDD        192(R11), Z12, Z0
-	VPORD         Z3, Z0, Z0
+	VPDPBUSD.BCST 40(CX), Z0, Z13
+	VPANDD 256(DX), Z8, Z0
+	VPSLLD $0x01, Z0, Z3
+	VPANDD 192(DX), Z11, Z0
+	VPORD Z3, Z0, Z0
 	VPDPBUSD.BCST 12(CX), Z0, Z14
-	VPDPBUSD.BCST 44(CX), Z0, Z4
-	VPANDD        256(R11), Z8, Z0
-	VPSRLD        $0x00, Z0, Z3
-	VPSRLD        $0x04, (R11), Z0
-	VPANDD        Z12, Z0, Z0
-	VPORD         Z3, Z0, Z0
+	VPDPBUSD.BCST 44(CX), Z0, Z13
+	VPANDD 256(DX), Z7, Z0
+	VPSRLD $0x00, Z0, Z3
+	VPSRLD $0x04, (DX), Z0
+	VPANDD Z11, Z0, Z0
+	VPORD Z3, Z0, Z0
 	VPDPBUSD.BCST 16(CX), Z0, Z14
-	VPDPBUSD.BCST 48(CX), Z0, Z4
-	VPANDD        256(R11), Z7, Z0
-	VPSRLD        $0x01, Z0, Z3
-	VPSRLD        $0x04, 64(R11), Z0
-	VPANDD        Z12, Z0, Z0
-	VPORD         Z3, Z0, Z0
+	VPDPBUSD.BCST 48(CX), Z0, Z13
+	VPANDD 256(DX), Z6, Z0
+	VPSRLD $0x01, Z0, Z3
+	VPSRLD $0x04, 64(DX), Z0
+	VPANDD Z11, Z0, Z0
+	VPORD Z3, Z0, Z0
 	VPDPBUSD.BCST 20(CX), Z0, Z14
-	VPDPBUSD.BCST 52(CX), Z0, Z4
-	VPANDD        256(R11), Z6, Z0
-	VPSRLD        $0x02, Z0, Z3
-	VPSRLD        $0x04, 128(R11), Z0
-	VPANDD        Z12, Z0, Z0
-	VPORD         Z3, Z0, Z0
+	VPDPBUSD.BCST 52(CX), Z0, Z13
+	VPANDD 256(DX), Z5, Z0
+	VPSRLD $0x02, Z0, Z3
+	VPSRLD $0x04, 128(DX), Z0
+	VPANDD Z11, Z0, Z0
+	VPORD Z3, Z0, Z0
 	VPDPBUSD.BCST 24(CX), Z0, Z14
-	VPDPBUSD.BCST 56(CX), Z0, Z4
-	VPANDD        256(R11), Z5, Z0
-	VPSRLD        $0x03, Z0, Z3
-	VPSRLD        $0x04, 192(R11), Z0
-	VPANDD        Z12, Z0, Z0
-	VPORD         Z3, Z0, Z0
+	VPDPBUSD.BCST 56(CX), Z0, Z13
+	VPANDD 256(DX), Z4, Z0
+	VPSRLD $0x03, Z0, Z3
+	VPSRLD $0x04, 192(DX), Z0
+	VPANDD Z11, Z0, Z0
+	VPORD Z3, Z0, Z0
 	VPDPBUSD.BCST 28(CX), Z0, Z14
-	VPDPBUSD.BCST 60(CX), Z0, Z4
-	VCVTDQ2PS     Z14, Z14
-	VCVTDQ2PS     Z4, Z4
-	VCVTPH2PS     320(R11), Z3
-	VMULPS.BCST   128(CX), Z3, Z0
-	VMULPS        Z0, Z14, Z0
-	VADDPS        Z0, Z2, Z2
-	VMULPS.BCST   132(CX), Z3, Z0
-	VMULPS        Z0, Z4, Z0
-	VADDPS        Z0, Z1, Z3
-	VCVTPH2PS     352(R11), Z1
-	VMULPS.BCST   144(CX), Z1, Z0
-	VADDPS        Z0, Z2, Z2
-	VMULPS.BCST   148(CX), Z1, Z0
-	VADDPS        Z0, Z3, Z1
-	ADDQ          $+384, R11
-	ADDQ          $+192, CX
-	ADDQ          $+1, AX
-	CMPQ          AX, R12
-	JLT           loop3
+	VPDPBUSD.BCST 60(CX), Z0, Z13
+	VCVTDQ2PS Z14, Z14
+	VCVTDQ2PS Z13, Z13
+	VCVTPH2PS 320(DX), Z3
+	VMULPS.BCST 128(CX), Z3, Z0
+	VMULPS Z0, Z14, Z0
+	VADDPS Z0, Z2, Z2
+	VMULPS.BCST 132(CX), Z3, Z0
+	VMULPS Z0, Z13, Z0
+	VADDPS Z0, Z1, Z3
+	VCVTPH2PS 352(DX), Z1
+	VMULPS.BCST 144(CX), Z1, Z0
+	VADDPS Z0, Z2, Z2
+	VMULPS.BCST 148(CX), Z1, Z0
+	VADDPS Z0, Z3, Z1
+	ADDQ $+384, DX
+	ADDQ $+192, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop3
 
 end4:
-	CMPQ    R13, $+0
-	JNE     else5
+	CMPQ R13, $+0
+	JNE else5
 	VMOVUPS Z2, (BX)
 	VMOVUPS Z1, 64(BX)
-	JMP     end6
+	JMP end6
 
 else5:
-	VADDPS  (BX), Z2, Z0
+	VADDPS (BX), Z2, Z0
 	VMOVUPS Z0, (BX)
-	VADDPS  64(BX), Z1, Z0
+	VADDPS 64(BX), Z1, Z0
 	VMOVUPS Z0, 64(BX)
 
 end6:
@@ -177,73 +177,82 @@ end6:
 	ADDQ $+1536, R14
 	ADDQ $+8, R13
 	CMPQ R13, DI
-	JLT  loop1
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_q5_1__m2__avx512vnni_data<>+64(SB), Z1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         32(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	IMUL3Q       $+64, R10, CX
-	MOVQ         8(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         DX, AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	CMPQ         16(SP), $+0
-	JNE          else7
-	VMOVUPS      (BX), Z0
-	VMOVUPS      Z0, K1, (AX)
-	VMOVUPS      64(BX), Z0
-	VMOVUPS      Z0, K1, (AX)(DX*4)
-	JMP          end8
+	IMUL3Q $-16, R11, CX
+	MOVQ 24(SP), AX
+	LEAQ (AX)(CX*1), DX
+	IMUL3Q $+64, R11, CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ R8, AX
+	IMULQ R10, AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), CX
+	CMPQ 16(SP), $+0
+	JNE else7
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ DX, AX
+	CMOVQGT AX, DX
+	MOVQ $-2147483647, AX
+	CMPQ DX, AX
+	CMOVQLT AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS (BX), Z0
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS 64(BX), Z0
+	VMOVUPS Z0, K1, (CX)(R8*4)
+	JMP end8
 
 else7:
-	VMOVUPS.Z (AX), K1, Z0
-	VADDPS    (BX), Z0, Z0
-	VMOVUPS   Z0, K1, (AX)
-	VMOVUPS.Z (AX)(DX*4), K1, Z0
-	VADDPS    64(BX), Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(DX*4)
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ $+2147483647, AX
+	CMPQ DX, AX
+	CMOVQGT AX, DX
+	MOVQ $-2147483647, AX
+	CMPQ DX, AX
+	CMOVQLT AX, DX
+	VPBROADCASTD DX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (CX), K1, Z0
+	VADDPS (BX), Z0, Z0
+	VMOVUPS Z0, K1, (CX)
+	VMOVUPS.Z (CX)(R8*4), K1, Z0
+	VADDPS 64(BX), Z0, Z0
+	VMOVUPS Z0, K1, (CX)(R8*4)
 
 end8:
-	DECQ R8
-	JEQ  done
+	DECQ R9
+	JEQ done
+	INCQ R11
+	CMPQ R11, (SP)
+	JLT tile
+	XORQ R11, R11
 	INCQ R10
-	CMPQ R10, (SP)
-	JLT  tile
-	XORQ R10, R10
-	INCQ R9
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q5_1__m2__avx512vnni_data<>+0(SB)/4, $0x01010101
-DATA gemm_q5_1__m2__avx512vnni_data<>+4(SB)/4, $0x0f0f0f0f
-DATA gemm_q5_1__m2__avx512vnni_data<>+8(SB)/4, $0x02020202
-DATA gemm_q5_1__m2__avx512vnni_data<>+12(SB)/4, $0x04040404
-DATA gemm_q5_1__m2__avx512vnni_data<>+16(SB)/4, $0x08080808
-DATA gemm_q5_1__m2__avx512vnni_data<>+20(SB)/4, $0x10101010
-DATA gemm_q5_1__m2__avx512vnni_data<>+24(SB)/4, $0x20202020
-DATA gemm_q5_1__m2__avx512vnni_data<>+28(SB)/4, $0x40404040
-DATA gemm_q5_1__m2__avx512vnni_data<>+32(SB)/4, $0x80808080
-DATA gemm_q5_1__m2__avx512vnni_data<>+64(SB)/8, $0x0000000100000000
-DATA gemm_q5_1__m2__avx512vnni_data<>+72(SB)/8, $0x0000000300000002
-DATA gemm_q5_1__m2__avx512vnni_data<>+80(SB)/8, $0x0000000500000004
-DATA gemm_q5_1__m2__avx512vnni_data<>+88(SB)/8, $0x0000000700000006
-DATA gemm_q5_1__m2__avx512vnni_data<>+96(SB)/8, $0x0000000900000008
-DATA gemm_q5_1__m2__avx512vnni_data<>+104(SB)/8, $0x0000000b0000000a
-DATA gemm_q5_1__m2__avx512vnni_data<>+112(SB)/8, $0x0000000d0000000c
-DATA gemm_q5_1__m2__avx512vnni_data<>+120(SB)/8, $0x0000000f0000000e
-GLOBL gemm_q5_1__m2__avx512vnni_data<>(SB), RODATA|NOPTR, $128
+DATA data<>+0(SB)/4, $0x01010101
+DATA data<>+4(SB)/4, $0x0f0f0f0f
+DATA data<>+8(SB)/4, $0x02020202
+DATA data<>+12(SB)/4, $0x04040404
+DATA data<>+16(SB)/4, $0x08080808
+DATA data<>+20(SB)/4, $0x10101010
+DATA data<>+24(SB)/4, $0x20202020
+DATA data<>+28(SB)/4, $0x40404040
+DATA data<>+32(SB)/4, $0x80808080
+DATA data<>+64(SB)/8, $0x0000000100000000
+DATA data<>+72(SB)/8, $0x0000000300000002
+DATA data<>+80(SB)/8, $0x0000000500000004
+DATA data<>+88(SB)/8, $0x0000000700000006
+DATA data<>+96(SB)/8, $0x0000000900000008
+DATA data<>+104(SB)/8, $0x0000000b0000000a
+DATA data<>+112(SB)/8, $0x0000000d0000000c
+DATA data<>+120(SB)/8, $0x0000000f0000000e
+GLOBL data<>(SB), RODATA|NOPTR, $128

@@ -6,1869 +6,694 @@
 
 // func gemm_q5_k__m1__avxvnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
-TEXT ·gemm_q5_k__m1__avxvnni(SB), NOSPLIT, $48-24
-	MOVQ lo+8(FP), DX
-	MOVQ hi+16(FP), R8
-	SUBQ DX, R8
-	JLE  done
-	MOVQ a+0(FP), CX
-	MOVQ 104(CX), AX
+TEXT ·gemm_q5_k__m1__avxvnni(SB), NOSPLIT, $96-24
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 24(SP)
+	SUBQ CX, 24(SP)
+	JLE done
+	MOVQ a+0(FP), BX
+	MOVQ 104(BX), AX
+	MOVQ AX, 48(SP)
+	MOVQ 48(SP), AX
+	LEAQ 15(AX), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	SHRQ $0x04, AX
+	MOVQ AX, 40(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 40(SP), CX
+	DIVQ CX
+	MOVQ AX, 16(SP)
+	MOVQ DX, 8(SP)
+	MOVQ 112(BX), CX
+	MOVQ 120(BX), AX
+	MOVQ AX, 88(SP)
+	LEAQ 255(CX), AX
+	MOVQ AX, (SP)
+	MOVQ (SP), AX
+	SHRQ $0x08, AX
+	MOVQ AX, (SP)
+	LEAQ 63(CX), AX
 	MOVQ AX, 32(SP)
 	MOVQ 32(SP), AX
-	LEAQ 15(AX), DI
-	SHRQ $0x04, DI
-	MOVQ DX, AX
-	XORQ DX, DX
-	DIVQ DI
-	MOVQ AX, R9
-	MOVQ DX, R10
-	MOVQ 112(CX), AX
-	LEAQ 255(AX), SI
-	SHRQ $0x08, SI
-	LEAQ 63(AX), BX
-	SHRQ $0x06, BX
-	MOVQ 8(CX), AX
-	MOVQ AX, 40(SP)
-	MOVQ (CX), AX
-	MOVQ AX, 24(SP)
-	MOVQ 208(CX), DX
-	MOVQ 120(CX), AX
-	MOVQ AX, 16(SP)
-	MOVQ 128(CX), AX
-	MOVQ AX, 8(SP)
-	MOVQ 16(CX), AX
-	MOVQ AX, (SP)
+	SHRQ $0x06, AX
+	MOVQ AX, 32(SP)
+	MOVQ 8(BX), AX
+	MOVQ AX, 80(SP)
+	VMOVUPS data<>+0(SB), Y5
+	VMOVUPS data<>+32(SB), Y4
+	MOVQ (BX), AX
+	MOVQ AX, 72(SP)
+	MOVQ 208(BX), DX
+	MOVQ 128(BX), AX
+	MOVQ AX, 64(SP)
+	MOVQ 16(BX), AX
+	MOVQ AX, 56(SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R10, AX
+	MOVQ (SP), AX
+	IMULQ 8(SP), AX
 	IMUL3Q $+2880, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   BX, AX
-	IMULQ  R9, AX
+	MOVQ 80(SP), AX
+	LEAQ (AX)(CX*1), R15
+	MOVQ 32(SP), AX
+	IMULQ 16(SP), AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(CX*1), R14
-	XORQ   R13, R13
-	CMPQ   R13, SI
-	JGE    end2
+	MOVQ 72(SP), AX
+	LEAQ (AX)(CX*1), R14
+	XORQ R13, R13
+	CMPQ R13, (SP)
+	JGE end2
 
 loop1:
-	LEAQ    1(R13), R12
-	CMPQ    SI, R12
-	CMOVQLT SI, R12
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y0, Y0, Y0
-	MOVQ    R15, R11
-	MOVQ    R14, CX
-	MOVQ    R13, AX
-	CMPQ    AX, R12
-	JGE     end4
+	LEAQ 1(R13), R12
+	CMPQ (SP), R12
+	MOVQ (SP), AX
+	CMOVQLT AX, R12
+	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
+	MOVQ R15, R11
+	MOVQ R14, R10
+	MOVQ R13, R9
+	CMPQ R9, R12
+	JGE end4
 
 loop3:
-	PREFETCHT0   4096(R11)
-	PREFETCHT0   4160(R11)
-	PREFETCHT0   4224(R11)
-	PREFETCHT0   4288(R11)
-	PREFETCHT0   4352(R11)
-	PREFETCHT0   4416(R11)
-	PREFETCHT0   4480(R11)
-	PREFETCHT0   4544(R11)
-	PREFETCHT0   4608(R11)
-	PREFETCHT0   4672(R11)
-	PREFETCHT0   4736(R11)
-	PREFETCHT0   4800(R11)
-	PREFETCHT0   4864(R11)
-	PREFETCHT0   4928(R11)
-	PREFETCHT0   4992(R11)
-	PREFETCHT0   5056(R11)
-	PREFETCHT0   5120(R11)
-	PREFETCHT0   5184(R11)
-	PREFETCHT0   5248(R11)
-	PREFETCHT0   5312(R11)
-	PREFETCHT0   5376(R11)
-	PREFETCHT0   5440(R11)
-	PREFETCHT0   5504(R11)
-	PREFETCHT0   5568(R11)
-	PREFETCHT0   5632(R11)
-	PREFETCHT0   5696(R11)
-	PREFETCHT0   5760(R11)
-	PREFETCHT0   5824(R11)
-	PREFETCHT0   5888(R11)
-	PREFETCHT0   5952(R11)
-	PREFETCHT0   6016(R11)
-	PREFETCHT0   6080(R11)
-	PREFETCHT0   6144(R11)
-	PREFETCHT0   6208(R11)
-	PREFETCHT0   6272(R11)
-	PREFETCHT0   6336(R11)
-	PREFETCHT0   6400(R11)
-	PREFETCHT0   6464(R11)
-	PREFETCHT0   6528(R11)
-	PREFETCHT0   6592(R11)
-	PREFETCHT0   6656(R11)
-	PREFETCHT0   6720(R11)
-	PREFETCHT0   6784(R11)
-	PREFETCHT0   6848(R11)
-	PREFETCHT0   6912(R11)
-	VCVTPH2PS    2816(R11), Y9
-	VCVTPH2PS    2832(R11), Y2
-	VCVTPH2PS    2848(R11), Y6
-	VCVTPH2PS    2864(R11), Y5
-	VMOVUPS      2048(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
-	VMOVUPS      2080(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y4, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      (R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
-	VMOVUPS      32(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y4, Y7
-	VPOR         Y8, Y3, Y4
-	VBROADCASTSS (CX), Y3
-	VPXOR        Y10, Y10, Y10
+	PREFETCHT0 4096(R11)
+	PREFETCHT0 4160(R11)
+	PREFETCHT0 4224(R11)
+	PREFETCHT0 4288(R11)
+	PREFETCHT0 4352(R11)
+	PREFETCHT0 4416(R11)
+	PREFETCHT0 4480(R11)
+	PREFETCHT0 4544(R11)
+	PREFETCHT0 4608(R11)
+	PREFETCHT0 4672(R11)
+	PREFETCHT0 4736(R11)
+	PREFETCHT0 4800(R11)
+	PREFETCHT0 4864(R11)
+	PREFETCHT0 4928(R11)
+	PREFETCHT0 4992(R11)
+	PREFETCHT0 5056(R11)
+	PREFETCHT0 5120(R11)
+	PREFETCHT0 5184(R11)
+	PREFETCHT0 5248(R11)
+	PREFETCHT0 5312(R11)
+	PREFETCHT0 5376(R11)
+	PREFETCHT0 5440(R11)
+	PREFETCHT0 5504(R11)
+	PREFETCHT0 5568(R11)
+	PREFETCHT0 5632(R11)
+	PREFETCHT0 5696(R11)
+	PREFETCHT0 5760(R11)
+	PREFETCHT0 5824(R11)
+	PREFETCHT0 5888(R11)
+	PREFETCHT0 5952(R11)
+	PREFETCHT0 6016(R11)
+	PREFETCHT0 6080(R11)
+	PREFETCHT0 6144(R11)
+	PREFETCHT0 6208(R11)
+	PREFETCHT0 6272(R11)
+	PREFETCHT0 6336(R11)
+	PREFETCHT0 6400(R11)
+	PREFETCHT0 6464(R11)
+	PREFETCHT0 6528(R11)
+	PREFETCHT0 6592(R11)
+	PREFETCHT0 6656(R11)
+	PREFETCHT0 6720(R11)
+	PREFETCHT0 6784(R11)
+	PREFETCHT0 6848(R11)
+	PREFETCHT0 6912(R11)
+	XORQ R8, R8
+	MOVQ R11, DI
+	MOVQ R10, SI
+	MOVQ R11, BX
+	XORQ CX, CX
 
-	// VPDPBUSD Y3, Y7, Y10
-	LONG  $0x504562c4
-	BYTE  $0xd3
-	VPXOR Y11, Y11, Y11
-
-	// VPDPBUSD Y3, Y4, Y11
-	LONG         $0x505d62c4
-	BYTE         $0xdb
-	VMOVUPS      2112(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
-	VMOVUPS      2144(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y4, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      64(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
-	VMOVUPS      96(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y4, Y7
-	VPOR         Y8, Y3, Y4
-	VBROADCASTSS 4(CX), Y3
-
-	// VPDPBUSD Y3, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd3
-
-	// VPDPBUSD Y3, Y4, Y11
-	LONG         $0x505d62c4
-	BYTE         $0xdb
-	VMOVUPS      2176(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
-	VMOVUPS      2208(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y4, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      128(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
-	VMOVUPS      160(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y4, Y7
-	VPOR         Y8, Y3, Y4
-	VBROADCASTSS 8(CX), Y3
-
-	// VPDPBUSD Y3, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd3
-
-	// VPDPBUSD Y3, Y4, Y11
-	LONG         $0x505d62c4
-	BYTE         $0xdb
-	VMOVUPS      2240(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
-	VMOVUPS      2272(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y4, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      192(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
-	VMOVUPS      224(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y4, Y7
-	VPOR         Y8, Y3, Y4
-	VBROADCASTSS 12(CX), Y3
-
-	// VPDPBUSD Y3, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd3
-
-	// VPDPBUSD Y3, Y4, Y11
-	LONG         $0x505d62c4
-	BYTE         $0xdb
-	VMOVUPS      2304(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
-	VMOVUPS      2336(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y4, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      256(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
-	VMOVUPS      288(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y4, Y7
-	VPOR         Y8, Y3, Y4
-	VBROADCASTSS 16(CX), Y3
-
-	// VPDPBUSD Y3, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd3
-
-	// VPDPBUSD Y3, Y4, Y11
-	LONG         $0x505d62c4
-	BYTE         $0xdb
-	VMOVUPS      2368(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
-	VMOVUPS      2400(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y4, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      320(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
-	VMOVUPS      352(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y4, Y7
-	VPOR         Y8, Y3, Y4
-	VBROADCASTSS 20(CX), Y3
-
-	// VPDPBUSD Y3, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd3
-
-	// VPDPBUSD Y3, Y4, Y11
-	LONG         $0x505d62c4
-	BYTE         $0xdb
-	VMOVUPS      2432(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
-	VMOVUPS      2464(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y4, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      384(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
-	VMOVUPS      416(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y4, Y7
-	VPOR         Y8, Y3, Y4
-	VBROADCASTSS 24(CX), Y3
-
-	// VPDPBUSD Y3, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd3
-
-	// VPDPBUSD Y3, Y4, Y11
-	LONG         $0x505d62c4
-	BYTE         $0xdb
-	VMOVUPS      2496(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y4
-	VMOVUPS      2528(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+0(SB), Y3, Y3
-	VPSLLD       $0x04, Y4, Y7
-	VPSLLD       $0x04, Y3, Y8
-	VMOVUPS      448(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y4
-	VMOVUPS      480(R11), Y3
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y3, Y3
-	VPOR         Y7, Y4, Y7
-	VPOR         Y8, Y3, Y4
-	VBROADCASTSS 28(CX), Y3
-
-	// VPDPBUSD Y3, Y7, Y10
-	LONG $0x504562c4
-	BYTE $0xd3
-
-	// VPDPBUSD Y3, Y4, Y11
-	LONG         $0x505d62c4
-	BYTE         $0xdb
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y11, Y8
-	VPMOVZXBD    2560(R11), Y4
-	VPMOVZXBD    2568(R11), Y3
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y4, Y9, Y4
-	VMULPS       Y3, Y2, Y7
-	VBROADCASTSS 128(CX), Y3
-	VMULPS       Y4, Y3, Y4
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y4, Y10, Y4
-	VMULPS       Y3, Y8, Y3
-	VADDPS       Y4, Y1, Y4
-	VADDPS       Y3, Y0, Y7
-	VPMOVZXBD    2688(R11), Y1
-	VPMOVZXBD    2696(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y3
-	VBROADCASTSS 144(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y4, Y4
-	VSUBPS       Y0, Y7, Y7
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y8
-	VMOVUPS      (R11), Y1
-	VMOVUPS      32(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 192(CX), Y0
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG  $0x506562c4
-	BYTE  $0xd0
+loop5:
+	VMOVUPS 2048(R11), Y3
+	VMOVUPS 2080(R11), Y2
+	VMOVD R8, X10
+	VPBROADCASTD X10, Y10
+	VPSRLVD Y10, Y3, Y3
+	VPSRLVD Y10, Y2, Y2
+	VPAND Y5, Y3, Y3
+	VPAND Y5, Y2, Y2
+	VPSLLD $0x04, Y3, Y6
+	VPSLLD $0x04, Y2, Y7
+	VPAND (DI), Y4, Y3
+	VPAND 32(DI), Y4, Y2
+	VPOR Y6, Y3, Y6
+	VPOR Y7, Y2, Y3
+	VBROADCASTSS (SI), Y2
 	VPXOR Y8, Y8, Y8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      64(R11), Y1
-	VMOVUPS      96(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 196(CX), Y0
+	// VPDPBUSD Y2, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc2
+	VPXOR Y9, Y9, Y9
 
-	// VPDPBUSD Y0, Y3, Y10
+	// VPDPBUSD Y2, Y3, Y9
 	LONG $0x506562c4
-	BYTE $0xd0
+	BYTE $0xca
+	VMOVUPS 2112(R11), Y3
+	VMOVUPS 2144(R11), Y2
+	VPSRLVD Y10, Y3, Y3
+	VPSRLVD Y10, Y2, Y2
+	VPAND Y5, Y3, Y3
+	VPAND Y5, Y2, Y2
+	VPSLLD $0x04, Y3, Y6
+	VPSLLD $0x04, Y2, Y7
+	VPAND 64(DI), Y4, Y3
+	VPAND 96(DI), Y4, Y2
+	VPOR Y6, Y3, Y6
+	VPOR Y7, Y2, Y3
+	VBROADCASTSS 4(SI), Y2
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      128(R11), Y1
-	VMOVUPS      160(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 200(CX), Y0
+	// VPDPBUSD Y2, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc2
 
-	// VPDPBUSD Y0, Y3, Y10
+	// VPDPBUSD Y2, Y3, Y9
 	LONG $0x506562c4
-	BYTE $0xd0
+	BYTE $0xca
+	VMOVUPS 2176(R11), Y3
+	VMOVUPS 2208(R11), Y2
+	VPSRLVD Y10, Y3, Y3
+	VPSRLVD Y10, Y2, Y2
+	VPAND Y5, Y3, Y3
+	VPAND Y5, Y2, Y2
+	VPSLLD $0x04, Y3, Y6
+	VPSLLD $0x04, Y2, Y7
+	VPAND 128(DI), Y4, Y3
+	VPAND 160(DI), Y4, Y2
+	VPOR Y6, Y3, Y6
+	VPOR Y7, Y2, Y3
+	VBROADCASTSS 8(SI), Y2
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      192(R11), Y1
-	VMOVUPS      224(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 204(CX), Y0
+	// VPDPBUSD Y2, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc2
 
-	// VPDPBUSD Y0, Y3, Y10
+	// VPDPBUSD Y2, Y3, Y9
 	LONG $0x506562c4
-	BYTE $0xd0
+	BYTE $0xca
+	VMOVUPS 2240(R11), Y3
+	VMOVUPS 2272(R11), Y2
+	VPSRLVD Y10, Y3, Y3
+	VPSRLVD Y10, Y2, Y2
+	VPAND Y5, Y3, Y3
+	VPAND Y5, Y2, Y2
+	VPSLLD $0x04, Y3, Y6
+	VPSLLD $0x04, Y2, Y7
+	VPAND 192(DI), Y4, Y3
+	VPAND 224(DI), Y4, Y2
+	VPOR Y6, Y3, Y6
+	VPOR Y7, Y2, Y3
+	VBROADCASTSS 12(SI), Y2
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      256(R11), Y1
-	VMOVUPS      288(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 208(CX), Y0
+	// VPDPBUSD Y2, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc2
 
-	// VPDPBUSD Y0, Y3, Y10
+	// VPDPBUSD Y2, Y3, Y9
 	LONG $0x506562c4
-	BYTE $0xd0
+	BYTE $0xca
+	VMOVUPS 2304(R11), Y3
+	VMOVUPS 2336(R11), Y2
+	VPSRLVD Y10, Y3, Y3
+	VPSRLVD Y10, Y2, Y2
+	VPAND Y5, Y3, Y3
+	VPAND Y5, Y2, Y2
+	VPSLLD $0x04, Y3, Y6
+	VPSLLD $0x04, Y2, Y7
+	VPAND 256(DI), Y4, Y3
+	VPAND 288(DI), Y4, Y2
+	VPOR Y6, Y3, Y6
+	VPOR Y7, Y2, Y3
+	VBROADCASTSS 16(SI), Y2
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      320(R11), Y1
-	VMOVUPS      352(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 212(CX), Y0
+	// VPDPBUSD Y2, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc2
 
-	// VPDPBUSD Y0, Y3, Y10
+	// VPDPBUSD Y2, Y3, Y9
 	LONG $0x506562c4
-	BYTE $0xd0
+	BYTE $0xca
+	VMOVUPS 2368(R11), Y3
+	VMOVUPS 2400(R11), Y2
+	VPSRLVD Y10, Y3, Y3
+	VPSRLVD Y10, Y2, Y2
+	VPAND Y5, Y3, Y3
+	VPAND Y5, Y2, Y2
+	VPSLLD $0x04, Y3, Y6
+	VPSLLD $0x04, Y2, Y7
+	VPAND 320(DI), Y4, Y3
+	VPAND 352(DI), Y4, Y2
+	VPOR Y6, Y3, Y6
+	VPOR Y7, Y2, Y3
+	VBROADCASTSS 20(SI), Y2
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      384(R11), Y1
-	VMOVUPS      416(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 216(CX), Y0
+	// VPDPBUSD Y2, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc2
 
-	// VPDPBUSD Y0, Y3, Y10
+	// VPDPBUSD Y2, Y3, Y9
 	LONG $0x506562c4
-	BYTE $0xd0
+	BYTE $0xca
+	VMOVUPS 2432(R11), Y3
+	VMOVUPS 2464(R11), Y2
+	VPSRLVD Y10, Y3, Y3
+	VPSRLVD Y10, Y2, Y2
+	VPAND Y5, Y3, Y3
+	VPAND Y5, Y2, Y2
+	VPSLLD $0x04, Y3, Y6
+	VPSLLD $0x04, Y2, Y7
+	VPAND 384(DI), Y4, Y3
+	VPAND 416(DI), Y4, Y2
+	VPOR Y6, Y3, Y6
+	VPOR Y7, Y2, Y3
+	VBROADCASTSS 24(SI), Y2
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y1, Y3
-	VPSLLD       $0x03, Y0, Y11
-	VMOVUPS      448(R11), Y1
-	VMOVUPS      480(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 220(CX), Y0
+	// VPDPBUSD Y2, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc2
 
-	// VPDPBUSD Y0, Y3, Y10
+	// VPDPBUSD Y2, Y3, Y9
 	LONG $0x506562c4
-	BYTE $0xd0
+	BYTE $0xca
+	VMOVUPS 2496(R11), Y3
+	VMOVUPS 2528(R11), Y2
+	VPSRLVD Y10, Y3, Y3
+	VPSRLVD Y10, Y2, Y2
+	VPAND Y5, Y3, Y3
+	VPAND Y5, Y2, Y2
+	VPSLLD $0x04, Y3, Y6
+	VPSLLD $0x04, Y2, Y7
+	VPAND 448(DI), Y4, Y3
+	VPAND 480(DI), Y4, Y2
+	VPOR Y6, Y3, Y6
+	VPOR Y7, Y2, Y3
+	VBROADCASTSS 28(SI), Y2
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y8, Y8
-	VPMOVZXBD    2576(R11), Y1
-	VPMOVZXBD    2584(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y2, Y3
-	VBROADCASTSS 320(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y7, Y7
-	VPMOVZXBD    2704(R11), Y1
-	VPMOVZXBD    2712(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y3
-	VBROADCASTSS 336(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y4, Y4
-	VSUBPS       Y0, Y7, Y7
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y8
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 384(CX), Y0
-	VPXOR        Y10, Y10, Y10
+	// VPDPBUSD Y2, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc2
 
-	// VPDPBUSD Y0, Y3, Y10
-	LONG  $0x506562c4
-	BYTE  $0xd0
-	VPXOR Y11, Y11, Y11
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y8
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 388(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
+	// VPDPBUSD Y2, Y3, Y9
 	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y8
-	VMOVUPS      640(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      672(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 392(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y8
-	VMOVUPS      704(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      736(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 396(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y8
-	VMOVUPS      768(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      800(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 400(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y8
-	VMOVUPS      832(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      864(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 404(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y8
-	VMOVUPS      896(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      928(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 408(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y3
-	VPSLLD       $0x02, Y0, Y8
-	VMOVUPS      960(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      992(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 412(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y11, Y8
-	VPMOVZXBD    2592(R11), Y1
-	VPMOVZXBD    2600(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y2, Y3
-	VBROADCASTSS 512(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y7, Y7
-	VPMOVZXBD    2720(R11), Y1
-	VPMOVZXBD    2728(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y3
-	VBROADCASTSS 528(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y4, Y4
-	VSUBPS       Y0, Y7, Y7
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y8
-	VMOVUPS      512(R11), Y1
-	VMOVUPS      544(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 576(CX), Y0
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG  $0x506562c4
-	BYTE  $0xd0
+	BYTE $0xca
+	VCVTDQ2PS Y8, Y8
+	VCVTDQ2PS Y9, Y7
+	VCVTPH2PS 2816(R11), Y9
+	VCVTPH2PS 2832(R11), Y6
+	VPMOVZXBD 2560(BX), Y3
+	VPMOVZXBD 2568(BX), Y2
+	VCVTDQ2PS Y3, Y3
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y3, Y9, Y3
+	VMULPS Y2, Y6, Y6
+	VBROADCASTSS 128(SI), Y2
+	VMULPS Y3, Y2, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y3, Y8, Y3
+	VMULPS Y2, Y7, Y2
+	VADDPS Y3, Y1, Y6
+	VADDPS Y2, Y0, Y7
+	VCVTPH2PS 2848(R11), Y3
+	VCVTPH2PS 2864(R11), Y2
+	VPMOVZXBD 2688(BX), Y1
+	VPMOVZXBD 2696(BX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y3, Y1
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 144(SI), Y0
+	VMULPS Y1, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VSUBPS Y1, Y6, Y6
+	VSUBPS Y0, Y7, Y3
+	VMOVUPS 2048(R11), Y1
+	VMOVUPS 2080(R11), Y0
+	LEAQ 1(R8), AX
+	VMOVD AX, X7
+	VPBROADCASTD X7, Y7
+	VPSRLVD Y7, Y1, Y1
+	VPSRLVD Y7, Y0, Y0
+	VPAND Y5, Y1, Y1
+	VPAND Y5, Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y8
+	VMOVUPS (DI), Y1
+	VMOVUPS 32(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y1
+	VPAND Y4, Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y8, Y0, Y1
+	VBROADCASTSS 192(SI), Y0
 	VPXOR Y8, Y8, Y8
 
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      576(R11), Y1
-	VMOVUPS      608(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 580(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      640(R11), Y1
-	VMOVUPS      672(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 584(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      704(R11), Y1
-	VMOVUPS      736(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 588(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      768(R11), Y1
-	VMOVUPS      800(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 592(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      832(R11), Y1
-	VMOVUPS      864(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 596(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      896(R11), Y1
-	VMOVUPS      928(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 600(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y1, Y3
-	VPSLLD       $0x01, Y0, Y11
-	VMOVUPS      960(R11), Y1
-	VMOVUPS      992(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 604(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y8, Y8
-	VPMOVZXBD    2608(R11), Y1
-	VPMOVZXBD    2616(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y2, Y3
-	VBROADCASTSS 704(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y7, Y7
-	VPMOVZXBD    2736(R11), Y1
-	VPMOVZXBD    2744(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y3
-	VBROADCASTSS 720(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y4, Y4
-	VSUBPS       Y0, Y7, Y7
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y8
-	VMOVUPS      1024(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1056(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 768(CX), Y0
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG  $0x506562c4
-	BYTE  $0xd0
-	VPXOR Y11, Y11, Y11
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y8
-	VMOVUPS      1088(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1120(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 772(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y8
-	VMOVUPS      1152(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1184(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 776(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y8
-	VMOVUPS      1216(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1248(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 780(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y8
-	VMOVUPS      1280(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1312(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 784(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y8
-	VMOVUPS      1344(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1376(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 788(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y8
-	VMOVUPS      1408(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1440(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 792(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y1, Y3
-	VPSRLD       $0x00, Y0, Y8
-	VMOVUPS      1472(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1504(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 796(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y11, Y8
-	VPMOVZXBD    2624(R11), Y1
-	VPMOVZXBD    2632(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y2, Y3
-	VBROADCASTSS 896(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y7, Y7
-	VPMOVZXBD    2752(R11), Y1
-	VPMOVZXBD    2760(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y3
-	VBROADCASTSS 912(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y4, Y4
-	VSUBPS       Y0, Y7, Y7
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y8
-	VMOVUPS      1024(R11), Y1
-	VMOVUPS      1056(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 960(CX), Y0
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG  $0x506562c4
-	BYTE  $0xd0
-	VPXOR Y8, Y8, Y8
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      1088(R11), Y1
-	VMOVUPS      1120(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 964(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      1152(R11), Y1
-	VMOVUPS      1184(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 968(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      1216(R11), Y1
-	VMOVUPS      1248(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 972(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      1280(R11), Y1
-	VMOVUPS      1312(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 976(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      1344(R11), Y1
-	VMOVUPS      1376(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 980(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      1408(R11), Y1
-	VMOVUPS      1440(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 984(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y1, Y3
-	VPSRLD       $0x01, Y0, Y11
-	VMOVUPS      1472(R11), Y1
-	VMOVUPS      1504(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 988(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y8
-	LONG         $0x507562c4
-	BYTE         $0xc0
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y8, Y8
-	VPMOVZXBD    2640(R11), Y1
-	VPMOVZXBD    2648(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y2, Y3
-	VBROADCASTSS 1088(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y7, Y7
-	VPMOVZXBD    2768(R11), Y1
-	VPMOVZXBD    2776(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y3
-	VBROADCASTSS 1104(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y4, Y4
-	VSUBPS       Y0, Y7, Y7
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y8
-	VMOVUPS      1536(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1568(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1152(CX), Y0
-	VPXOR        Y10, Y10, Y10
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG  $0x506562c4
-	BYTE  $0xd0
-	VPXOR Y11, Y11, Y11
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y8
-	VMOVUPS      1600(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1632(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1156(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y8
-	VMOVUPS      1664(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1696(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1160(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y8
-	VMOVUPS      1728(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1760(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1164(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y8
-	VMOVUPS      1792(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1824(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1168(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y8
-	VMOVUPS      1856(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1888(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1172(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y8
-	VMOVUPS      1920(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      1952(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1176(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y3
-	VPSRLD       $0x02, Y0, Y8
-	VMOVUPS      1984(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2016(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1180(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y10
-	LONG $0x506562c4
-	BYTE $0xd0
-
-	// VPDPBUSD Y0, Y1, Y11
-	LONG         $0x507562c4
-	BYTE         $0xd8
-	VCVTDQ2PS    Y10, Y10
-	VCVTDQ2PS    Y11, Y8
-	VPMOVZXBD    2656(R11), Y1
-	VPMOVZXBD    2664(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y2, Y3
-	VBROADCASTSS 1280(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VMULPS       Y1, Y10, Y1
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y7, Y7
-	VPMOVZXBD    2784(R11), Y1
-	VPMOVZXBD    2792(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y3
-	VBROADCASTSS 1296(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y3, Y0, Y0
-	VSUBPS       Y1, Y4, Y4
-	VSUBPS       Y0, Y7, Y7
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y8
-	VMOVUPS      1536(R11), Y1
-	VMOVUPS      1568(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y8, Y0, Y1
-	VBROADCASTSS 1344(CX), Y0
-	VPXOR        Y8, Y8, Y8
-
-	// VPDPBUSD Y0, Y3, Y8
-	LONG  $0x506562c4
-	BYTE  $0xc0
-	VPXOR Y10, Y10, Y10
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      1600(R11), Y1
-	VMOVUPS      1632(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 1348(CX), Y0
-
-	// VPDPBUSD Y0, Y3, Y8
-	LONG $0x506562c4
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
+	BYTE $0xc0
+	VPXOR Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VMOVUPS 2112(R11), Y1
+	VMOVUPS 2144(R11), Y0
+	VPSRLVD Y7, Y1, Y1
+	VPSRLVD Y7, Y0, Y0
+	VPAND Y5, Y1, Y1
+	VPAND Y5, Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y10
+	VMOVUPS 64(DI), Y1
+	VMOVUPS 96(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y1
+	VPAND Y4, Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y10, Y0, Y1
+	VBROADCASTSS 196(SI), Y0
+
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
 	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      1664(R11), Y1
-	VMOVUPS      1696(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 1352(CX), Y0
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VMOVUPS 2176(R11), Y1
+	VMOVUPS 2208(R11), Y0
+	VPSRLVD Y7, Y1, Y1
+	VPSRLVD Y7, Y0, Y0
+	VPAND Y5, Y1, Y1
+	VPAND Y5, Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y10
+	VMOVUPS 128(DI), Y1
+	VMOVUPS 160(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y1
+	VPAND Y4, Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y10, Y0, Y1
+	VBROADCASTSS 200(SI), Y0
 
-	// VPDPBUSD Y0, Y3, Y8
-	LONG $0x506562c4
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
 	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      1728(R11), Y1
-	VMOVUPS      1760(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 1356(CX), Y0
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VMOVUPS 2240(R11), Y1
+	VMOVUPS 2272(R11), Y0
+	VPSRLVD Y7, Y1, Y1
+	VPSRLVD Y7, Y0, Y0
+	VPAND Y5, Y1, Y1
+	VPAND Y5, Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y10
+	VMOVUPS 192(DI), Y1
+	VMOVUPS 224(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y1
+	VPAND Y4, Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y10, Y0, Y1
+	VBROADCASTSS 204(SI), Y0
 
-	// VPDPBUSD Y0, Y3, Y8
-	LONG $0x506562c4
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
 	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      1792(R11), Y1
-	VMOVUPS      1824(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 1360(CX), Y0
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VMOVUPS 2304(R11), Y1
+	VMOVUPS 2336(R11), Y0
+	VPSRLVD Y7, Y1, Y1
+	VPSRLVD Y7, Y0, Y0
+	VPAND Y5, Y1, Y1
+	VPAND Y5, Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y10
+	VMOVUPS 256(DI), Y1
+	VMOVUPS 288(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y1
+	VPAND Y4, Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y10, Y0, Y1
+	VBROADCASTSS 208(SI), Y0
 
-	// VPDPBUSD Y0, Y3, Y8
-	LONG $0x506562c4
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
 	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      1856(R11), Y1
-	VMOVUPS      1888(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 1364(CX), Y0
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VMOVUPS 2368(R11), Y1
+	VMOVUPS 2400(R11), Y0
+	VPSRLVD Y7, Y1, Y1
+	VPSRLVD Y7, Y0, Y0
+	VPAND Y5, Y1, Y1
+	VPAND Y5, Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y10
+	VMOVUPS 320(DI), Y1
+	VMOVUPS 352(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y1
+	VPAND Y4, Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y10, Y0, Y1
+	VBROADCASTSS 212(SI), Y0
 
-	// VPDPBUSD Y0, Y3, Y8
-	LONG $0x506562c4
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
 	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      1920(R11), Y1
-	VMOVUPS      1952(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 1368(CX), Y0
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VMOVUPS 2432(R11), Y1
+	VMOVUPS 2464(R11), Y0
+	VPSRLVD Y7, Y1, Y1
+	VPSRLVD Y7, Y0, Y0
+	VPAND Y5, Y1, Y1
+	VPAND Y5, Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y10
+	VMOVUPS 384(DI), Y1
+	VMOVUPS 416(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y1
+	VPAND Y4, Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y10, Y0, Y1
+	VBROADCASTSS 216(SI), Y0
 
-	// VPDPBUSD Y0, Y3, Y8
-	LONG $0x506562c4
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
 	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y1, Y3
-	VPSRLD       $0x03, Y0, Y11
-	VMOVUPS      1984(R11), Y1
-	VMOVUPS      2016(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y1, Y1
-	VPAND        gemm_q5_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y3, Y1, Y3
-	VPOR         Y11, Y0, Y1
-	VBROADCASTSS 1372(CX), Y0
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VMOVUPS 2496(R11), Y1
+	VMOVUPS 2528(R11), Y0
+	VPSRLVD Y7, Y1, Y1
+	VPSRLVD Y7, Y0, Y0
+	VPAND Y5, Y1, Y1
+	VPAND Y5, Y0, Y0
+	VPSLLD $0x04, Y1, Y2
+	VPSLLD $0x04, Y0, Y7
+	VMOVUPS 448(DI), Y1
+	VMOVUPS 480(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y4, Y1, Y1
+	VPAND Y4, Y0, Y0
+	VPOR Y2, Y1, Y2
+	VPOR Y7, Y0, Y1
+	VBROADCASTSS 220(SI), Y0
 
-	// VPDPBUSD Y0, Y3, Y8
-	LONG $0x506562c4
+	// VPDPBUSD Y0, Y2, Y8
+	LONG $0x506d62c4
 	BYTE $0xc0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTDQ2PS    Y8, Y8
-	VCVTDQ2PS    Y10, Y3
-	VPMOVZXBD    2672(R11), Y1
-	VPMOVZXBD    2680(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y9, Y1
-	VMULPS       Y0, Y2, Y2
-	VBROADCASTSS 1472(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VMULPS       Y1, Y8, Y1
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y1, Y4, Y4
-	VADDPS       Y0, Y7, Y3
-	VPMOVZXBD    2800(R11), Y1
-	VPMOVZXBD    2808(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y2
-	VBROADCASTSS 1488(CX), Y0
-	VMULPS       Y1, Y0, Y1
-	VMULPS       Y2, Y0, Y0
-	VSUBPS       Y1, Y4, Y1
-	VSUBPS       Y0, Y3, Y0
-	ADDQ         $+2880, R11
-	ADDQ         $+1536, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop3
-
-end4:
-	CMPQ    R13, $+0
-	JNE     else5
-	VMOVUPS Y1, (DX)
-	VMOVUPS Y0, 32(DX)
-	JMP     end6
-
-else5:
-	VADDPS  (DX), Y1, Y1
-	VADDPS  32(DX), Y0, Y0
-	VMOVUPS Y1, (DX)
-	VMOVUPS Y0, 32(DX)
+	// VPDPBUSD Y0, Y1, Y9
+	LONG $0x507562c4
+	BYTE $0xc8
+	VCVTDQ2PS Y8, Y8
+	VCVTDQ2PS Y9, Y7
+	VCVTPH2PS 2816(R11), Y9
+	VCVTPH2PS 2832(R11), Y2
+	VPMOVZXBD 2576(BX), Y1
+	VPMOVZXBD 2584(BX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y9, Y1
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 320(SI), Y0
+	VMULPS Y1, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y8, Y1
+	VMULPS Y0, Y7, Y0
+	VADDPS Y1, Y6, Y7
+	VADDPS Y0, Y3, Y6
+	VCVTPH2PS 2848(R11), Y3
+	VCVTPH2PS 2864(R11), Y2
+	VPMOVZXBD 2704(BX), Y1
+	VPMOVZXBD 2712(BX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y3, Y1
+	VMULPS Y0, Y2, Y2
+	VBROADCASTSS 336(SI), Y0
+	VMULPS Y1, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VSUBPS Y1, Y7, Y1
+	VSUBPS Y0, Y6, Y0
+	ADDQ $+2, R8
+	ADDQ $+512, DI
+	ADDQ $+384, SI
+	ADDQ $+32, BX
+	ADDQ $+1, CX
+	CMPQ CX, $+4
+	JLT loop5
 
 end6:
+	ADDQ $+2880, R11
+	ADDQ $+1536, R10
+	ADDQ $+1, R9
+	CMPQ R9, R12
+	JLT loop3
+
+end4:
+	CMPQ R13, $+0
+	JNE else7
+	VMOVUPS Y1, (DX)
+	VMOVUPS Y0, 32(DX)
+	JMP end8
+
+else7:
+	VADDPS (DX), Y1, Y1
+	VADDPS 32(DX), Y0, Y0
+	VMOVUPS Y1, (DX)
+	VMOVUPS Y0, 32(DX)
+
+end8:
 	ADDQ $+2880, R15
 	ADDQ $+1536, R14
 	ADDQ $+1, R13
-	CMPQ R13, SI
-	JLT  loop1
+	CMPQ R13, (SP)
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_q5_k__m1__avxvnni_data<>+288(SB), Y2
-	VMOVUPS      gemm_q5_k__m1__avxvnni_data<>+320(SB), Y1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         32(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	MOVQ 8(SP), AX
+	IMUL3Q $-16, AX, CX
+	MOVQ 48(SP), AX
+	LEAQ (AX)(CX*1), BX
+	MOVQ 8(SP), AX
+	IMUL3Q $+64, AX, CX
+	MOVQ 56(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 88(SP), AX
+	IMULQ 16(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), CX
+	CMPQ 64(SP), $+0
+	JNE else9
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ $+2147483647, AX
+	CMPQ BX, AX
+	CMOVQGT AX, BX
+	MOVQ $-2147483647, AX
+	CMPQ BX, AX
+	CMOVQLT AX, BX
+	VMOVD BX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y3
-	VPCMPGTD     Y1, Y0, Y2
-	IMUL3Q       $+64, R10, CX
-	MOVQ         (SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         16(SP), AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	CMPQ         8(SP), $+0
-	JNE          else7
-	VMOVUPS      (DX), Y1
-	VMOVUPS      32(DX), Y0
-	VPMASKMOVD   Y1, Y3, (AX)
-	VPMASKMOVD   Y0, Y2, 32(AX)
-	JMP          end8
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VMOVUPS (DX), Y1
+	VMOVUPS 32(DX), Y0
+	VPMASKMOVD Y1, Y3, (CX)
+	VPMASKMOVD Y0, Y2, 32(CX)
+	JMP end10
 
-else7:
-	VPMASKMOVD (AX), Y3, Y1
-	VPMASKMOVD 32(AX), Y2, Y0
-	VADDPS     (DX), Y1, Y1
-	VADDPS     32(DX), Y0, Y0
-	VPMASKMOVD Y1, Y3, (AX)
-	VPMASKMOVD Y0, Y2, 32(AX)
+else9:
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ $+2147483647, AX
+	CMPQ BX, AX
+	CMOVQGT AX, BX
+	MOVQ $-2147483647, AX
+	CMPQ BX, AX
+	CMOVQLT AX, BX
+	VMOVD BX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VPMASKMOVD (CX), Y3, Y1
+	VPMASKMOVD 32(CX), Y2, Y0
+	VADDPS (DX), Y1, Y1
+	VADDPS 32(DX), Y0, Y0
+	VPMASKMOVD Y1, Y3, (CX)
+	VPMASKMOVD Y0, Y2, 32(CX)
 
-end8:
-	DECQ R8
-	JEQ  done
-	INCQ R10
-	CMPQ R10, DI
-	JLT  tile
-	XORQ R10, R10
-	INCQ R9
-	JMP  tile
+end10:
+	MOVQ 24(SP), AX
+	DECQ AX
+	MOVQ AX, 24(SP)
+	JEQ done
+	MOVQ 8(SP), AX
+	INCQ AX
+	MOVQ AX, 8(SP)
+	MOVQ 8(SP), AX
+	CMPQ AX, 40(SP)
+	JLT tile
+	XORQ AX, AX
+	MOVQ AX, 8(SP)
+	MOVQ 16(SP), AX
+	INCQ AX
+	MOVQ AX, 16(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q5_k__m1__avxvnni_data<>+0(SB)/8, $0x0101010101010101
-DATA gemm_q5_k__m1__avxvnni_data<>+8(SB)/8, $0x0101010101010101
-DATA gemm_q5_k__m1__avxvnni_data<>+16(SB)/8, $0x0101010101010101
-DATA gemm_q5_k__m1__avxvnni_data<>+24(SB)/8, $0x0101010101010101
-DATA gemm_q5_k__m1__avxvnni_data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_k__m1__avxvnni_data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_k__m1__avxvnni_data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_k__m1__avxvnni_data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_k__m1__avxvnni_data<>+64(SB)/8, $0x0202020202020202
-DATA gemm_q5_k__m1__avxvnni_data<>+72(SB)/8, $0x0202020202020202
-DATA gemm_q5_k__m1__avxvnni_data<>+80(SB)/8, $0x0202020202020202
-DATA gemm_q5_k__m1__avxvnni_data<>+88(SB)/8, $0x0202020202020202
-DATA gemm_q5_k__m1__avxvnni_data<>+96(SB)/8, $0x0404040404040404
-DATA gemm_q5_k__m1__avxvnni_data<>+104(SB)/8, $0x0404040404040404
-DATA gemm_q5_k__m1__avxvnni_data<>+112(SB)/8, $0x0404040404040404
-DATA gemm_q5_k__m1__avxvnni_data<>+120(SB)/8, $0x0404040404040404
-DATA gemm_q5_k__m1__avxvnni_data<>+128(SB)/8, $0x0808080808080808
-DATA gemm_q5_k__m1__avxvnni_data<>+136(SB)/8, $0x0808080808080808
-DATA gemm_q5_k__m1__avxvnni_data<>+144(SB)/8, $0x0808080808080808
-DATA gemm_q5_k__m1__avxvnni_data<>+152(SB)/8, $0x0808080808080808
-DATA gemm_q5_k__m1__avxvnni_data<>+160(SB)/8, $0x1010101010101010
-DATA gemm_q5_k__m1__avxvnni_data<>+168(SB)/8, $0x1010101010101010
-DATA gemm_q5_k__m1__avxvnni_data<>+176(SB)/8, $0x1010101010101010
-DATA gemm_q5_k__m1__avxvnni_data<>+184(SB)/8, $0x1010101010101010
-DATA gemm_q5_k__m1__avxvnni_data<>+192(SB)/8, $0x2020202020202020
-DATA gemm_q5_k__m1__avxvnni_data<>+200(SB)/8, $0x2020202020202020
-DATA gemm_q5_k__m1__avxvnni_data<>+208(SB)/8, $0x2020202020202020
-DATA gemm_q5_k__m1__avxvnni_data<>+216(SB)/8, $0x2020202020202020
-DATA gemm_q5_k__m1__avxvnni_data<>+224(SB)/8, $0x4040404040404040
-DATA gemm_q5_k__m1__avxvnni_data<>+232(SB)/8, $0x4040404040404040
-DATA gemm_q5_k__m1__avxvnni_data<>+240(SB)/8, $0x4040404040404040
-DATA gemm_q5_k__m1__avxvnni_data<>+248(SB)/8, $0x4040404040404040
-DATA gemm_q5_k__m1__avxvnni_data<>+256(SB)/8, $0x8080808080808080
-DATA gemm_q5_k__m1__avxvnni_data<>+264(SB)/8, $0x8080808080808080
-DATA gemm_q5_k__m1__avxvnni_data<>+272(SB)/8, $0x8080808080808080
-DATA gemm_q5_k__m1__avxvnni_data<>+280(SB)/8, $0x8080808080808080
-DATA gemm_q5_k__m1__avxvnni_data<>+288(SB)/8, $0x0000000100000000
-DATA gemm_q5_k__m1__avxvnni_data<>+296(SB)/8, $0x0000000300000002
-DATA gemm_q5_k__m1__avxvnni_data<>+304(SB)/8, $0x0000000500000004
-DATA gemm_q5_k__m1__avxvnni_data<>+312(SB)/8, $0x0000000700000006
-DATA gemm_q5_k__m1__avxvnni_data<>+320(SB)/8, $0x0000000900000008
-DATA gemm_q5_k__m1__avxvnni_data<>+328(SB)/8, $0x0000000b0000000a
-DATA gemm_q5_k__m1__avxvnni_data<>+336(SB)/8, $0x0000000d0000000c
-DATA gemm_q5_k__m1__avxvnni_data<>+344(SB)/8, $0x0000000f0000000e
-GLOBL gemm_q5_k__m1__avxvnni_data<>(SB), RODATA|NOPTR, $352
+DATA data<>+0(SB)/8, $0x0101010101010101
+DATA data<>+8(SB)/8, $0x0101010101010101
+DATA data<>+16(SB)/8, $0x0101010101010101
+DATA data<>+24(SB)/8, $0x0101010101010101
+DATA data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+64(SB)/8, $0x0000000100000000
+DATA data<>+72(SB)/8, $0x0000000300000002
+DATA data<>+80(SB)/8, $0x0000000500000004
+DATA data<>+88(SB)/8, $0x0000000700000006
+DATA data<>+96(SB)/8, $0x0000000900000008
+DATA data<>+104(SB)/8, $0x0000000b0000000a
+DATA data<>+112(SB)/8, $0x0000000d0000000c
+DATA data<>+120(SB)/8, $0x0000000f0000000e
+GLOBL data<>(SB), RODATA|NOPTR, $128

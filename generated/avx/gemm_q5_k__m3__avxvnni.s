@@ -6,1943 +6,752 @@
 
 // func gemm_q5_k__m3__avxvnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, MMX+
-TEXT ·gemm_q5_k__m3__avxvnni(SB), NOSPLIT, $144-24
+TEXT ·gemm_q5_k__m3__avxvnni(SB), NOSPLIT, $216-24
 	MOVQ lo+8(FP), CX
 	MOVQ hi+16(FP), AX
-	MOVQ AX, 80(SP)
-	SUBQ CX, 80(SP)
-	JLE  done
+	MOVQ AX, 152(SP)
+	SUBQ CX, 152(SP)
+	JLE done
 	MOVQ a+0(FP), BX
 	MOVQ 104(BX), AX
-	MOVQ AX, 104(SP)
-	MOVQ 104(SP), AX
+	MOVQ AX, 176(SP)
+	MOVQ 176(SP), AX
 	LEAQ 15(AX), AX
-	MOVQ AX, 96(SP)
-	MOVQ 96(SP), AX
+	MOVQ AX, 168(SP)
+	MOVQ 168(SP), AX
 	SHRQ $0x04, AX
-	MOVQ AX, 96(SP)
+	MOVQ AX, 168(SP)
 	MOVQ CX, AX
 	XORQ DX, DX
-	MOVQ 96(SP), CX
+	MOVQ 168(SP), CX
 	DIVQ CX
-	MOVQ AX, 72(SP)
-	MOVQ DX, 64(SP)
-	MOVQ 112(BX), AX
-	LEAQ 255(AX), DX
-	SHRQ $0x08, DX
-	LEAQ 63(AX), AX
-	MOVQ AX, 88(SP)
-	MOVQ 88(SP), AX
-	SHRQ $0x06, AX
-	MOVQ AX, 88(SP)
-	MOVQ 8(BX), AX
-	MOVQ AX, 136(SP)
-	MOVQ (BX), AX
-	MOVQ AX, 128(SP)
-	MOVQ 208(BX), AX
-	MOVQ AX, 120(SP)
+	MOVQ AX, 144(SP)
+	MOVQ DX, 136(SP)
+	MOVQ 112(BX), CX
 	MOVQ 120(BX), AX
+	MOVQ AX, 64(SP)
+	LEAQ 255(CX), AX
 	MOVQ AX, 8(SP)
+	MOVQ 8(SP), AX
+	SHRQ $0x08, AX
+	MOVQ AX, 8(SP)
+	LEAQ 63(CX), AX
+	MOVQ AX, 160(SP)
+	MOVQ 160(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 160(SP)
+	MOVQ 8(BX), AX
+	MOVQ AX, 208(SP)
+	VMOVUPS data<>+0(SB), Y3
+	VMOVUPS data<>+32(SB), Y2
+	MOVQ (BX), AX
+	MOVQ AX, 200(SP)
+	MOVQ 208(BX), AX
+	MOVQ AX, 192(SP)
 	MOVQ 128(BX), AX
-	MOVQ AX, 56(SP)
+	MOVQ AX, 128(SP)
 	MOVQ 16(BX), AX
-	MOVQ AX, 112(SP)
+	MOVQ AX, 184(SP)
 
 tile:
-	MOVQ   DX, AX
-	IMULQ  64(SP), AX
+	MOVQ 8(SP), AX
+	IMULQ 136(SP), AX
 	IMUL3Q $+2880, AX, CX
-	MOVQ   136(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   40(SP), AX
-	MOVQ   AX, 32(SP)
-	MOVQ   40(SP), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   88(SP), AX
-	IMULQ  72(SP), AX
+	MOVQ 208(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 112(SP)
+	MOVQ 112(SP), AX
+	MOVQ AX, 104(SP)
+	MOVQ 160(SP), AX
+	IMULQ 144(SP), AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   128(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 48(SP)
-	MOVQ   120(SP), SI
-	MOVQ   64(SP), AX
+	MOVQ 200(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 120(SP)
+	MOVQ 112(SP), AX
+	MOVQ AX, 96(SP)
+	MOVQ 112(SP), AX
+	MOVQ AX, 88(SP)
+	MOVQ 192(SP), DX
+	MOVQ 136(SP), AX
 	IMUL3Q $-16, AX, CX
-	MOVQ   104(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   64(SP), AX
+	MOVQ 176(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 72(SP)
+	MOVQ 136(SP), AX
 	IMUL3Q $+64, AX, CX
-	MOVQ   112(SP), AX
-	LEAQ   (AX)(CX*1), CX
-	MOVQ   8(SP), AX
-	IMULQ  72(SP), AX
+	MOVQ 184(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 64(SP), AX
+	IMULQ 144(SP), AX
 	IMUL3Q $+16, AX, AX
-	LEAQ   (CX)(AX*1), AX
-	MOVQ   AX, (SP)
-	XORQ   BX, BX
+	LEAQ (CX)(AX*1), AX
+	MOVQ AX, 56(SP)
+	XORQ AX, AX
+	MOVQ AX, 80(SP)
 
 slice:
-	MOVQ 40(SP), R15
-	MOVQ 32(SP), R14
-	MOVQ 24(SP), R13
-	MOVQ 48(SP), R12
-	XORQ R11, R11
-	CMPQ R11, DX
-	JGE  end2
+	MOVQ 112(SP), AX
+	MOVQ AX, 48(SP)
+	MOVQ 104(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 120(SP), AX
+	MOVQ AX, 32(SP)
+	MOVQ 96(SP), AX
+	MOVQ AX, 24(SP)
+	MOVQ 88(SP), AX
+	MOVQ AX, 16(SP)
+	XORQ AX, AX
+	MOVQ AX, (SP)
+	MOVQ (SP), AX
+	CMPQ AX, 8(SP)
+	JGE end2
 
 loop1:
-	LEAQ    1(R11), R10
-	CMPQ    DX, R10
-	CMOVQLT DX, R10
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y1, Y1, Y1
-	MOVQ    R15, R9
-	MOVQ    R14, R8
-	MOVQ    R13, DI
-	MOVQ    R12, CX
-	MOVQ    R11, AX
-	CMPQ    AX, R10
-	JGE     end4
+	MOVQ (SP), AX
+	LEAQ 1(AX), R15
+	CMPQ 8(SP), R15
+	MOVQ 8(SP), AX
+	CMOVQLT AX, R15
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	VPXOR Y1, Y1, Y1
+	MOVQ 48(SP), R14
+	MOVQ 40(SP), R13
+	MOVQ 32(SP), R12
+	MOVQ 24(SP), R11
+	MOVQ 16(SP), R10
+	MOVQ (SP), R9
+	CMPQ R9, R15
+	JGE end4
 
 loop3:
-	PREFETCHT0   4096(R9)
-	PREFETCHT0   4160(R9)
-	PREFETCHT0   4224(R9)
-	PREFETCHT0   4288(R9)
-	PREFETCHT0   4352(R9)
-	PREFETCHT0   4416(R9)
-	PREFETCHT0   4480(R9)
-	PREFETCHT0   4544(R9)
-	PREFETCHT0   4608(R9)
-	PREFETCHT0   4672(R9)
-	PREFETCHT0   4736(R9)
-	PREFETCHT0   4800(R9)
-	PREFETCHT0   4864(R9)
-	PREFETCHT0   4928(R9)
-	PREFETCHT0   4992(R9)
-	PREFETCHT0   5056(R9)
-	PREFETCHT0   5120(R9)
-	PREFETCHT0   5184(R9)
-	PREFETCHT0   5248(R9)
-	PREFETCHT0   5312(R9)
-	PREFETCHT0   5376(R9)
-	PREFETCHT0   5440(R9)
-	PREFETCHT0   5504(R9)
-	PREFETCHT0   5568(R9)
-	PREFETCHT0   5632(R9)
-	PREFETCHT0   5696(R9)
-	PREFETCHT0   5760(R9)
-	PREFETCHT0   5824(R9)
-	PREFETCHT0   5888(R9)
-	PREFETCHT0   5952(R9)
-	PREFETCHT0   6016(R9)
-	PREFETCHT0   6080(R9)
-	PREFETCHT0   6144(R9)
-	PREFETCHT0   6208(R9)
-	PREFETCHT0   6272(R9)
-	PREFETCHT0   6336(R9)
-	PREFETCHT0   6400(R9)
-	PREFETCHT0   6464(R9)
-	PREFETCHT0   6528(R9)
-	PREFETCHT0   6592(R9)
-	PREFETCHT0   6656(R9)
-	PREFETCHT0   6720(R9)
-	PREFETCHT0   6784(R9)
-	PREFETCHT0   6848(R9)
-	PREFETCHT0   6912(R9)
-	VCVTPH2PS    2816(R8), Y9
-	VCVTPH2PS    2848(R8), Y5
-	VMOVUPS      2048(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      (DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y4
-	VBROADCASTSS (CX), Y0
-	VPXOR        Y8, Y8, Y8
-
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
-	VBROADCASTSS 32(CX), Y0
-	VPXOR        Y7, Y7, Y7
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 64(CX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y4, Y6
-	LONG         $0x505de2c4
-	BYTE         $0xf0
-	VMOVUPS      2112(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      64(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 4(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
-	VBROADCASTSS 36(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 68(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y6
-	LONG         $0x505de2c4
-	BYTE         $0xf0
-	VMOVUPS      2176(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      128(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 8(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
-	VBROADCASTSS 40(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 72(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y6
-	LONG         $0x505de2c4
-	BYTE         $0xf0
-	VMOVUPS      2240(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      192(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 12(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
-	VBROADCASTSS 44(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 76(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y6
-	LONG         $0x505de2c4
-	BYTE         $0xf0
-	VMOVUPS      2304(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      256(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 16(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
-	VBROADCASTSS 48(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 80(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y6
-	LONG         $0x505de2c4
-	BYTE         $0xf0
-	VMOVUPS      2368(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      320(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 20(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
-	VBROADCASTSS 52(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 84(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y6
-	LONG         $0x505de2c4
-	BYTE         $0xf0
-	VMOVUPS      2432(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      384(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 24(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
-	VBROADCASTSS 56(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 88(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y6
-	LONG         $0x505de2c4
-	BYTE         $0xf0
-	VMOVUPS      2496(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+0(SB), Y0, Y0
-	VPSLLD       $0x04, Y0, Y4
-	VMOVUPS      448(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y4, Y0, Y4
-	VBROADCASTSS 28(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y8
-	LONG         $0x505d62c4
-	BYTE         $0xc0
-	VBROADCASTSS 60(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y7
-	LONG         $0x505de2c4
-	BYTE         $0xf8
-	VBROADCASTSS 92(CX), Y0
-
-	// VPDPBUSD Y0, Y4, Y6
-	LONG         $0x505de2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y8, Y4
-	VCVTDQ2PS    Y7, Y8
-	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2560(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y7
-	VBROADCASTSS 128(CX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y3, Y4
-	VBROADCASTSS 132(CX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y8, Y0
-	VADDPS       Y0, Y2, Y3
-	VBROADCASTSS 136(CX), Y0
-	VMULPS       Y7, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y1, Y2
-	VPMOVZXBD    2688(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 144(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 148(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 152(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      (DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 192(CX), Y0
-	VPXOR        Y4, Y4, Y4
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 224(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 256(CX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2112(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      64(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 196(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 228(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 260(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2176(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      128(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 200(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 232(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 264(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2240(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      192(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 204(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 236(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 268(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2304(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      256(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 208(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 240(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 272(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2368(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      320(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 212(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 244(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 276(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2432(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      384(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 216(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 248(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 280(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2496(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x03, Y0, Y1
-	VMOVUPS      448(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 220(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 252(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 284(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2576(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 320(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 324(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 328(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2704(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 336(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 340(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 344(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      512(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 384(CX), Y0
-	VPXOR        Y4, Y4, Y4
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 416(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 448(CX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2112(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      576(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 388(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 420(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 452(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2176(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      640(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 392(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 424(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 456(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2240(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      704(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 396(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 428(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 460(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2304(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      768(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 400(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 432(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 464(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2368(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      832(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 404(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 436(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 468(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2432(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      896(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 408(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 440(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 472(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2496(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+96(SB), Y0, Y0
-	VPSLLD       $0x02, Y0, Y1
-	VMOVUPS      960(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 412(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 444(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 476(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2592(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 512(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 516(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 520(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2720(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 528(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 532(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 536(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      512(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 576(CX), Y0
-	VPXOR        Y4, Y4, Y4
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 608(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 640(CX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2112(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      576(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 580(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 612(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 644(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2176(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      640(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 584(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 616(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 648(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2240(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      704(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 588(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 620(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 652(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2304(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      768(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 592(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 624(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 656(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2368(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      832(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 596(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 628(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 660(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2432(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      896(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 600(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 632(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 664(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2496(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+128(SB), Y0, Y0
-	VPSLLD       $0x01, Y0, Y1
-	VMOVUPS      960(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 604(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 636(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 668(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2608(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 704(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 708(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 712(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2736(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 720(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 724(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 728(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1024(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 768(CX), Y0
-	VPXOR        Y4, Y4, Y4
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 800(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 832(CX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2112(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1088(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 772(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 804(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 836(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2176(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1152(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 776(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 808(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 840(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2240(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1216(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 780(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 812(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 844(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2304(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1280(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 784(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 816(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 848(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2368(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1344(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 788(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 820(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 852(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2432(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1408(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 792(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 824(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 856(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2496(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+160(SB), Y0, Y0
-	VPSRLD       $0x00, Y0, Y1
-	VMOVUPS      1472(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 796(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 828(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 860(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2624(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 896(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 900(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 904(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2752(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 912(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 916(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 920(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1024(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 960(CX), Y0
-	VPXOR        Y4, Y4, Y4
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 992(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1024(CX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2112(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1088(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 964(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 996(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1028(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2176(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1152(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 968(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1000(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1032(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2240(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1216(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 972(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1004(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1036(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2304(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1280(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 976(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1008(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1040(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2368(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1344(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 980(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1012(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1044(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2432(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1408(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 984(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1016(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1048(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2496(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+192(SB), Y0, Y0
-	VPSRLD       $0x01, Y0, Y1
-	VMOVUPS      1472(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 988(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1020(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1052(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2640(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 1088(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 1092(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 1096(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2768(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 1104(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 1108(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 1112(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
-	VMOVUPS      2048(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1536(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1152(CX), Y0
-	VPXOR        Y4, Y4, Y4
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1184(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1216(CX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2112(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1600(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1156(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1188(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1220(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2176(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1664(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1160(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1192(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1224(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2240(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1728(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1164(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1196(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1228(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2304(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1792(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1168(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1200(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1232(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2368(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1856(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1172(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1204(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1236(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2432(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1920(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1176(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1208(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1240(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2496(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+224(SB), Y0, Y0
-	VPSRLD       $0x02, Y0, Y1
-	VMOVUPS      1984(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1180(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VBROADCASTSS 1212(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1244(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y4, Y4
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2656(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 1280(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y0, Y8, Y4
-	VBROADCASTSS 1284(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y7, Y3
-	VBROADCASTSS 1288(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y2, Y2
-	VPMOVZXBD    2784(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 1296(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y8
-	VBROADCASTSS 1300(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y7
-	VBROADCASTSS 1304(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y4
-	VMOVUPS      2048(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1536(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1344(CX), Y0
-	VPXOR        Y3, Y3, Y3
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1376(CX), Y0
-	VPXOR        Y2, Y2, Y2
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1408(CX), Y0
-	VPXOR        Y6, Y6, Y6
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2112(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1600(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1348(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1380(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1412(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2176(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1664(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1352(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1384(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1416(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2240(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1728(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1356(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1388(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1420(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2304(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1792(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1360(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1392(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1424(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2368(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1856(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1364(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1396(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1428(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2432(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1920(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1368(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1400(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1432(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      2496(DI), Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+256(SB), Y0, Y0
-	VPSRLD       $0x03, Y0, Y1
-	VMOVUPS      1984(DI), Y0
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q5_k__m3__avxvnni_data<>+32(SB), Y0, Y0
-	VPOR         Y1, Y0, Y1
-	VBROADCASTSS 1372(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y3
-	LONG         $0x5075e2c4
-	BYTE         $0xd8
-	VBROADCASTSS 1404(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y2
-	LONG         $0x5075e2c4
-	BYTE         $0xd0
-	VBROADCASTSS 1436(CX), Y0
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VCVTDQ2PS    Y6, Y6
-	VPMOVZXBD    2672(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y9, Y1
-	VBROADCASTSS 1472(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VADDPS       Y0, Y8, Y3
-	VBROADCASTSS 1476(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y2, Y0
-	VADDPS       Y0, Y7, Y2
-	VBROADCASTSS 1480(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y0, Y4, Y4
-	VPMOVZXBD    2800(R9)(BX*8), Y0
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y0, Y5, Y1
-	VBROADCASTSS 1488(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y3, Y3
-	VBROADCASTSS 1492(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y2, Y2
-	VBROADCASTSS 1496(CX), Y0
-	VMULPS       Y1, Y0, Y0
-	VSUBPS       Y0, Y4, Y1
-	ADDQ         $+2880, R9
-	ADDQ         $+2880, R8
-	ADDQ         $+2880, DI
-	ADDQ         $+1536, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R10
-	JLT          loop3
-
-end4:
-	CMPQ    R11, $+0
-	JNE     else5
-	VMOVUPS Y3, (SI)
-	VMOVUPS Y2, 64(SI)
-	VMOVUPS Y1, 128(SI)
-	JMP     end6
-
-else5:
-	VADDPS  (SI), Y3, Y0
-	VMOVUPS Y0, (SI)
-	VADDPS  64(SI), Y2, Y0
-	VMOVUPS Y0, 64(SI)
-	VADDPS  128(SI), Y1, Y0
-	VMOVUPS Y0, 128(SI)
+	PREFETCHT0 4096(R14)
+	PREFETCHT0 4160(R14)
+	PREFETCHT0 4224(R14)
+	PREFETCHT0 4288(R14)
+	PREFETCHT0 4352(R14)
+	PREFETCHT0 4416(R14)
+	PREFETCHT0 4480(R14)
+	PREFETCHT0 4544(R14)
+	PREFETCHT0 4608(R14)
+	PREFETCHT0 4672(R14)
+	PREFETCHT0 4736(R14)
+	PREFETCHT0 4800(R14)
+	PREFETCHT0 4864(R14)
+	PREFETCHT0 4928(R14)
+	PREFETCHT0 4992(R14)
+	PREFETCHT0 5056(R14)
+	PREFETCHT0 5120(R14)
+	PREFETCHT0 5184(R14)
+	PREFETCHT0 5248(R14)
+	PREFETCHT0 5312(R14)
+	PREFETCHT0 5376(R14)
+	PREFETCHT0 5440(R14)
+	PREFETCHT0 5504(R14)
+	PREFETCHT0 5568(R14)
+	PREFETCHT0 5632(R14)
+	PREFETCHT0 5696(R14)
+	PREFETCHT0 5760(R14)
+	PREFETCHT0 5824(R14)
+	PREFETCHT0 5888(R14)
+	PREFETCHT0 5952(R14)
+	PREFETCHT0 6016(R14)
+	PREFETCHT0 6080(R14)
+	PREFETCHT0 6144(R14)
+	PREFETCHT0 6208(R14)
+	PREFETCHT0 6272(R14)
+	PREFETCHT0 6336(R14)
+	PREFETCHT0 6400(R14)
+	PREFETCHT0 6464(R14)
+	PREFETCHT0 6528(R14)
+	PREFETCHT0 6592(R14)
+	PREFETCHT0 6656(R14)
+	PREFETCHT0 6720(R14)
+	PREFETCHT0 6784(R14)
+	PREFETCHT0 6848(R14)
+	PREFETCHT0 6912(R14)
+	XORQ R8, R8
+	MOVQ R13, DI
+	MOVQ R12, SI
+	MOVQ R10, BX
+	XORQ CX, CX
+
+loop5:
+	VMOVUPS 2048(R13), Y0
+	VMOVD R8, X10
+	VPBROADCASTD X10, Y10
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y6
+	VPAND (DI), Y2, Y0
+	VPOR Y6, Y0, Y6
+	VBROADCASTSS (SI), Y0
+	VPXOR Y9, Y9, Y9
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG $0x504d62c4
+	BYTE $0xc8
+	VBROADCASTSS 32(SI), Y0
+	VPXOR Y8, Y8, Y8
+
+	// VPDPBUSD Y0, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc0
+	VBROADCASTSS 64(SI), Y0
+	VPXOR Y7, Y7, Y7
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 2112(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y6
+	VPAND 64(DI), Y2, Y0
+	VPOR Y6, Y0, Y6
+	VBROADCASTSS 4(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG $0x504d62c4
+	BYTE $0xc8
+	VBROADCASTSS 36(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc0
+	VBROADCASTSS 68(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 2176(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y6
+	VPAND 128(DI), Y2, Y0
+	VPOR Y6, Y0, Y6
+	VBROADCASTSS 8(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG $0x504d62c4
+	BYTE $0xc8
+	VBROADCASTSS 40(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc0
+	VBROADCASTSS 72(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 2240(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y6
+	VPAND 192(DI), Y2, Y0
+	VPOR Y6, Y0, Y6
+	VBROADCASTSS 12(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG $0x504d62c4
+	BYTE $0xc8
+	VBROADCASTSS 44(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc0
+	VBROADCASTSS 76(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 2304(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y6
+	VPAND 256(DI), Y2, Y0
+	VPOR Y6, Y0, Y6
+	VBROADCASTSS 16(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG $0x504d62c4
+	BYTE $0xc8
+	VBROADCASTSS 48(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc0
+	VBROADCASTSS 80(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 2368(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y6
+	VPAND 320(DI), Y2, Y0
+	VPOR Y6, Y0, Y6
+	VBROADCASTSS 20(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG $0x504d62c4
+	BYTE $0xc8
+	VBROADCASTSS 52(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc0
+	VBROADCASTSS 84(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 2432(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y6
+	VPAND 384(DI), Y2, Y0
+	VPOR Y6, Y0, Y6
+	VBROADCASTSS 24(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG $0x504d62c4
+	BYTE $0xc8
+	VBROADCASTSS 56(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc0
+	VBROADCASTSS 88(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VMOVUPS 2496(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y6
+	VPAND 448(DI), Y2, Y0
+	VPOR Y6, Y0, Y6
+	VBROADCASTSS 28(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y9
+	LONG $0x504d62c4
+	BYTE $0xc8
+	VBROADCASTSS 60(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y8
+	LONG $0x504d62c4
+	BYTE $0xc0
+	VBROADCASTSS 92(SI), Y0
+
+	// VPDPBUSD Y0, Y6, Y7
+	LONG $0x504de2c4
+	BYTE $0xf8
+	VCVTDQ2PS Y9, Y10
+	VCVTDQ2PS Y8, Y9
+	VCVTDQ2PS Y7, Y7
+	VCVTPH2PS 2816(R11), Y6
+	VPMOVZXBD 2560(BX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y6, Y8
+	VBROADCASTSS 128(SI), Y0
+	VMULPS Y8, Y0, Y0
+	VMULPS Y0, Y10, Y0
+	VADDPS Y0, Y5, Y6
+	VBROADCASTSS 132(SI), Y0
+	VMULPS Y8, Y0, Y0
+	VMULPS Y0, Y9, Y0
+	VADDPS Y0, Y4, Y4
+	VBROADCASTSS 136(SI), Y0
+	VMULPS Y8, Y0, Y0
+	VMULPS Y0, Y7, Y0
+	VADDPS Y0, Y1, Y5
+	VCVTPH2PS 2848(R11), Y1
+	VPMOVZXBD 2688(BX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y1, Y1
+	VBROADCASTSS 144(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y0, Y6, Y9
+	VBROADCASTSS 148(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y0, Y4, Y4
+	VBROADCASTSS 152(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y0, Y5, Y6
+	VMOVUPS 2048(R13), Y0
+	LEAQ 1(R8), AX
+	VMOVD AX, X10
+	VPBROADCASTD X10, Y10
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y1
+	VMOVUPS (DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y0
+	VPOR Y1, Y0, Y1
+	VBROADCASTSS 192(SI), Y0
+	VPXOR Y5, Y5, Y5
+
+	// VPDPBUSD Y0, Y1, Y5
+	LONG $0x5075e2c4
+	BYTE $0xe8
+	VBROADCASTSS 224(SI), Y0
+	VPXOR Y8, Y8, Y8
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VBROADCASTSS 256(SI), Y0
+	VPXOR Y7, Y7, Y7
+
+	// VPDPBUSD Y0, Y1, Y7
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 2112(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y1
+	VMOVUPS 64(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y0
+	VPOR Y1, Y0, Y1
+	VBROADCASTSS 196(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y5
+	LONG $0x5075e2c4
+	BYTE $0xe8
+	VBROADCASTSS 228(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VBROADCASTSS 260(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y7
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 2176(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y1
+	VMOVUPS 128(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y0
+	VPOR Y1, Y0, Y1
+	VBROADCASTSS 200(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y5
+	LONG $0x5075e2c4
+	BYTE $0xe8
+	VBROADCASTSS 232(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VBROADCASTSS 264(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y7
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 2240(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y1
+	VMOVUPS 192(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y0
+	VPOR Y1, Y0, Y1
+	VBROADCASTSS 204(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y5
+	LONG $0x5075e2c4
+	BYTE $0xe8
+	VBROADCASTSS 236(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VBROADCASTSS 268(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y7
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 2304(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y1
+	VMOVUPS 256(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y0
+	VPOR Y1, Y0, Y1
+	VBROADCASTSS 208(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y5
+	LONG $0x5075e2c4
+	BYTE $0xe8
+	VBROADCASTSS 240(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VBROADCASTSS 272(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y7
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 2368(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y1
+	VMOVUPS 320(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y0
+	VPOR Y1, Y0, Y1
+	VBROADCASTSS 212(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y5
+	LONG $0x5075e2c4
+	BYTE $0xe8
+	VBROADCASTSS 244(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VBROADCASTSS 276(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y7
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 2432(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y1
+	VMOVUPS 384(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y0
+	VPOR Y1, Y0, Y1
+	VBROADCASTSS 216(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y5
+	LONG $0x5075e2c4
+	BYTE $0xe8
+	VBROADCASTSS 248(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VBROADCASTSS 280(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y7
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VMOVUPS 2496(R13), Y0
+	VPSRLVD Y10, Y0, Y0
+	VPAND Y3, Y0, Y0
+	VPSLLD $0x04, Y0, Y1
+	VMOVUPS 448(DI), Y0
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y2, Y0, Y0
+	VPOR Y1, Y0, Y1
+	VBROADCASTSS 220(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y5
+	LONG $0x5075e2c4
+	BYTE $0xe8
+	VBROADCASTSS 252(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y8
+	LONG $0x507562c4
+	BYTE $0xc0
+	VBROADCASTSS 284(SI), Y0
+
+	// VPDPBUSD Y0, Y1, Y7
+	LONG $0x5075e2c4
+	BYTE $0xf8
+	VCVTDQ2PS Y5, Y5
+	VCVTDQ2PS Y8, Y8
+	VCVTDQ2PS Y7, Y7
+	VCVTPH2PS 2816(R11), Y1
+	VPMOVZXBD 2576(BX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y1, Y1
+	VBROADCASTSS 320(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VMULPS Y0, Y5, Y0
+	VADDPS Y0, Y9, Y5
+	VBROADCASTSS 324(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VMULPS Y0, Y8, Y0
+	VADDPS Y0, Y4, Y4
+	VBROADCASTSS 328(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VMULPS Y0, Y7, Y0
+	VADDPS Y0, Y6, Y6
+	VCVTPH2PS 2848(R11), Y1
+	VPMOVZXBD 2704(BX), Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y0, Y1, Y1
+	VBROADCASTSS 336(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y0, Y5, Y5
+	VBROADCASTSS 340(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y0, Y4, Y4
+	VBROADCASTSS 344(SI), Y0
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y0, Y6, Y1
+	ADDQ $+2, R8
+	ADDQ $+512, DI
+	ADDQ $+384, SI
+	ADDQ $+32, BX
+	ADDQ $+1, CX
+	CMPQ CX, $+4
+	JLT loop5
 
 end6:
-	ADDQ $+2880, R15
 	ADDQ $+2880, R14
 	ADDQ $+2880, R13
 	ADDQ $+1536, R12
-	ADDQ $+1, R11
-	CMPQ R11, DX
-	JLT  loop1
+	ADDQ $+2880, R11
+	ADDQ $+2880, R10
+	ADDQ $+1, R9
+	CMPQ R9, R15
+	JLT loop3
 
-end2:
-	VMOVUPS      gemm_q5_k__m3__avxvnni_data<>+288(SB), Y1
-	MOVQ         16(SP), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
-	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y1
-	CMPQ         56(SP), $+0
-	JNE          else7
-	VMOVUPS      (SI), Y0
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)
-	VMOVUPS      64(SI), Y0
-	MOVQ         8(SP), CX
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)(CX*4)
-	VMOVUPS      128(SI), Y0
-	MOVQ         8(SP), CX
-	MOVQ         (SP), AX
-	VPMASKMOVD   Y0, Y1, (AX)(CX*8)
-	JMP          end8
+end4:
+	CMPQ (SP), $+0
+	JNE else7
+	VMOVUPS Y5, (DX)
+	VMOVUPS Y4, 64(DX)
+	VMOVUPS Y1, 128(DX)
+	JMP end8
 
 else7:
-	MOVQ       (SP), AX
-	VPMASKMOVD (AX), Y1, Y0
-	VADDPS     (SI), Y0, Y0
-	MOVQ       (SP), AX
-	VPMASKMOVD Y0, Y1, (AX)
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
-	VPMASKMOVD (AX)(CX*4), Y1, Y0
-	VADDPS     64(SI), Y0, Y0
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
-	VPMASKMOVD Y0, Y1, (AX)(CX*4)
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
-	VPMASKMOVD (AX)(CX*8), Y1, Y0
-	VADDPS     128(SI), Y0, Y0
-	MOVQ       8(SP), CX
-	MOVQ       (SP), AX
-	VPMASKMOVD Y0, Y1, (AX)(CX*8)
+	VADDPS (DX), Y5, Y0
+	VMOVUPS Y0, (DX)
+	VADDPS 64(DX), Y4, Y0
+	VMOVUPS Y0, 64(DX)
+	VADDPS 128(DX), Y1, Y0
+	VMOVUPS Y0, 128(DX)
 
 end8:
-	ADDQ $+16, 32(SP)
-	ADDQ $+32, 24(SP)
-	ADDQ $+32, SI
-	ADDQ $-8, 16(SP)
-	ADDQ $+32, (SP)
-	INCQ BX
-	CMPQ BX, $+2
-	JLT  slice
+	ADDQ $+2880, 48(SP)
+	ADDQ $+2880, 40(SP)
+	ADDQ $+1536, 32(SP)
+	ADDQ $+2880, 24(SP)
+	ADDQ $+2880, 16(SP)
+	ADDQ $+1, (SP)
+	MOVQ (SP), AX
+	CMPQ AX, 8(SP)
+	JLT loop1
+
+end2:
+	CMPQ 128(SP), $+0
+	JNE else9
+	VMOVUPS data<>+64(SB), Y1
+	MOVQ 72(SP), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	VMOVUPS (DX), Y0
+	MOVQ 56(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
+	VMOVUPS 64(DX), Y0
+	MOVQ 64(SP), CX
+	MOVQ 56(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*4)
+	VMOVUPS 128(DX), Y0
+	MOVQ 64(SP), CX
+	MOVQ 56(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*8)
+	JMP end10
+
+else9:
+	VMOVUPS data<>+64(SB), Y1
+	MOVQ 72(SP), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y1
+	MOVQ 56(SP), AX
+	VPMASKMOVD (AX), Y1, Y0
+	VADDPS (DX), Y0, Y0
+	MOVQ 56(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)
+	MOVQ 64(SP), CX
+	MOVQ 56(SP), AX
+	VPMASKMOVD (AX)(CX*4), Y1, Y0
+	VADDPS 64(DX), Y0, Y0
+	MOVQ 64(SP), CX
+	MOVQ 56(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*4)
+	MOVQ 64(SP), CX
+	MOVQ 56(SP), AX
+	VPMASKMOVD (AX)(CX*8), Y1, Y0
+	VADDPS 128(DX), Y0, Y0
+	MOVQ 64(SP), CX
+	MOVQ 56(SP), AX
+	VPMASKMOVD Y0, Y1, (AX)(CX*8)
+
+end10:
+	ADDQ $+32, 104(SP)
+	ADDQ $+16, 96(SP)
+	ADDQ $+8, 88(SP)
+	ADDQ $+32, DX
+	ADDQ $-8, 72(SP)
+	ADDQ $+32, 56(SP)
 	MOVQ 80(SP), AX
-	DECQ AX
+	INCQ AX
 	MOVQ AX, 80(SP)
-	JEQ  done
-	MOVQ 64(SP), AX
+	CMPQ 80(SP), $+2
+	JLT slice
+	MOVQ 152(SP), AX
+	DECQ AX
+	MOVQ AX, 152(SP)
+	JEQ done
+	MOVQ 136(SP), AX
 	INCQ AX
-	MOVQ AX, 64(SP)
-	MOVQ 64(SP), AX
-	CMPQ AX, 96(SP)
-	JLT  tile
+	MOVQ AX, 136(SP)
+	MOVQ 136(SP), AX
+	CMPQ AX, 168(SP)
+	JLT tile
 	XORQ AX, AX
-	MOVQ AX, 64(SP)
-	MOVQ 72(SP), AX
+	MOVQ AX, 136(SP)
+	MOVQ 144(SP), AX
 	INCQ AX
-	MOVQ AX, 72(SP)
-	JMP  tile
+	MOVQ AX, 144(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q5_k__m3__avxvnni_data<>+0(SB)/8, $0x0101010101010101
-DATA gemm_q5_k__m3__avxvnni_data<>+8(SB)/8, $0x0101010101010101
-DATA gemm_q5_k__m3__avxvnni_data<>+16(SB)/8, $0x0101010101010101
-DATA gemm_q5_k__m3__avxvnni_data<>+24(SB)/8, $0x0101010101010101
-DATA gemm_q5_k__m3__avxvnni_data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_k__m3__avxvnni_data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_k__m3__avxvnni_data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_k__m3__avxvnni_data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q5_k__m3__avxvnni_data<>+64(SB)/8, $0x0202020202020202
-DATA gemm_q5_k__m3__avxvnni_data<>+72(SB)/8, $0x0202020202020202
-DATA gemm_q5_k__m3__avxvnni_data<>+80(SB)/8, $0x0202020202020202
-DATA gemm_q5_k__m3__avxvnni_data<>+88(SB)/8, $0x0202020202020202
-DATA gemm_q5_k__m3__avxvnni_data<>+96(SB)/8, $0x0404040404040404
-DATA gemm_q5_k__m3__avxvnni_data<>+104(SB)/8, $0x0404040404040404
-DATA gemm_q5_k__m3__avxvnni_data<>+112(SB)/8, $0x0404040404040404
-DATA gemm_q5_k__m3__avxvnni_data<>+120(SB)/8, $0x0404040404040404
-DATA gemm_q5_k__m3__avxvnni_data<>+128(SB)/8, $0x0808080808080808
-DATA gemm_q5_k__m3__avxvnni_data<>+136(SB)/8, $0x0808080808080808
-DATA gemm_q5_k__m3__avxvnni_data<>+144(SB)/8, $0x0808080808080808
-DATA gemm_q5_k__m3__avxvnni_data<>+152(SB)/8, $0x0808080808080808
-DATA gemm_q5_k__m3__avxvnni_data<>+160(SB)/8, $0x1010101010101010
-DATA gemm_q5_k__m3__avxvnni_data<>+168(SB)/8, $0x1010101010101010
-DATA gemm_q5_k__m3__avxvnni_data<>+176(SB)/8, $0x1010101010101010
-DATA gemm_q5_k__m3__avxvnni_data<>+184(SB)/8, $0x1010101010101010
-DATA gemm_q5_k__m3__avxvnni_data<>+192(SB)/8, $0x2020202020202020
-DATA gemm_q5_k__m3__avxvnni_data<>+200(SB)/8, $0x2020202020202020
-DATA gemm_q5_k__m3__avxvnni_data<>+208(SB)/8, $0x2020202020202020
-DATA gemm_q5_k__m3__avxvnni_data<>+216(SB)/8, $0x2020202020202020
-DATA gemm_q5_k__m3__avxvnni_data<>+224(SB)/8, $0x4040404040404040
-DATA gemm_q5_k__m3__avxvnni_data<>+232(SB)/8, $0x4040404040404040
-DATA gemm_q5_k__m3__avxvnni_data<>+240(SB)/8, $0x4040404040404040
-DATA gemm_q5_k__m3__avxvnni_data<>+248(SB)/8, $0x4040404040404040
-DATA gemm_q5_k__m3__avxvnni_data<>+256(SB)/8, $0x8080808080808080
-DATA gemm_q5_k__m3__avxvnni_data<>+264(SB)/8, $0x8080808080808080
-DATA gemm_q5_k__m3__avxvnni_data<>+272(SB)/8, $0x8080808080808080
-DATA gemm_q5_k__m3__avxvnni_data<>+280(SB)/8, $0x8080808080808080
-DATA gemm_q5_k__m3__avxvnni_data<>+288(SB)/8, $0x0000000100000000
-DATA gemm_q5_k__m3__avxvnni_data<>+296(SB)/8, $0x0000000300000002
-DATA gemm_q5_k__m3__avxvnni_data<>+304(SB)/8, $0x0000000500000004
-DATA gemm_q5_k__m3__avxvnni_data<>+312(SB)/8, $0x0000000700000006
-GLOBL gemm_q5_k__m3__avxvnni_data<>(SB), RODATA|NOPTR, $320
+DATA data<>+0(SB)/8, $0x0101010101010101
+DATA data<>+8(SB)/8, $0x0101010101010101
+DATA data<>+16(SB)/8, $0x0101010101010101
+DATA data<>+24(SB)/8, $0x0101010101010101
+DATA data<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+64(SB)/8, $0x0000000100000000
+DATA data<>+72(SB)/8, $0x0000000300000002
+DATA data<>+80(SB)/8, $0x0000000500000004
+DATA data<>+88(SB)/8, $0x0000000700000006
+GLOBL data<>(SB), RODATA|NOPTR, $96

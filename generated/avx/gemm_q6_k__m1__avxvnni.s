@@ -6,1851 +6,1000 @@
 
 // func gemm_q6_k__m1__avxvnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVXVNNI, CMOV, F16C, FMA3, MMX+
-TEXT ·gemm_q6_k__m1__avxvnni(SB), NOSPLIT, $48-24
-	MOVQ lo+8(FP), DX
-	MOVQ hi+16(FP), R8
-	SUBQ DX, R8
-	JLE  done
-	MOVQ a+0(FP), CX
-	MOVQ 104(CX), AX
+TEXT ·gemm_q6_k__m1__avxvnni(SB), NOSPLIT, $88-24
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 16(SP)
+	SUBQ CX, 16(SP)
+	JLE done
+	MOVQ a+0(FP), SI
+	MOVQ 104(SI), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	LEAQ 15(AX), AX
 	MOVQ AX, 32(SP)
 	MOVQ 32(SP), AX
-	LEAQ 15(AX), DI
-	SHRQ $0x04, DI
-	MOVQ DX, AX
+	SHRQ $0x04, AX
+	MOVQ AX, 32(SP)
+	MOVQ CX, AX
 	XORQ DX, DX
-	DIVQ DI
-	MOVQ AX, R9
-	MOVQ DX, R10
-	MOVQ 112(CX), AX
-	LEAQ 255(AX), SI
-	SHRQ $0x08, SI
-	LEAQ 63(AX), BX
-	SHRQ $0x06, BX
-	MOVQ 8(CX), AX
-	MOVQ AX, 40(SP)
-	MOVQ (CX), AX
-	MOVQ AX, 24(SP)
-	MOVQ 208(CX), DX
-	MOVQ 120(CX), AX
-	MOVQ AX, 16(SP)
-	MOVQ 128(CX), AX
+	MOVQ 32(SP), CX
+	DIVQ CX
 	MOVQ AX, 8(SP)
-	MOVQ 16(CX), AX
-	MOVQ AX, (SP)
+	MOVQ DX, (SP)
+	MOVQ 112(SI), CX
+	MOVQ 120(SI), AX
+	MOVQ AX, 80(SP)
+	LEAQ 255(CX), BX
+	SHRQ $0x08, BX
+	LEAQ 63(CX), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 24(SP)
+	MOVQ 8(SI), AX
+	MOVQ AX, 72(SP)
+	MOVQ (SI), AX
+	MOVQ AX, 64(SP)
+	VMOVUPS data<>+0(SB), Y8
+	VMOVUPS data<>+32(SB), Y7
+	VMOVUPS data<>+64(SB), Y6
+	VMOVUPS data<>+96(SB), Y5
+	VMOVUPS data<>+128(SB), Y4
+	MOVQ 208(SI), DX
+	MOVQ 128(SI), AX
+	MOVQ AX, 56(SP)
+	MOVQ 16(SI), AX
+	MOVQ AX, 48(SP)
 
 tile:
-	MOVQ   SI, AX
-	IMULQ  R10, AX
+	MOVQ BX, AX
+	IMULQ (SP), AX
 	IMUL3Q $+3392, AX, CX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(CX*1), R15
-	MOVQ   BX, AX
-	IMULQ  R9, AX
+	MOVQ 72(SP), AX
+	LEAQ (AX)(CX*1), R15
+	MOVQ 24(SP), AX
+	IMULQ 8(SP), AX
 	IMUL3Q $+384, AX, CX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(CX*1), R14
-	XORQ   R13, R13
-	CMPQ   R13, SI
-	JGE    end2
+	MOVQ 64(SP), AX
+	LEAQ (AX)(CX*1), R14
+	XORQ R13, R13
+	CMPQ R13, BX
+	JGE end2
 
 loop1:
-	LEAQ    1(R13), R12
-	CMPQ    SI, R12
-	CMOVQLT SI, R12
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y0, Y0, Y0
-	MOVQ    R15, R11
-	MOVQ    R14, CX
-	MOVQ    R13, AX
-	CMPQ    AX, R12
-	JGE     end4
+	LEAQ 1(R13), R12
+	CMPQ BX, R12
+	CMOVQLT BX, R12
+	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
+	MOVQ R15, R11
+	MOVQ R14, R10
+	MOVQ R13, R9
+	CMPQ R9, R12
+	JGE end4
 
 loop3:
-	PREFETCHT0   4096(R11)
-	PREFETCHT0   4160(R11)
-	PREFETCHT0   4224(R11)
-	PREFETCHT0   4288(R11)
-	PREFETCHT0   4352(R11)
-	PREFETCHT0   4416(R11)
-	PREFETCHT0   4480(R11)
-	PREFETCHT0   4544(R11)
-	PREFETCHT0   4608(R11)
-	PREFETCHT0   4672(R11)
-	PREFETCHT0   4736(R11)
-	PREFETCHT0   4800(R11)
-	PREFETCHT0   4864(R11)
-	PREFETCHT0   4928(R11)
-	PREFETCHT0   4992(R11)
-	PREFETCHT0   5056(R11)
-	PREFETCHT0   5120(R11)
-	PREFETCHT0   5184(R11)
-	PREFETCHT0   5248(R11)
-	PREFETCHT0   5312(R11)
-	PREFETCHT0   5376(R11)
-	PREFETCHT0   5440(R11)
-	PREFETCHT0   5504(R11)
-	PREFETCHT0   5568(R11)
-	PREFETCHT0   5632(R11)
-	PREFETCHT0   5696(R11)
-	PREFETCHT0   5760(R11)
-	PREFETCHT0   5824(R11)
-	PREFETCHT0   5888(R11)
-	PREFETCHT0   5952(R11)
-	PREFETCHT0   6016(R11)
-	PREFETCHT0   6080(R11)
-	PREFETCHT0   6144(R11)
-	PREFETCHT0   6208(R11)
-	PREFETCHT0   6272(R11)
-	PREFETCHT0   6336(R11)
-	PREFETCHT0   6400(R11)
-	PREFETCHT0   6464(R11)
-	PREFETCHT0   6528(R11)
-	PREFETCHT0   6592(R11)
-	PREFETCHT0   6656(R11)
-	PREFETCHT0   6720(R11)
-	PREFETCHT0   6784(R11)
-	PREFETCHT0   6848(R11)
-	PREFETCHT0   6912(R11)
-	PREFETCHT0   6976(R11)
-	PREFETCHT0   7040(R11)
-	PREFETCHT0   7104(R11)
-	PREFETCHT0   7168(R11)
-	PREFETCHT0   7232(R11)
-	PREFETCHT0   7296(R11)
-	PREFETCHT0   7360(R11)
-	PREFETCHT0   7424(R11)
-	VCVTPH2PS    3328(R11), Y9
-	VCVTPH2PS    3344(R11), Y8
-	VBROADCASTSS 176(CX), Y2
-	VPSLLD       $0x05, Y2, Y6
-	VMOVUPS      (R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
-	VMOVUPS      32(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
-	VMOVUPS      2048(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      2080(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y3
-	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y5, Y3
-	VBROADCASTSS (CX), Y2
-	VMOVDQA      Y6, Y7
+	PREFETCHT0 4096(R11)
+	PREFETCHT0 4160(R11)
+	PREFETCHT0 4224(R11)
+	PREFETCHT0 4288(R11)
+	PREFETCHT0 4352(R11)
+	PREFETCHT0 4416(R11)
+	PREFETCHT0 4480(R11)
+	PREFETCHT0 4544(R11)
+	PREFETCHT0 4608(R11)
+	PREFETCHT0 4672(R11)
+	PREFETCHT0 4736(R11)
+	PREFETCHT0 4800(R11)
+	PREFETCHT0 4864(R11)
+	PREFETCHT0 4928(R11)
+	PREFETCHT0 4992(R11)
+	PREFETCHT0 5056(R11)
+	PREFETCHT0 5120(R11)
+	PREFETCHT0 5184(R11)
+	PREFETCHT0 5248(R11)
+	PREFETCHT0 5312(R11)
+	PREFETCHT0 5376(R11)
+	PREFETCHT0 5440(R11)
+	PREFETCHT0 5504(R11)
+	PREFETCHT0 5568(R11)
+	PREFETCHT0 5632(R11)
+	PREFETCHT0 5696(R11)
+	PREFETCHT0 5760(R11)
+	PREFETCHT0 5824(R11)
+	PREFETCHT0 5888(R11)
+	PREFETCHT0 5952(R11)
+	PREFETCHT0 6016(R11)
+	PREFETCHT0 6080(R11)
+	PREFETCHT0 6144(R11)
+	PREFETCHT0 6208(R11)
+	PREFETCHT0 6272(R11)
+	PREFETCHT0 6336(R11)
+	PREFETCHT0 6400(R11)
+	PREFETCHT0 6464(R11)
+	PREFETCHT0 6528(R11)
+	PREFETCHT0 6592(R11)
+	PREFETCHT0 6656(R11)
+	PREFETCHT0 6720(R11)
+	PREFETCHT0 6784(R11)
+	PREFETCHT0 6848(R11)
+	PREFETCHT0 6912(R11)
+	PREFETCHT0 6976(R11)
+	PREFETCHT0 7040(R11)
+	PREFETCHT0 7104(R11)
+	PREFETCHT0 7168(R11)
+	PREFETCHT0 7232(R11)
+	PREFETCHT0 7296(R11)
+	PREFETCHT0 7360(R11)
+	PREFETCHT0 7424(R11)
+	MOVQ R10, R8
+	MOVQ R11, DI
+	MOVQ R11, SI
+	MOVQ R11, CX
+	XORQ AX, AX
 
-	// VPDPBUSD Y2, Y4, Y7
-	LONG $0x505de2c4
-	BYTE $0xfa
+loop5:
+	VBROADCASTSS 176(R8), Y2
+	VPSLLD $0x05, Y2, Y11
+	VPAND (DI), Y8, Y9
+	VPAND 32(DI), Y8, Y10
+	VPAND 2048(SI), Y7, Y3
+	VPAND 2080(SI), Y7, Y2
+	VPSLLD $0x04, Y3, Y3
+	VPSLLD $0x04, Y2, Y2
+	VPOR Y3, Y9, Y9
+	VPOR Y2, Y10, Y3
+	VBROADCASTSS (R8), Y2
+	VMOVDQA Y11, Y10
 
-	// VPDPBUSD Y2, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf2
-	VMOVUPS      64(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
-	VMOVUPS      96(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
-	VMOVUPS      2112(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      2144(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y3
-	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y5, Y3
-	VBROADCASTSS 4(CX), Y2
+	// VPDPBUSD Y2, Y9, Y10
+	LONG $0x503562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y2, Y4, Y7
-	LONG $0x505de2c4
-	BYTE $0xfa
+	// VPDPBUSD Y2, Y3, Y11
+	LONG $0x506562c4
+	BYTE $0xda
+	VPAND 64(DI), Y8, Y9
+	VPAND 96(DI), Y8, Y12
+	VPAND 2112(SI), Y7, Y3
+	VPAND 2144(SI), Y7, Y2
+	VPSLLD $0x04, Y3, Y3
+	VPSLLD $0x04, Y2, Y2
+	VPOR Y3, Y9, Y9
+	VPOR Y2, Y12, Y3
+	VBROADCASTSS 4(R8), Y2
 
-	// VPDPBUSD Y2, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf2
-	VMOVUPS      128(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
-	VMOVUPS      160(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
-	VMOVUPS      2176(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      2208(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y3
-	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y5, Y3
-	VBROADCASTSS 8(CX), Y2
+	// VPDPBUSD Y2, Y9, Y10
+	LONG $0x503562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y2, Y4, Y7
-	LONG $0x505de2c4
-	BYTE $0xfa
+	// VPDPBUSD Y2, Y3, Y11
+	LONG $0x506562c4
+	BYTE $0xda
+	VPAND 128(DI), Y8, Y9
+	VPAND 160(DI), Y8, Y12
+	VPAND 2176(SI), Y7, Y3
+	VPAND 2208(SI), Y7, Y2
+	VPSLLD $0x04, Y3, Y3
+	VPSLLD $0x04, Y2, Y2
+	VPOR Y3, Y9, Y9
+	VPOR Y2, Y12, Y3
+	VBROADCASTSS 8(R8), Y2
 
-	// VPDPBUSD Y2, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf2
-	VMOVUPS      192(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
-	VMOVUPS      224(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
-	VMOVUPS      2240(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      2272(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y3
-	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y5, Y3
-	VBROADCASTSS 12(CX), Y2
+	// VPDPBUSD Y2, Y9, Y10
+	LONG $0x503562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y2, Y4, Y7
-	LONG $0x505de2c4
-	BYTE $0xfa
+	// VPDPBUSD Y2, Y3, Y11
+	LONG $0x506562c4
+	BYTE $0xda
+	VPAND 192(DI), Y8, Y9
+	VPAND 224(DI), Y8, Y12
+	VPAND 2240(SI), Y7, Y3
+	VPAND 2272(SI), Y7, Y2
+	VPSLLD $0x04, Y3, Y3
+	VPSLLD $0x04, Y2, Y2
+	VPOR Y3, Y9, Y9
+	VPOR Y2, Y12, Y3
+	VBROADCASTSS 12(R8), Y2
 
-	// VPDPBUSD Y2, Y3, Y6
-	LONG         $0x5065e2c4
-	BYTE         $0xf2
-	VCVTDQ2PS    Y7, Y5
-	VCVTDQ2PS    Y6, Y4
-	VPMOVSXBD    3072(R11), Y3
-	VPMOVSXBD    3080(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       Y3, Y5, Y7
-	VMULPS       Y2, Y4, Y6
-	VBROADCASTSS 160(CX), Y3
-	VBROADCASTSS 176(CX), Y2
-	VPSUBD       Y2, Y3, Y2
-	VPSLLD       $0x05, Y2, Y10
-	VMOVUPS      256(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
-	VMOVUPS      288(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y5
-	VMOVUPS      2304(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      2336(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y3
-	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y5, Y3
-	VBROADCASTSS 16(CX), Y2
-	VMOVDQA      Y10, Y5
+	// VPDPBUSD Y2, Y9, Y10
+	LONG $0x503562c4
+	BYTE $0xd2
 
-	// VPDPBUSD Y2, Y4, Y5
-	LONG $0x505de2c4
+	// VPDPBUSD Y2, Y3, Y11
+	LONG $0x506562c4
+	BYTE $0xda
+	VCVTDQ2PS Y10, Y10
+	VCVTDQ2PS Y11, Y9
+	VPMOVSXBD 3072(CX), Y3
+	VPMOVSXBD 3080(CX), Y2
+	VCVTDQ2PS Y3, Y3
+	VCVTDQ2PS Y2, Y2
+	VMULPS Y3, Y10, Y11
+	VMULPS Y2, Y9, Y10
+	VBROADCASTSS 160(R8), Y3
+	VBROADCASTSS 176(R8), Y2
+	VPSUBD Y2, Y3, Y2
+	VPSLLD $0x05, Y2, Y13
+	VPAND 256(DI), Y8, Y9
+	VPAND 288(DI), Y8, Y12
+	VPAND 2304(SI), Y7, Y3
+	VPAND 2336(SI), Y7, Y2
+	VPSLLD $0x04, Y3, Y3
+	VPSLLD $0x04, Y2, Y2
+	VPOR Y3, Y9, Y9
+	VPOR Y2, Y12, Y3
+	VBROADCASTSS 16(R8), Y2
+	VMOVDQA Y13, Y12
+
+	// VPDPBUSD Y2, Y9, Y12
+	LONG $0x503562c4
+	BYTE $0xe2
+
+	// VPDPBUSD Y2, Y3, Y13
+	LONG $0x506562c4
 	BYTE $0xea
+	VPAND 320(DI), Y8, Y9
+	VPAND 352(DI), Y8, Y14
+	VPAND 2368(SI), Y7, Y3
+	VPAND 2400(SI), Y7, Y2
+	VPSLLD $0x04, Y3, Y3
+	VPSLLD $0x04, Y2, Y2
+	VPOR Y3, Y9, Y9
+	VPOR Y2, Y14, Y3
+	VBROADCASTSS 20(R8), Y2
 
-	// VPDPBUSD Y2, Y3, Y10
-	LONG         $0x506562c4
-	BYTE         $0xd2
-	VMOVUPS      320(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
-	VMOVUPS      352(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y11
-	VMOVUPS      2368(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      2400(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y3
-	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y11, Y3
-	VBROADCASTSS 20(CX), Y2
+	// VPDPBUSD Y2, Y9, Y12
+	LONG $0x503562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y2, Y4, Y5
-	LONG $0x505de2c4
+	// VPDPBUSD Y2, Y3, Y13
+	LONG $0x506562c4
 	BYTE $0xea
+	VPAND 384(DI), Y8, Y9
+	VPAND 416(DI), Y8, Y14
+	VPAND 2432(SI), Y7, Y3
+	VPAND 2464(SI), Y7, Y2
+	VPSLLD $0x04, Y3, Y3
+	VPSLLD $0x04, Y2, Y2
+	VPOR Y3, Y9, Y9
+	VPOR Y2, Y14, Y3
+	VBROADCASTSS 24(R8), Y2
 
-	// VPDPBUSD Y2, Y3, Y10
-	LONG         $0x506562c4
-	BYTE         $0xd2
-	VMOVUPS      384(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
-	VMOVUPS      416(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y11
-	VMOVUPS      2432(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      2464(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y3
-	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y11, Y3
-	VBROADCASTSS 24(CX), Y2
+	// VPDPBUSD Y2, Y9, Y12
+	LONG $0x503562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y2, Y4, Y5
-	LONG $0x505de2c4
+	// VPDPBUSD Y2, Y3, Y13
+	LONG $0x506562c4
 	BYTE $0xea
+	VPAND 448(DI), Y8, Y9
+	VPAND 480(DI), Y8, Y14
+	VPAND 2496(SI), Y7, Y3
+	VPAND 2528(SI), Y7, Y2
+	VPSLLD $0x04, Y3, Y3
+	VPSLLD $0x04, Y2, Y2
+	VPOR Y3, Y9, Y9
+	VPOR Y2, Y14, Y3
+	VBROADCASTSS 28(R8), Y2
 
-	// VPDPBUSD Y2, Y3, Y10
-	LONG         $0x506562c4
-	BYTE         $0xd2
-	VMOVUPS      448(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y4
-	VMOVUPS      480(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y2, Y11
-	VMOVUPS      2496(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y3
-	VMOVUPS      2528(R11), Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y2, Y2
-	VPSLLD       $0x04, Y3, Y3
-	VPSLLD       $0x04, Y2, Y2
-	VPOR         Y3, Y4, Y4
-	VPOR         Y2, Y11, Y3
-	VBROADCASTSS 28(CX), Y2
+	// VPDPBUSD Y2, Y9, Y12
+	LONG $0x503562c4
+	BYTE $0xe2
 
-	// VPDPBUSD Y2, Y4, Y5
-	LONG $0x505de2c4
+	// VPDPBUSD Y2, Y3, Y13
+	LONG $0x506562c4
 	BYTE $0xea
+	VCVTDQ2PS Y12, Y12
+	VCVTDQ2PS Y13, Y9
+	VPMOVSXBD 3088(CX), Y3
+	VPMOVSXBD 3096(CX), Y2
+	VCVTDQ2PS Y3, Y3
+	VCVTDQ2PS Y2, Y2
+	VFMADD231PS Y3, Y12, Y11
+	VFMADD231PS Y2, Y9, Y10
+	VCVTPH2PS 3328(R11), Y3
+	VCVTPH2PS 3344(R11), Y9
+	VBROADCASTSS 128(R8), Y2
+	VMULPS Y3, Y2, Y3
+	VMULPS Y9, Y2, Y2
+	VMULPS Y3, Y11, Y3
+	VMULPS Y2, Y10, Y2
+	VADDPS Y3, Y1, Y9
+	VADDPS Y2, Y0, Y3
+	VBROADCASTSS 368(R8), Y0
+	VPSLLD $0x05, Y0, Y11
+	VPAND 512(DI), Y8, Y2
+	VPAND 544(DI), Y8, Y10
+	VPAND 2048(SI), Y6, Y1
+	VPAND 2080(SI), Y6, Y0
+	VPSLLD $0x02, Y1, Y1
+	VPSLLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y10, Y1
+	VBROADCASTSS 192(R8), Y0
+	VMOVDQA Y11, Y10
 
-	// VPDPBUSD Y2, Y3, Y10
-	LONG         $0x506562c4
-	BYTE         $0xd2
-	VCVTDQ2PS    Y5, Y5
-	VCVTDQ2PS    Y10, Y4
-	VPMOVSXBD    3088(R11), Y3
-	VPMOVSXBD    3096(R11), Y2
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y2, Y2
-	VFMADD231PS  Y3, Y5, Y7
-	VFMADD231PS  Y2, Y4, Y6
-	VBROADCASTSS 128(CX), Y2
-	VMULPS       Y9, Y2, Y3
-	VMULPS       Y8, Y2, Y2
-	VMULPS       Y3, Y7, Y3
-	VMULPS       Y2, Y6, Y2
-	VADDPS       Y3, Y1, Y5
-	VADDPS       Y2, Y0, Y4
-	VBROADCASTSS 368(CX), Y0
-	VPSLLD       $0x05, Y0, Y6
-	VMOVUPS      512(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      544(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 192(CX), Y0
-	VMOVDQA      Y6, Y7
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      576(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      608(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 196(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      640(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      672(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 200(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      704(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      736(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 204(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y7, Y3
-	VCVTDQ2PS    Y6, Y2
-	VPMOVSXBD    3104(R11), Y1
-	VPMOVSXBD    3112(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y3, Y7
-	VMULPS       Y0, Y2, Y6
-	VBROADCASTSS 352(CX), Y1
-	VBROADCASTSS 368(CX), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y10
-	VMOVUPS      768(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      800(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 208(CX), Y0
-	VMOVDQA      Y10, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      832(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      864(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 212(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      896(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      928(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 216(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      960(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      992(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 220(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y10, Y2
-	VPMOVSXBD    3120(R11), Y1
-	VPMOVSXBD    3128(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VFMADD231PS  Y1, Y3, Y7
-	VFMADD231PS  Y0, Y2, Y6
-	VBROADCASTSS 320(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 560(CX), Y0
-	VPSLLD       $0x05, Y0, Y6
-	VMOVUPS      (R11), Y1
-	VMOVUPS      32(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 384(CX), Y0
-	VMOVDQA      Y6, Y7
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      64(R11), Y1
-	VMOVUPS      96(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 388(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      128(R11), Y1
-	VMOVUPS      160(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 392(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      192(R11), Y1
-	VMOVUPS      224(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 396(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y7, Y3
-	VCVTDQ2PS    Y6, Y2
-	VPMOVSXBD    3136(R11), Y1
-	VPMOVSXBD    3144(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y3, Y7
-	VMULPS       Y0, Y2, Y6
-	VBROADCASTSS 544(CX), Y1
-	VBROADCASTSS 560(CX), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y10
-	VMOVUPS      256(R11), Y1
-	VMOVUPS      288(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 400(CX), Y0
-	VMOVDQA      Y10, Y11
-
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
 	BYTE $0xd8
+	VPAND 576(DI), Y8, Y2
+	VPAND 608(DI), Y8, Y12
+	VPAND 2112(SI), Y6, Y1
+	VPAND 2144(SI), Y6, Y0
+	VPSLLD $0x02, Y1, Y1
+	VPSLLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 196(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      320(R11), Y1
-	VMOVUPS      352(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 404(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
 	BYTE $0xd8
+	VPAND 640(DI), Y8, Y2
+	VPAND 672(DI), Y8, Y12
+	VPAND 2176(SI), Y6, Y1
+	VPAND 2208(SI), Y6, Y0
+	VPSLLD $0x02, Y1, Y1
+	VPSLLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 200(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      384(R11), Y1
-	VMOVUPS      416(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 408(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
 	BYTE $0xd8
+	VPAND 704(DI), Y8, Y2
+	VPAND 736(DI), Y8, Y12
+	VPAND 2240(SI), Y6, Y1
+	VPAND 2272(SI), Y6, Y0
+	VPSLLD $0x02, Y1, Y1
+	VPSLLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 204(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      448(R11), Y1
-	VMOVUPS      480(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 412(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y10
 	LONG $0x506d62c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
 	BYTE $0xd8
+	VCVTDQ2PS Y10, Y10
+	VCVTDQ2PS Y11, Y2
+	VPMOVSXBD 3104(CX), Y1
+	VPMOVSXBD 3112(CX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y10, Y11
+	VMULPS Y0, Y2, Y10
+	VBROADCASTSS 352(R8), Y1
+	VBROADCASTSS 368(R8), Y0
+	VPSUBD Y0, Y1, Y0
+	VPSLLD $0x05, Y0, Y13
+	VPAND 768(DI), Y8, Y2
+	VPAND 800(DI), Y8, Y12
+	VPAND 2304(SI), Y6, Y1
+	VPAND 2336(SI), Y6, Y0
+	VPSLLD $0x02, Y1, Y1
+	VPSLLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 208(R8), Y0
+	VMOVDQA Y13, Y12
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTDQ2PS    Y11, Y3
-	VCVTDQ2PS    Y10, Y2
-	VPMOVSXBD    3152(R11), Y1
-	VPMOVSXBD    3160(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VFMADD231PS  Y1, Y3, Y7
-	VFMADD231PS  Y0, Y2, Y6
-	VBROADCASTSS 512(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 752(CX), Y0
-	VPSLLD       $0x05, Y0, Y6
-	VMOVUPS      512(R11), Y1
-	VMOVUPS      544(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2048(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2080(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 576(CX), Y0
-	VMOVDQA      Y6, Y7
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      576(R11), Y1
-	VMOVUPS      608(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2112(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2144(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 580(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      640(R11), Y1
-	VMOVUPS      672(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2176(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2208(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 584(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      704(R11), Y1
-	VMOVUPS      736(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2240(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2272(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 588(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y7, Y3
-	VCVTDQ2PS    Y6, Y2
-	VPMOVSXBD    3168(R11), Y1
-	VPMOVSXBD    3176(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y3, Y7
-	VMULPS       Y0, Y2, Y6
-	VBROADCASTSS 736(CX), Y1
-	VBROADCASTSS 752(CX), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y10
-	VMOVUPS      768(R11), Y1
-	VMOVUPS      800(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2304(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2336(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 592(CX), Y0
-	VMOVDQA      Y10, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      832(R11), Y1
-	VMOVUPS      864(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2368(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2400(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 596(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      896(R11), Y1
-	VMOVUPS      928(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2432(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2464(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 600(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      960(R11), Y1
-	VMOVUPS      992(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2496(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2528(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 604(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y10, Y2
-	VPMOVSXBD    3184(R11), Y1
-	VPMOVSXBD    3192(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VFMADD231PS  Y1, Y3, Y7
-	VFMADD231PS  Y0, Y2, Y6
-	VBROADCASTSS 704(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 944(CX), Y0
-	VPSLLD       $0x05, Y0, Y6
-	VMOVUPS      1024(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1056(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2592(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y1
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 768(CX), Y0
-	VMOVDQA      Y6, Y7
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1088(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1120(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2624(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2656(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y1
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 772(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1152(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1184(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2720(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y1
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 776(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1216(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1248(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2752(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2784(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y1
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 780(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y7, Y3
-	VCVTDQ2PS    Y6, Y2
-	VPMOVSXBD    3200(R11), Y1
-	VPMOVSXBD    3208(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y3, Y7
-	VMULPS       Y0, Y2, Y6
-	VBROADCASTSS 928(CX), Y1
-	VBROADCASTSS 944(CX), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y10
-	VMOVUPS      1280(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1312(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2816(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2848(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y1
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 784(CX), Y0
-	VMOVDQA      Y10, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1344(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1376(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2880(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2912(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y1
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 788(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1408(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1440(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2944(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      2976(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y1
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 792(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1472(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1504(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      3008(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y1
-	VMOVUPS      3040(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+32(SB), Y0, Y0
-	VPSLLD       $0x04, Y1, Y1
-	VPSLLD       $0x04, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 796(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y10, Y2
-	VPMOVSXBD    3216(R11), Y1
-	VPMOVSXBD    3224(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VFMADD231PS  Y1, Y3, Y7
-	VFMADD231PS  Y0, Y2, Y6
-	VBROADCASTSS 896(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 1136(CX), Y0
-	VPSLLD       $0x05, Y0, Y6
-	VMOVUPS      1536(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1568(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2592(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 960(CX), Y0
-	VMOVDQA      Y6, Y7
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1600(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1632(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2624(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2656(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 964(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1664(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1696(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2720(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 968(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1728(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1760(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2752(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2784(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 972(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y7, Y3
-	VCVTDQ2PS    Y6, Y2
-	VPMOVSXBD    3232(R11), Y1
-	VPMOVSXBD    3240(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y3, Y7
-	VMULPS       Y0, Y2, Y6
-	VBROADCASTSS 1120(CX), Y1
-	VBROADCASTSS 1136(CX), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y10
-	VMOVUPS      1792(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1824(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2816(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2848(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 976(CX), Y0
-	VMOVDQA      Y10, Y3
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1856(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1888(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2880(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2912(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 980(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1920(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      1952(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2944(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      2976(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 984(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1984(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y2
-	VMOVUPS      2016(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      3008(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y1
-	VMOVUPS      3040(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+64(SB), Y0, Y0
-	VPSLLD       $0x02, Y1, Y1
-	VPSLLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 988(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y10, Y2
-	VPMOVSXBD    3248(R11), Y1
-	VPMOVSXBD    3256(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VFMADD231PS  Y1, Y3, Y7
-	VFMADD231PS  Y0, Y2, Y6
-	VBROADCASTSS 1088(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VBROADCASTSS 1328(CX), Y0
-	VPSLLD       $0x05, Y0, Y6
-	VMOVUPS      1024(R11), Y1
-	VMOVUPS      1056(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2592(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1152(CX), Y0
-	VMOVDQA      Y6, Y7
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1088(R11), Y1
-	VMOVUPS      1120(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2624(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2656(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1156(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1152(R11), Y1
-	VMOVUPS      1184(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2720(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1160(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VMOVUPS      1216(R11), Y1
-	VMOVUPS      1248(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2752(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2784(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1164(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y7
-	LONG $0x506de2c4
-	BYTE $0xf8
-
-	// VPDPBUSD Y0, Y1, Y6
-	LONG         $0x5075e2c4
-	BYTE         $0xf0
-	VCVTDQ2PS    Y7, Y3
-	VCVTDQ2PS    Y6, Y2
-	VPMOVSXBD    3264(R11), Y1
-	VPMOVSXBD    3272(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y3, Y7
-	VMULPS       Y0, Y2, Y6
-	VBROADCASTSS 1312(CX), Y1
-	VBROADCASTSS 1328(CX), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y10
-	VMOVUPS      1280(R11), Y1
-	VMOVUPS      1312(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2816(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2848(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1168(CX), Y0
-	VMOVDQA      Y10, Y11
-
-	// VPDPBUSD Y0, Y2, Y11
+	// VPDPBUSD Y0, Y2, Y12
 	LONG $0x506d62c4
-	BYTE $0xd8
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1344(R11), Y1
-	VMOVUPS      1376(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2880(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2912(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1172(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y11
-	LONG $0x506d62c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1408(R11), Y1
-	VMOVUPS      1440(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2944(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      2976(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1176(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y11
-	LONG $0x506d62c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1472(R11), Y1
-	VMOVUPS      1504(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      3008(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y1
-	VMOVUPS      3040(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+96(SB), Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1180(CX), Y0
-
-	// VPDPBUSD Y0, Y2, Y11
-	LONG $0x506d62c4
-	BYTE $0xd8
-
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTDQ2PS    Y11, Y3
-	VCVTDQ2PS    Y10, Y2
-	VPMOVSXBD    3280(R11), Y1
-	VPMOVSXBD    3288(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VFMADD231PS  Y1, Y3, Y7
-	VFMADD231PS  Y0, Y2, Y6
-	VBROADCASTSS 1280(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       Y1, Y5, Y7
-	VADDPS       Y0, Y4, Y6
-	VBROADCASTSS 1520(CX), Y0
-	VPSLLD       $0x05, Y0, Y4
-	VMOVUPS      1536(R11), Y1
-	VMOVUPS      1568(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2560(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2592(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1344(CX), Y0
-	VMOVDQA      Y4, Y5
-
-	// VPDPBUSD Y0, Y2, Y5
-	LONG $0x506de2c4
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
 	BYTE $0xe8
+	VPAND 832(DI), Y8, Y2
+	VPAND 864(DI), Y8, Y14
+	VPAND 2368(SI), Y6, Y1
+	VPAND 2400(SI), Y6, Y0
+	VPSLLD $0x02, Y1, Y1
+	VPSLLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 212(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VMOVUPS      1600(R11), Y1
-	VMOVUPS      1632(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2624(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2656(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1348(CX), Y0
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y2, Y5
-	LONG $0x506de2c4
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
 	BYTE $0xe8
+	VPAND 896(DI), Y8, Y2
+	VPAND 928(DI), Y8, Y14
+	VPAND 2432(SI), Y6, Y1
+	VPAND 2464(SI), Y6, Y0
+	VPSLLD $0x02, Y1, Y1
+	VPSLLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 216(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VMOVUPS      1664(R11), Y1
-	VMOVUPS      1696(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2688(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2720(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1352(CX), Y0
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y2, Y5
-	LONG $0x506de2c4
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
 	BYTE $0xe8
+	VPAND 960(DI), Y8, Y2
+	VPAND 992(DI), Y8, Y14
+	VPAND 2496(SI), Y6, Y1
+	VPAND 2528(SI), Y6, Y0
+	VPSLLD $0x02, Y1, Y1
+	VPSLLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 220(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VMOVUPS      1728(R11), Y1
-	VMOVUPS      1760(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2752(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2784(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1356(CX), Y0
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y2, Y5
-	LONG $0x506de2c4
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
 	BYTE $0xe8
+	VCVTDQ2PS Y12, Y12
+	VCVTDQ2PS Y13, Y2
+	VPMOVSXBD 3120(CX), Y1
+	VPMOVSXBD 3128(CX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VFMADD231PS Y1, Y12, Y11
+	VFMADD231PS Y0, Y2, Y10
+	VCVTPH2PS 3328(R11), Y1
+	VCVTPH2PS 3344(R11), Y2
+	VBROADCASTSS 320(R8), Y0
+	VMULPS Y1, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y11, Y1
+	VMULPS Y0, Y10, Y0
+	VADDPS Y1, Y9, Y9
+	VADDPS Y0, Y3, Y3
+	VBROADCASTSS 560(R8), Y0
+	VPSLLD $0x05, Y0, Y11
+	VMOVUPS (DI), Y1
+	VMOVUPS 32(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y10
+	VPAND 2048(SI), Y5, Y1
+	VPAND 2080(SI), Y5, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y10, Y1
+	VBROADCASTSS 384(R8), Y0
+	VMOVDQA Y11, Y12
 
-	// VPDPBUSD Y0, Y1, Y4
-	LONG         $0x5075e2c4
-	BYTE         $0xe0
-	VCVTDQ2PS    Y5, Y3
-	VCVTDQ2PS    Y4, Y2
-	VPMOVSXBD    3296(R11), Y1
-	VPMOVSXBD    3304(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       Y1, Y3, Y5
-	VMULPS       Y0, Y2, Y4
-	VBROADCASTSS 1504(CX), Y1
-	VBROADCASTSS 1520(CX), Y0
-	VPSUBD       Y0, Y1, Y0
-	VPSLLD       $0x05, Y0, Y10
-	VMOVUPS      1792(R11), Y1
-	VMOVUPS      1824(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y3
-	VMOVUPS      2816(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2848(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y3, Y1
-	VBROADCASTSS 1360(CX), Y0
-	VMOVDQA      Y10, Y3
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
 	BYTE $0xd8
+	VMOVUPS 64(DI), Y1
+	VMOVUPS 96(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y10
+	VPAND 2112(SI), Y5, Y1
+	VPAND 2144(SI), Y5, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y10, Y1
+	VBROADCASTSS 388(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1856(R11), Y1
-	VMOVUPS      1888(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2880(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2912(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 1364(CX), Y0
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
 	BYTE $0xd8
+	VMOVUPS 128(DI), Y1
+	VMOVUPS 160(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y10
+	VPAND 2176(SI), Y5, Y1
+	VPAND 2208(SI), Y5, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y10, Y1
+	VBROADCASTSS 392(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1920(R11), Y1
-	VMOVUPS      1952(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      2944(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      2976(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 1368(CX), Y0
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
 	BYTE $0xd8
+	VMOVUPS 192(DI), Y1
+	VMOVUPS 224(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y10
+	VPAND 2240(SI), Y5, Y1
+	VPAND 2272(SI), Y5, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y10, Y1
+	VBROADCASTSS 396(R8), Y0
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VMOVUPS      1984(R11), Y1
-	VMOVUPS      2016(R11), Y0
-	VPSRLD       $0x04, Y1, Y1
-	VPSRLD       $0x04, Y0, Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y1, Y2
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+0(SB), Y0, Y11
-	VMOVUPS      3008(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y1
-	VMOVUPS      3040(R11), Y0
-	VPAND        gemm_q6_k__m1__avxvnni_data<>+128(SB), Y0, Y0
-	VPSRLD       $0x02, Y1, Y1
-	VPSRLD       $0x02, Y0, Y0
-	VPOR         Y1, Y2, Y2
-	VPOR         Y0, Y11, Y1
-	VBROADCASTSS 1372(CX), Y0
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
 
-	// VPDPBUSD Y0, Y2, Y3
-	LONG $0x506de2c4
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
 	BYTE $0xd8
+	VCVTDQ2PS Y12, Y10
+	VCVTDQ2PS Y11, Y2
+	VPMOVSXBD 3136(CX), Y1
+	VPMOVSXBD 3144(CX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y10, Y11
+	VMULPS Y0, Y2, Y10
+	VBROADCASTSS 544(R8), Y1
+	VBROADCASTSS 560(R8), Y0
+	VPSUBD Y0, Y1, Y0
+	VPSLLD $0x05, Y0, Y13
+	VMOVUPS 256(DI), Y1
+	VMOVUPS 288(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y12
+	VPAND 2304(SI), Y5, Y1
+	VPAND 2336(SI), Y5, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 400(R8), Y0
+	VMOVDQA Y13, Y12
 
-	// VPDPBUSD Y0, Y1, Y10
-	LONG         $0x507562c4
-	BYTE         $0xd0
-	VCVTDQ2PS    Y3, Y3
-	VCVTDQ2PS    Y10, Y2
-	VPMOVSXBD    3312(R11), Y1
-	VPMOVSXBD    3320(R11), Y0
-	VCVTDQ2PS    Y1, Y1
-	VCVTDQ2PS    Y0, Y0
-	VFMADD231PS  Y1, Y3, Y5
-	VFMADD231PS  Y0, Y2, Y4
-	VBROADCASTSS 1472(CX), Y0
-	VMULPS       Y9, Y0, Y1
-	VMULPS       Y8, Y0, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y1, Y7, Y1
-	VADDPS       Y0, Y6, Y0
-	ADDQ         $+3392, R11
-	ADDQ         $+1536, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop3
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
 
-end4:
-	CMPQ    R13, $+0
-	JNE     else5
-	VMOVUPS Y1, (DX)
-	VMOVUPS Y0, 32(DX)
-	JMP     end6
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
+	BYTE $0xe8
+	VMOVUPS 320(DI), Y1
+	VMOVUPS 352(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y14
+	VPAND 2368(SI), Y5, Y1
+	VPAND 2400(SI), Y5, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 404(R8), Y0
 
-else5:
-	VADDPS  (DX), Y1, Y1
-	VADDPS  32(DX), Y0, Y0
-	VMOVUPS Y1, (DX)
-	VMOVUPS Y0, 32(DX)
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
+	BYTE $0xe8
+	VMOVUPS 384(DI), Y1
+	VMOVUPS 416(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y14
+	VPAND 2432(SI), Y5, Y1
+	VPAND 2464(SI), Y5, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 408(R8), Y0
+
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
+	BYTE $0xe8
+	VMOVUPS 448(DI), Y1
+	VMOVUPS 480(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y14
+	VPAND 2496(SI), Y5, Y1
+	VPAND 2528(SI), Y5, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 412(R8), Y0
+
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
+	BYTE $0xe8
+	VCVTDQ2PS Y12, Y12
+	VCVTDQ2PS Y13, Y2
+	VPMOVSXBD 3152(CX), Y1
+	VPMOVSXBD 3160(CX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VFMADD231PS Y1, Y12, Y11
+	VFMADD231PS Y0, Y2, Y10
+	VCVTPH2PS 3328(R11), Y1
+	VCVTPH2PS 3344(R11), Y2
+	VBROADCASTSS 512(R8), Y0
+	VMULPS Y1, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y11, Y1
+	VMULPS Y0, Y10, Y0
+	VADDPS Y1, Y9, Y9
+	VADDPS Y0, Y3, Y3
+	VBROADCASTSS 752(R8), Y0
+	VPSLLD $0x05, Y0, Y11
+	VMOVUPS 512(DI), Y1
+	VMOVUPS 544(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y10
+	VPAND 2048(SI), Y4, Y1
+	VPAND 2080(SI), Y4, Y0
+	VPSRLD $0x02, Y1, Y1
+	VPSRLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y10, Y1
+	VBROADCASTSS 576(R8), Y0
+	VMOVDQA Y11, Y10
+
+	// VPDPBUSD Y0, Y2, Y10
+	LONG $0x506d62c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
+	BYTE $0xd8
+	VMOVUPS 576(DI), Y1
+	VMOVUPS 608(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y12
+	VPAND 2112(SI), Y4, Y1
+	VPAND 2144(SI), Y4, Y0
+	VPSRLD $0x02, Y1, Y1
+	VPSRLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 580(R8), Y0
+
+	// VPDPBUSD Y0, Y2, Y10
+	LONG $0x506d62c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
+	BYTE $0xd8
+	VMOVUPS 640(DI), Y1
+	VMOVUPS 672(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y12
+	VPAND 2176(SI), Y4, Y1
+	VPAND 2208(SI), Y4, Y0
+	VPSRLD $0x02, Y1, Y1
+	VPSRLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 584(R8), Y0
+
+	// VPDPBUSD Y0, Y2, Y10
+	LONG $0x506d62c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
+	BYTE $0xd8
+	VMOVUPS 704(DI), Y1
+	VMOVUPS 736(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y12
+	VPAND 2240(SI), Y4, Y1
+	VPAND 2272(SI), Y4, Y0
+	VPSRLD $0x02, Y1, Y1
+	VPSRLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 588(R8), Y0
+
+	// VPDPBUSD Y0, Y2, Y10
+	LONG $0x506d62c4
+	BYTE $0xd0
+
+	// VPDPBUSD Y0, Y1, Y11
+	LONG $0x507562c4
+	BYTE $0xd8
+	VCVTDQ2PS Y10, Y10
+	VCVTDQ2PS Y11, Y2
+	VPMOVSXBD 3168(CX), Y1
+	VPMOVSXBD 3176(CX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VMULPS Y1, Y10, Y11
+	VMULPS Y0, Y2, Y10
+	VBROADCASTSS 736(R8), Y1
+	VBROADCASTSS 752(R8), Y0
+	VPSUBD Y0, Y1, Y0
+	VPSLLD $0x05, Y0, Y13
+	VMOVUPS 768(DI), Y1
+	VMOVUPS 800(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y12
+	VPAND 2304(SI), Y4, Y1
+	VPAND 2336(SI), Y4, Y0
+	VPSRLD $0x02, Y1, Y1
+	VPSRLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y12, Y1
+	VBROADCASTSS 592(R8), Y0
+	VMOVDQA Y13, Y12
+
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
+	BYTE $0xe8
+	VMOVUPS 832(DI), Y1
+	VMOVUPS 864(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y14
+	VPAND 2368(SI), Y4, Y1
+	VPAND 2400(SI), Y4, Y0
+	VPSRLD $0x02, Y1, Y1
+	VPSRLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 596(R8), Y0
+
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
+	BYTE $0xe8
+	VMOVUPS 896(DI), Y1
+	VMOVUPS 928(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y14
+	VPAND 2432(SI), Y4, Y1
+	VPAND 2464(SI), Y4, Y0
+	VPSRLD $0x02, Y1, Y1
+	VPSRLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 600(R8), Y0
+
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
+	BYTE $0xe8
+	VMOVUPS 960(DI), Y1
+	VMOVUPS 992(DI), Y0
+	VPSRLD $0x04, Y1, Y1
+	VPSRLD $0x04, Y0, Y0
+	VPAND Y8, Y1, Y2
+	VPAND Y8, Y0, Y14
+	VPAND 2496(SI), Y4, Y1
+	VPAND 2528(SI), Y4, Y0
+	VPSRLD $0x02, Y1, Y1
+	VPSRLD $0x02, Y0, Y0
+	VPOR Y1, Y2, Y2
+	VPOR Y0, Y14, Y1
+	VBROADCASTSS 604(R8), Y0
+
+	// VPDPBUSD Y0, Y2, Y12
+	LONG $0x506d62c4
+	BYTE $0xe0
+
+	// VPDPBUSD Y0, Y1, Y13
+	LONG $0x507562c4
+	BYTE $0xe8
+	VCVTDQ2PS Y12, Y12
+	VCVTDQ2PS Y13, Y2
+	VPMOVSXBD 3184(CX), Y1
+	VPMOVSXBD 3192(CX), Y0
+	VCVTDQ2PS Y1, Y1
+	VCVTDQ2PS Y0, Y0
+	VFMADD231PS Y1, Y12, Y11
+	VFMADD231PS Y0, Y2, Y10
+	VCVTPH2PS 3328(R11), Y1
+	VCVTPH2PS 3344(R11), Y2
+	VBROADCASTSS 704(R8), Y0
+	VMULPS Y1, Y0, Y1
+	VMULPS Y2, Y0, Y0
+	VMULPS Y1, Y11, Y1
+	VMULPS Y0, Y10, Y0
+	VADDPS Y1, Y9, Y1
+	VADDPS Y0, Y3, Y0
+	ADDQ $+768, R8
+	ADDQ $+1024, DI
+	ADDQ $+512, SI
+	ADDQ $+128, CX
+	ADDQ $+1, AX
+	CMPQ AX, $+2
+	JLT loop5
 
 end6:
+	ADDQ $+3392, R11
+	ADDQ $+1536, R10
+	ADDQ $+1, R9
+	CMPQ R9, R12
+	JLT loop3
+
+end4:
+	CMPQ R13, $+0
+	JNE else7
+	VMOVUPS Y1, (DX)
+	VMOVUPS Y0, 32(DX)
+	JMP end8
+
+else7:
+	VADDPS (DX), Y1, Y1
+	VADDPS 32(DX), Y0, Y0
+	VMOVUPS Y1, (DX)
+	VMOVUPS Y0, 32(DX)
+
+end8:
 	ADDQ $+3392, R15
 	ADDQ $+1536, R14
 	ADDQ $+1, R13
-	CMPQ R13, SI
-	JLT  loop1
+	CMPQ R13, BX
+	JLT loop1
 
 end2:
-	VMOVUPS      gemm_q6_k__m1__avxvnni_data<>+160(SB), Y2
-	VMOVUPS      gemm_q6_k__m1__avxvnni_data<>+192(SB), Y1
-	IMUL3Q       $-16, R10, CX
-	MOVQ         32(SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	MOVQ (SP), AX
+	IMUL3Q $-16, AX, CX
+	MOVQ 40(SP), AX
+	LEAQ (AX)(CX*1), SI
+	MOVQ (SP), AX
+	IMUL3Q $+64, AX, CX
+	MOVQ 48(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 80(SP), AX
+	IMULQ 8(SP), AX
+	IMUL3Q $+16, AX, AX
+	LEAQ (CX)(AX*1), CX
+	CMPQ 56(SP), $+0
+	JNE else9
+	VMOVUPS data<>+160(SB), Y2
+	VMOVUPS data<>+192(SB), Y1
+	MOVQ $+2147483647, AX
+	CMPQ SI, AX
+	CMOVQGT AX, SI
+	MOVQ $-2147483647, AX
+	CMPQ SI, AX
+	CMOVQLT AX, SI
+	VMOVD SI, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y3
-	VPCMPGTD     Y1, Y0, Y2
-	IMUL3Q       $+64, R10, CX
-	MOVQ         (SP), AX
-	LEAQ         (AX)(CX*1), CX
-	MOVQ         16(SP), AX
-	IMULQ        R9, AX
-	IMUL3Q       $+16, AX, AX
-	LEAQ         (CX)(AX*1), AX
-	CMPQ         8(SP), $+0
-	JNE          else7
-	VMOVUPS      (DX), Y1
-	VMOVUPS      32(DX), Y0
-	VPMASKMOVD   Y1, Y3, (AX)
-	VPMASKMOVD   Y0, Y2, 32(AX)
-	JMP          end8
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VMOVUPS (DX), Y1
+	VMOVUPS 32(DX), Y0
+	VPMASKMOVD Y1, Y3, (CX)
+	VPMASKMOVD Y0, Y2, 32(CX)
+	JMP end10
 
-else7:
-	VPMASKMOVD (AX), Y3, Y1
-	VPMASKMOVD 32(AX), Y2, Y0
-	VADDPS     (DX), Y1, Y1
-	VADDPS     32(DX), Y0, Y0
-	VPMASKMOVD Y1, Y3, (AX)
-	VPMASKMOVD Y0, Y2, 32(AX)
+else9:
+	VMOVUPS data<>+160(SB), Y2
+	VMOVUPS data<>+192(SB), Y1
+	MOVQ $+2147483647, AX
+	CMPQ SI, AX
+	CMOVQGT AX, SI
+	MOVQ $-2147483647, AX
+	CMPQ SI, AX
+	CMOVQLT AX, SI
+	VMOVD SI, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VPMASKMOVD (CX), Y3, Y1
+	VPMASKMOVD 32(CX), Y2, Y0
+	VADDPS (DX), Y1, Y1
+	VADDPS 32(DX), Y0, Y0
+	VPMASKMOVD Y1, Y3, (CX)
+	VPMASKMOVD Y0, Y2, 32(CX)
 
-end8:
-	DECQ R8
-	JEQ  done
-	INCQ R10
-	CMPQ R10, DI
-	JLT  tile
-	XORQ R10, R10
-	INCQ R9
-	JMP  tile
+end10:
+	MOVQ 16(SP), AX
+	DECQ AX
+	MOVQ AX, 16(SP)
+	JEQ done
+	MOVQ (SP), AX
+	INCQ AX
+	MOVQ AX, (SP)
+	MOVQ (SP), AX
+	CMPQ AX, 32(SP)
+	JLT tile
+	XORQ AX, AX
+	MOVQ AX, (SP)
+	MOVQ 8(SP), AX
+	INCQ AX
+	MOVQ AX, 8(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA gemm_q6_k__m1__avxvnni_data<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q6_k__m1__avxvnni_data<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q6_k__m1__avxvnni_data<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q6_k__m1__avxvnni_data<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
-DATA gemm_q6_k__m1__avxvnni_data<>+32(SB)/8, $0x0303030303030303
-DATA gemm_q6_k__m1__avxvnni_data<>+40(SB)/8, $0x0303030303030303
-DATA gemm_q6_k__m1__avxvnni_data<>+48(SB)/8, $0x0303030303030303
-DATA gemm_q6_k__m1__avxvnni_data<>+56(SB)/8, $0x0303030303030303
-DATA gemm_q6_k__m1__avxvnni_data<>+64(SB)/8, $0x0c0c0c0c0c0c0c0c
-DATA gemm_q6_k__m1__avxvnni_data<>+72(SB)/8, $0x0c0c0c0c0c0c0c0c
-DATA gemm_q6_k__m1__avxvnni_data<>+80(SB)/8, $0x0c0c0c0c0c0c0c0c
-DATA gemm_q6_k__m1__avxvnni_data<>+88(SB)/8, $0x0c0c0c0c0c0c0c0c
-DATA gemm_q6_k__m1__avxvnni_data<>+96(SB)/8, $0x3030303030303030
-DATA gemm_q6_k__m1__avxvnni_data<>+104(SB)/8, $0x3030303030303030
-DATA gemm_q6_k__m1__avxvnni_data<>+112(SB)/8, $0x3030303030303030
-DATA gemm_q6_k__m1__avxvnni_data<>+120(SB)/8, $0x3030303030303030
-DATA gemm_q6_k__m1__avxvnni_data<>+128(SB)/8, $0xc0c0c0c0c0c0c0c0
-DATA gemm_q6_k__m1__avxvnni_data<>+136(SB)/8, $0xc0c0c0c0c0c0c0c0
-DATA gemm_q6_k__m1__avxvnni_data<>+144(SB)/8, $0xc0c0c0c0c0c0c0c0
-DATA gemm_q6_k__m1__avxvnni_data<>+152(SB)/8, $0xc0c0c0c0c0c0c0c0
-DATA gemm_q6_k__m1__avxvnni_data<>+160(SB)/8, $0x0000000100000000
-DATA gemm_q6_k__m1__avxvnni_data<>+168(SB)/8, $0x0000000300000002
-DATA gemm_q6_k__m1__avxvnni_data<>+176(SB)/8, $0x0000000500000004
-DATA gemm_q6_k__m1__avxvnni_data<>+184(SB)/8, $0x0000000700000006
-DATA gemm_q6_k__m1__avxvnni_data<>+192(SB)/8, $0x0000000900000008
-DATA gemm_q6_k__m1__avxvnni_data<>+200(SB)/8, $0x0000000b0000000a
-DATA gemm_q6_k__m1__avxvnni_data<>+208(SB)/8, $0x0000000d0000000c
-DATA gemm_q6_k__m1__avxvnni_data<>+216(SB)/8, $0x0000000f0000000e
-GLOBL gemm_q6_k__m1__avxvnni_data<>(SB), RODATA|NOPTR, $224
+DATA data<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA data<>+32(SB)/8, $0x0303030303030303
+DATA data<>+40(SB)/8, $0x0303030303030303
+DATA data<>+48(SB)/8, $0x0303030303030303
+DATA data<>+56(SB)/8, $0x0303030303030303
+DATA data<>+64(SB)/8, $0x0c0c0c0c0c0c0c0c
+DATA data<>+72(SB)/8, $0x0c0c0c0c0c0c0c0c
+DATA data<>+80(SB)/8, $0x0c0c0c0c0c0c0c0c
+DATA data<>+88(SB)/8, $0x0c0c0c0c0c0c0c0c
+DATA data<>+96(SB)/8, $0x3030303030303030
+DATA data<>+104(SB)/8, $0x3030303030303030
+DATA data<>+112(SB)/8, $0x3030303030303030
+DATA data<>+120(SB)/8, $0x3030303030303030
+DATA data<>+128(SB)/8, $0xc0c0c0c0c0c0c0c0
+DATA data<>+136(SB)/8, $0xc0c0c0c0c0c0c0c0
+DATA data<>+144(SB)/8, $0xc0c0c0c0c0c0c0c0
+DATA data<>+152(SB)/8, $0xc0c0c0c0c0c0c0c0
+DATA data<>+160(SB)/8, $0x0000000100000000
+DATA data<>+168(SB)/8, $0x0000000300000002
+DATA data<>+176(SB)/8, $0x0000000500000004
+DATA data<>+184(SB)/8, $0x0000000700000006
+DATA data<>+192(SB)/8, $0x0000000900000008
+DATA data<>+200(SB)/8, $0x0000000b0000000a
+DATA data<>+208(SB)/8, $0x0000000d0000000c
+DATA data<>+216(SB)/8, $0x0000000f0000000e
+GLOBL data<>(SB), RODATA|NOPTR, $224

@@ -6,1083 +6,739 @@
 
 // func kv_store_f16__p2__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, AVX512F, CMOV
-TEXT ·kv_store_f16__p2__avx512vnni(SB), NOSPLIT, $488-24
-	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 424(SP)
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 432(SP)
-	MOVQ   432(SP), AX
-	SUBQ   424(SP), AX
-	MOVQ   AX, 432(SP)
-	JLE    done
-	MOVQ   a+0(FP), SI
-	MOVQ   96(SI), CX
-	MOVQ   104(SI), AX
-	MOVQ   AX, 392(SP)
-	MOVQ   112(SI), BX
-	MOVQ   120(SI), AX
-	MOVQ   AX, 288(SP)
-	LEAQ   -1(CX), AX
-	MOVQ   AX, 448(SP)
-	MOVQ   32(SI), AX
-	MOVQ   AX, 216(SP)
-	MOVQ   288(SP), DX
-	SHRQ   $0x01, DX
-	MOVQ   DX, CX
-	SHRQ   $0x04, CX
-	IMUL3Q $+16, CX, AX
-	MOVQ   AX, 304(SP)
-	MOVQ   (SI), AX
-	MOVQ   AX, 464(SP)
-	MOVQ   392(SP), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   248(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 248(SP)
+TEXT ·kv_store_f16__p2__avx512vnni(SB), NOSPLIT, $496-24
+	MOVQ lo+8(FP), AX
+	MOVQ AX, 432(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 440(SP)
+	MOVQ 440(SP), AX
+	SUBQ 432(SP), AX
+	MOVQ AX, 440(SP)
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 96(CX), DX
+	MOVQ 104(CX), AX
+	MOVQ AX, 392(SP)
+	MOVQ 112(CX), BX
+	MOVQ 120(CX), AX
+	MOVQ AX, 288(SP)
+	LEAQ -1(DX), AX
+	MOVQ AX, 456(SP)
+	MOVQ 32(CX), AX
+	MOVQ AX, 216(SP)
+	MOVQ 288(SP), DX
+	SHRQ $0x01, DX
+	MOVQ DX, SI
+	SHRQ $0x04, SI
+	IMUL3Q $+16, SI, AX
+	MOVQ AX, 304(SP)
+	MOVQ (CX), AX
+	MOVQ AX, 472(SP)
+	MOVQ 392(SP), AX
+	MOVQ AX, 248(SP)
+	MOVQ 248(SP), AX
+	IMULQ BX, AX
+	MOVQ AX, 248(SP)
 	IMUL3Q $+4, BX, AX
-	MOVQ   AX, 352(SP)
-	MOVQ   248(SP), AX
+	MOVQ AX, 352(SP)
+	MOVQ 248(SP), AX
 	IMUL3Q $+4, AX, AX
-	MOVQ   AX, 192(SP)
+	MOVQ AX, 192(SP)
 	IMUL3Q $+4, DX, AX
-	MOVQ   AX, 480(SP)
+	MOVQ AX, 488(SP)
 	IMUL3Q $-8, DX, AX
-	MOVQ   AX, 160(SP)
-	MOVQ   16(SI), AX
-	MOVQ   AX, 296(SP)
-	MOVQ   24(SI), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   264(SP), AX
-	SUBQ   296(SP), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   208(SI), AX
-	MOVQ   AX, 144(SP)
-	IMUL3Q $-16, CX, AX
-	LEAQ   (DX)(AX*1), AX
-	MOVQ   AX, 152(SP)
-	MOVQ   BX, 280(SP)
-	MOVQ   280(SP), AX
-	SUBQ   288(SP), AX
-	MOVQ   AX, 280(SP)
-	MOVQ   40(SI), AX
-	MOVQ   AX, 208(SP)
-	LEAQ   15(BX), AX
-	MOVQ   AX, 256(SP)
-	MOVQ   256(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 256(SP)
-	MOVQ   8(SI), AX
-	MOVQ   AX, 456(SP)
-	MOVQ   456(SP), AX
-	SUBQ   464(SP), AX
-	MOVQ   AX, 456(SP)
-	MOVQ   56(SI), AX
-	MOVQ   AX, 472(SP)
-	MOVQ   256(SP), AX
+	MOVQ AX, 152(SP)
+	MOVQ 16(CX), AX
+	MOVQ AX, 296(SP)
+	MOVQ 24(CX), AX
+	MOVQ AX, 264(SP)
+	MOVQ 264(SP), AX
+	SUBQ 296(SP), AX
+	MOVQ AX, 264(SP)
+	MOVQ 208(CX), AX
+	MOVQ AX, 184(SP)
+	IMUL3Q $-16, SI, AX
+	LEAQ (DX)(AX*1), AX
+	MOVQ AX, 144(SP)
+	MOVQ BX, 280(SP)
+	MOVQ 280(SP), AX
+	SUBQ 288(SP), AX
+	MOVQ AX, 280(SP)
+	MOVQ 40(CX), AX
+	MOVQ AX, 208(SP)
+	LEAQ 15(BX), AX
+	MOVQ AX, 256(SP)
+	MOVQ 256(SP), AX
+	SHRQ $0x04, AX
+	MOVQ AX, 256(SP)
+	MOVQ 8(CX), AX
+	MOVQ AX, 464(SP)
+	MOVQ 464(SP), AX
+	SUBQ 472(SP), AX
+	MOVQ AX, 464(SP)
+	MOVQ 56(CX), AX
+	MOVQ AX, 480(SP)
+	MOVQ 256(SP), AX
 	IMUL3Q $+8192, AX, AX
-	MOVQ   AX, 416(SP)
-	MOVQ   392(SP), AX
-	MOVQ   AX, 272(SP)
-	MOVQ   272(SP), AX
-	IMULQ  256(SP), AX
-	MOVQ   AX, 272(SP)
-	MOVQ   BX, CX
-	SHRQ   $0x04, CX
-	IMUL3Q $+16, CX, AX
-	MOVQ   AX, 240(SP)
-	MOVQ   48(SI), AX
-	MOVQ   AX, 440(SP)
+	MOVQ AX, 424(SP)
+	MOVQ 392(SP), AX
+	MOVQ AX, 272(SP)
+	MOVQ 272(SP), AX
+	IMULQ 256(SP), AX
+	MOVQ AX, 272(SP)
+	MOVQ BX, SI
+	SHRQ $0x04, SI
+	IMUL3Q $+16, SI, AX
+	MOVQ AX, 240(SP)
+	MOVQ 48(CX), AX
+	MOVQ AX, 448(SP)
 	IMUL3Q $+512, BX, AX
-	MOVQ   AX, 376(SP)
-	IMUL3Q $-16, CX, AX
-	LEAQ   (BX)(AX*1), AX
-	MOVQ   AX, 408(SP)
-	IMUL3Q $+512, CX, AX
-	MOVQ   AX, 400(SP)
+	MOVQ AX, 384(SP)
+	IMUL3Q $-16, SI, AX
+	LEAQ (BX)(AX*1), AX
+	MOVQ AX, 416(SP)
+	IMUL3Q $+64, SI, CX
+	MOVQ 184(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 408(SP)
+	IMUL3Q $+512, SI, AX
+	MOVQ AX, 400(SP)
 
 tile:
-	MOVQ    424(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 368(SP)
-	MOVQ    368(SP), AX
-	LEAQ    3(AX), DI
-	CMPQ    448(SP), DI
-	MOVQ    448(SP), AX
+	MOVQ 432(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 368(SP)
+	MOVQ 368(SP), AX
+	LEAQ 3(AX), DI
+	CMPQ 456(SP), DI
+	MOVQ 456(SP), AX
 	CMOVQLT AX, DI
-	MOVQ    424(SP), AX
-	IMUL3Q  $+16, AX, CX
-	MOVQ    216(SP), AX
-	LEAQ    (AX)(CX*1), AX
+	MOVQ 432(SP), AX
+	IMUL3Q $+16, AX, CX
+	MOVQ 216(SP), AX
+	LEAQ (AX)(CX*1), AX
 	MOVLQSX (AX), AX
-	MOVQ    AX, 384(SP)
-	MOVQ    216(SP), AX
+	MOVQ AX, 376(SP)
+	MOVQ 216(SP), AX
 	MOVLQSX (AX)(DI*4), AX
-	MOVQ    384(SP), CX
-	ANDQ    $+3, CX
-	SUBQ    384(SP), AX
-	CMPQ    AX, $+3
-	SETEQ   AL
+	MOVQ 376(SP), CX
+	ANDQ $+3, CX
+	SUBQ 376(SP), AX
+	CMPQ AX, $+3
+	SETEQ AL
 	MOVBLZX AL, SI
-	CMPQ    CX, $+0
-	SETEQ   AL
+	CMPQ CX, $+0
+	SETEQ AL
 	MOVBLZX AL, CX
-	MOVL    SI, AX
-	MOVQ    AX, 360(SP)
-	MOVQ    360(SP), AX
-	ANDL    CX, AX
-	MOVQ    AX, 360(SP)
-	LEAQ    1(DI), AX
-	MOVQ    AX, 200(SP)
-	MOVQ    248(SP), AX
-	IMULQ   424(SP), AX
-	IMUL3Q  $+16, AX, CX
-	MOVQ    464(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 312(SP)
-	MOVQ    480(SP), CX
-	MOVQ    312(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 336(SP)
-	MOVQ    456(SP), CX
-	MOVQ    312(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 328(SP)
-	MOVQ    472(SP), AX
-	MOVQ    AX, 232(SP)
-	MOVQ    384(SP), SI
-	ANDQ    $+255, SI
-	MOVQ    384(SP), AX
-	SHRQ    $0x08, AX
-	MOVQ    AX, 384(SP)
-	MOVQ    SI, CX
-	SHRQ    $0x04, CX
-	ANDQ    $+15, SI
-	MOVQ    BX, AX
-	IMULQ   CX, AX
-	IMUL3Q  $+32, AX, CX
-	MOVQ    440(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	LEAQ    (AX)(SI*2), AX
-	MOVQ    AX, 320(SP)
-	MOVQ    440(SP), AX
-	MOVQ    AX, 224(SP)
-	XORQ    AX, AX
-	MOVQ    AX, 344(SP)
-	MOVQ    344(SP), AX
-	CMPQ    AX, 392(SP)
-	JGE     end2
+	MOVL SI, AX
+	MOVQ AX, 360(SP)
+	MOVQ 360(SP), AX
+	ANDL CX, AX
+	MOVQ AX, 360(SP)
+	LEAQ 1(DI), AX
+	MOVQ AX, 200(SP)
+	MOVQ 248(SP), AX
+	IMULQ 432(SP), AX
+	IMUL3Q $+16, AX, CX
+	MOVQ 472(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 312(SP)
+	MOVQ 488(SP), CX
+	MOVQ 312(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 336(SP)
+	MOVQ 464(SP), CX
+	MOVQ 312(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 328(SP)
+	MOVQ 480(SP), AX
+	MOVQ AX, 232(SP)
+	MOVQ 376(SP), SI
+	ANDQ $+255, SI
+	MOVQ 376(SP), AX
+	SHRQ $0x08, AX
+	MOVQ AX, 376(SP)
+	MOVQ SI, CX
+	SHRQ $0x04, CX
+	ANDQ $+15, SI
+	MOVQ BX, AX
+	IMULQ CX, AX
+	IMUL3Q $+32, AX, CX
+	MOVQ 448(SP), AX
+	LEAQ (AX)(CX*1), AX
+	LEAQ (AX)(SI*2), AX
+	MOVQ AX, 320(SP)
+	MOVQ 448(SP), AX
+	MOVQ AX, 224(SP)
+	XORQ AX, AX
+	MOVQ AX, 344(SP)
+	MOVQ 344(SP), AX
+	CMPQ AX, 392(SP)
+	JGE end2
 
 loop1:
 	MOVQ 312(SP), R9
 	MOVQ 336(SP), AX
-	MOVQ AX, 184(SP)
-	MOVQ 144(SP), R8
+	MOVQ AX, 176(SP)
+	MOVQ 184(SP), R8
 	MOVQ 328(SP), AX
 	MOVQ AX, 136(SP)
 	MOVQ 368(SP), AX
-	MOVQ AX, 176(SP)
-	MOVQ 176(SP), AX
+	MOVQ AX, 168(SP)
+	MOVQ 168(SP), AX
 	CMPQ AX, 200(SP)
-	JGE  end4
+	JGE end4
 
 loop3:
-	MOVQ    216(SP), CX
-	MOVQ    176(SP), AX
+	MOVQ 216(SP), CX
+	MOVQ 168(SP), AX
 	MOVLQSX (CX)(AX*4), AX
-	MOVQ    AX, 168(SP)
-	XORQ    AX, AX
-	MOVQ    AX, 128(SP)
-	MOVQ    304(SP), R15
-	MOVQ    184(SP), R14
-	MOVQ    BX, CX
-	IMULQ   168(SP), CX
-	MOVQ    296(SP), AX
-	LEAQ    (AX)(CX*4), R13
-	MOVQ    264(SP), AX
-	LEAQ    (R13)(AX*1), R12
-	MOVQ    DX, R11
-	XORQ    R10, R10
+	MOVQ AX, 160(SP)
+	XORQ AX, AX
+	MOVQ AX, 128(SP)
+	MOVQ 304(SP), R15
+	MOVQ 176(SP), R14
+	MOVQ BX, CX
+	IMULQ 160(SP), CX
+	MOVQ 296(SP), AX
+	LEAQ (AX)(CX*4), R13
+	MOVQ 264(SP), AX
+	LEAQ (R13)(AX*1), R12
+	MOVQ DX, R11
+	XORQ R10, R10
 
 loop5:
 	MOVQ 128(SP), AX
 	CMPQ AX, R15
-	JGE  end8
+	JGE end8
 
 loop7:
 	VMOVUPS (R9)(AX*4), Z1
 	VMOVUPS (R14)(AX*4), Z0
-	VMULPS  (R13)(AX*4), Z1, Z1
-	VMULPS  (R12)(AX*4), Z0, Z0
-	VADDPS  Z0, Z1, Z0
+	VMULPS (R13)(AX*4), Z1, Z1
+	VMULPS (R12)(AX*4), Z0, Z0
+	VADDPS Z0, Z1, Z0
 	VMOVUPS Z0, (R8)(AX*4)
-	ADDQ    $+16, AX
-	CMPQ    AX, R15
-	JLT     loop7
+	ADDQ $+16, AX
+	CMPQ AX, R15
+	JLT loop7
 
 end8:
-	MOVQ 152(SP), DI
+	MOVQ 144(SP), DI
 	MOVQ R15, SI
 	CMPQ SI, R11
-	JGE  end10
+	JGE end10
 
 loop9:
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         DI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ DI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R9)(SI*4), K1, Z1
-	VMOVUPS.Z    (R14)(SI*4), K1, Z2
-	VMOVUPS.Z    (R13)(SI*4), K1, Z0
-	VMULPS       Z0, Z1, Z1
-	VMOVUPS.Z    (R12)(SI*4), K1, Z0
-	VMULPS       Z0, Z2, Z0
-	VADDPS       Z0, Z1, Z0
-	VMOVUPS      Z0, K1, (R8)(SI*4)
-	ADDQ         $-16, DI
-	ADDQ         $+16, SI
-	CMPQ         SI, R11
-	JLT          loop9
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R9)(SI*4), K1, Z1
+	VMOVUPS.Z (R14)(SI*4), K1, Z2
+	VMOVUPS.Z (R13)(SI*4), K1, Z0
+	VMULPS Z0, Z1, Z1
+	VMOVUPS.Z (R12)(SI*4), K1, Z0
+	VMULPS Z0, Z2, Z0
+	VADDPS Z0, Z1, Z0
+	VMOVUPS Z0, K1, (R8)(SI*4)
+	ADDQ $-16, DI
+	ADDQ $+16, SI
+	CMPQ SI, R11
+	JLT loop9
 
 end10:
 	ADDQ DX, 128(SP)
 	ADDQ DX, R15
-	ADDQ 160(SP), R14
+	ADDQ 152(SP), R14
 	ADDQ DX, R11
 	ADDQ $+1, R10
 	CMPQ R10, $+2
-	JLT  loop5
+	JLT loop5
 
 end6:
 	MOVQ 280(SP), DI
 	MOVQ 288(SP), SI
 	CMPQ SI, BX
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         DI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ DI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R9)(SI*4), K1, Z0
-	VMOVUPS      Z0, K1, (R8)(SI*4)
-	ADDQ         $-16, DI
-	ADDQ         $+16, SI
-	CMPQ         SI, BX
-	JLT          loop11
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R9)(SI*4), K1, Z0
+	VMOVUPS Z0, K1, (R8)(SI*4)
+	ADDQ $-16, DI
+	ADDQ $+16, SI
+	CMPQ SI, BX
+	JLT loop11
 
 end12:
-	MOVQ    168(SP), CX
-	SHRQ    $0x08, CX
-	MOVQ    208(SP), AX
+	MOVQ 160(SP), CX
+	SHRQ $0x08, CX
+	MOVQ 208(SP), AX
 	MOVLQSX (AX)(CX*4), CX
-	MOVQ    168(SP), AX
-	ANDQ    $+255, AX
-	MOVQ    AX, 168(SP)
-	MOVQ    BX, R10
-	MOVQ    272(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+8192, AX, CX
-	MOVQ    232(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    256(SP), AX
-	IMULQ   168(SP), AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (CX)(AX*1), DI
-	XORQ    SI, SI
-	CMPQ    SI, BX
-	JGE     end14
+	MOVQ 160(SP), AX
+	ANDQ $+255, AX
+	MOVQ AX, 160(SP)
+	MOVQ BX, R10
+	MOVQ 272(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+8192, AX, CX
+	MOVQ 232(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 256(SP), AX
+	IMULQ 160(SP), AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (CX)(AX*1), DI
+	XORQ SI, SI
+	CMPQ SI, BX
+	JGE end14
 
 loop13:
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R10, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R10, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         136(SP), AX
-	VMOVUPS.Z    (AX)(SI*4), K1, Z0
-	VCVTPS2PH    $0x00, Z0, K1, (DI)(SI*2)
-	ADDQ         $-16, R10
-	ADDQ         $+16, SI
-	CMPQ         SI, BX
-	JLT          loop13
+	VPCMPD $0x01, Z0, Z1, K1
+	MOVQ 136(SP), AX
+	VMOVUPS.Z (AX)(SI*4), K1, Z0
+	VCVTPS2PH $0x00, Z0, K1, (DI)(SI*2)
+	ADDQ $-16, R10
+	ADDQ $+16, SI
+	CMPQ SI, BX
+	JLT loop13
 
 end14:
 	ADDQ 192(SP), R9
-	MOVQ 184(SP), AX
+	MOVQ 176(SP), AX
 	ADDQ 192(SP), AX
-	MOVQ AX, 184(SP)
+	MOVQ AX, 176(SP)
 	ADDQ $+1024, R8
 	MOVQ 136(SP), AX
 	ADDQ 192(SP), AX
 	MOVQ AX, 136(SP)
-	ADDQ $+1, 176(SP)
-	MOVQ 176(SP), AX
+	ADDQ $+1, 168(SP)
+	MOVQ 168(SP), AX
 	CMPQ AX, 200(SP)
-	JLT  loop3
+	JLT loop3
 
 end4:
-	MOVQ    360(SP), AX
-	TESTL   AX, AX
-	JEQ     else15
-	MOVQ    208(SP), CX
-	MOVQ    384(SP), AX
+	MOVQ 360(SP), AX
+	TESTL AX, AX
+	JEQ else15
+	MOVQ 208(SP), CX
+	MOVQ 376(SP), AX
 	MOVLQSX (CX)(AX*4), CX
-	MOVQ    248(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+512, AX, CX
-	MOVQ    320(SP), AX
-	LEAQ    (AX)(CX*1), DI
-	MOVQ    DI, SI
-	XORQ    CX, CX
-	CMPQ    CX, 240(SP)
-	JGE     end18
+	MOVQ 248(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+512, AX, CX
+	MOVQ 320(SP), AX
+	LEAQ (AX)(CX*1), DI
+	MOVQ DI, SI
+	XORQ CX, CX
+	CMPQ CX, 240(SP)
+	JGE end18
 
 loop17:
-	MOVQ         144(SP), AX
-	VMOVUPS      (AX)(CX*4), Z3
-	MOVQ         144(SP), AX
-	VMOVUPS      1024(AX)(CX*4), Z2
-	MOVQ         144(SP), AX
-	VMOVUPS      2048(AX)(CX*4), Z1
-	MOVQ         144(SP), AX
-	VMOVUPS      3072(AX)(CX*4), Z0
-	VCVTPS2PH    $0x00, Z3, Y4
-	VCVTPS2PH    $0x00, Z2, Y2
-	VCVTPS2PH    $0x00, Z1, Y1
-	VCVTPS2PH    $0x00, Z0, Y0
-	VPUNPCKLWD   Y2, Y4, Y3
-	VPUNPCKHWD   Y2, Y4, Y4
-	VPUNPCKLWD   Y0, Y1, Y2
-	VPUNPCKHWD   Y0, Y1, Y1
-	VPUNPCKLDQ   Y2, Y3, Y0
-	VPUNPCKHDQ   Y2, Y3, Y3
-	VPUNPCKLDQ   Y1, Y4, Y2
-	VPUNPCKHDQ   Y1, Y4, Y1
-	VMOVQ        X0, (SI)
-	VPEXTRQ      $0x01, X0, 32(SI)
+	MOVQ 184(SP), AX
+	VMOVUPS (AX)(CX*4), Z3
+	MOVQ 184(SP), AX
+	VMOVUPS 1024(AX)(CX*4), Z2
+	MOVQ 184(SP), AX
+	VMOVUPS 2048(AX)(CX*4), Z1
+	MOVQ 184(SP), AX
+	VMOVUPS 3072(AX)(CX*4), Z0
+	VCVTPS2PH $0x00, Z3, Y4
+	VCVTPS2PH $0x00, Z2, Y2
+	VCVTPS2PH $0x00, Z1, Y1
+	VCVTPS2PH $0x00, Z0, Y0
+	VPUNPCKLWD Y2, Y4, Y3
+	VPUNPCKHWD Y2, Y4, Y4
+	VPUNPCKLWD Y0, Y1, Y2
+	VPUNPCKHWD Y0, Y1, Y1
+	VPUNPCKLDQ Y2, Y3, Y0
+	VPUNPCKHDQ Y2, Y3, Y3
+	VPUNPCKLDQ Y1, Y4, Y2
+	VPUNPCKHDQ Y1, Y4, Y1
+	VMOVQ X0, (SI)
+	VPEXTRQ $0x01, X0, 32(SI)
 	VEXTRACTI128 $0x01, Y0, X0
-	VMOVQ        X0, 256(SI)
-	VPEXTRQ      $0x01, X0, 288(SI)
-	VMOVQ        X3, 64(SI)
-	VPEXTRQ      $0x01, X3, 96(SI)
+	VMOVQ X0, 256(SI)
+	VPEXTRQ $0x01, X0, 288(SI)
+	VMOVQ X3, 64(SI)
+	VPEXTRQ $0x01, X3, 96(SI)
 	VEXTRACTI128 $0x01, Y3, X0
-	VMOVQ        X0, 320(SI)
-	VPEXTRQ      $0x01, X0, 352(SI)
-	VMOVQ        X2, 128(SI)
-	VPEXTRQ      $0x01, X2, 160(SI)
+	VMOVQ X0, 320(SI)
+	VPEXTRQ $0x01, X0, 352(SI)
+	VMOVQ X2, 128(SI)
+	VPEXTRQ $0x01, X2, 160(SI)
 	VEXTRACTI128 $0x01, Y2, X0
-	VMOVQ        X0, 384(SI)
-	VPEXTRQ      $0x01, X0, 416(SI)
-	VMOVQ        X1, 192(SI)
-	VPEXTRQ      $0x01, X1, 224(SI)
+	VMOVQ X0, 384(SI)
+	VPEXTRQ $0x01, X0, 416(SI)
+	VMOVQ X1, 192(SI)
+	VPEXTRQ $0x01, X1, 224(SI)
 	VEXTRACTI128 $0x01, Y1, X0
-	VMOVQ        X0, 448(SI)
-	VPEXTRQ      $0x01, X0, 480(SI)
-	ADDQ         $+512, SI
-	ADDQ         $+16, CX
-	CMPQ         CX, 240(SP)
-	JLT          loop17
+	VMOVQ X0, 448(SI)
+	VPEXTRQ $0x01, X0, 480(SI)
+	ADDQ $+512, SI
+	ADDQ $+16, CX
+	CMPQ CX, 240(SP)
+	JLT loop17
 
 end18:
-	MOVQ 408(SP), R8
+	MOVQ 416(SP), R12
+	MOVQ 408(SP), R11
 	MOVQ 400(SP), AX
-	LEAQ (DI)(AX*1), DI
-	MOVQ 240(SP), SI
-	CMPQ SI, BX
-	JGE  end20
+	LEAQ (DI)(AX*1), R10
+	MOVQ 240(SP), R9
+	CMPQ R9, BX
+	JGE end20
 
 loop19:
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R8, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	MOVQ R11, R8
+	XORQ DI, DI
+
+loop21:
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R12, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	MOVQ         144(SP), AX
-	VMOVUPS.Z    (AX)(SI*4), K1, Z0
-	MOVQ         144(SP), AX
-	VMOVUPS.Z    1024(AX)(SI*4), K1, Z4
-	MOVQ         144(SP), AX
-	VMOVUPS.Z    2048(AX)(SI*4), K1, Z3
-	MOVQ         144(SP), AX
-	VMOVUPS.Z    3072(AX)(SI*4), K1, Z2
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
-	VCVTPS2PH    $0x00, Z0, Y0
-	VPMOVZXWD    Y0, Z0
-	VMOVUPS      Z0, (SP)
-	VMOVUPS      Z1, 64(SP)
-	KMOVW        K1, R9
-	BTL          $0x00, R9
-	JCC          masked21
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVW         AX, (DI)(CX*2)
-
-masked21:
-	BTL     $0x01, R9
-	JCC     masked22
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVW    AX, (DI)(CX*2)
-
-masked22:
-	BTL     $0x02, R9
-	JCC     masked23
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R8), K1, Z0
+	LEAQ (R10)(DI*2), SI
+	VMOVUPS data<>+64(SB), Z1
+	VCVTPS2PH $0x00, Z0, Y0
+	VPMOVZXWD Y0, Z0
+	VMOVUPS Z0, (SP)
+	VMOVUPS Z1, 64(SP)
+	KMOVW K1, R13
+	BTL $0x00, R13
+	JCC masked23
+	MOVLQSX 64(SP), CX
+	MOVL (SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked23:
-	BTL     $0x03, R9
-	JCC     masked24
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x01, R13
+	JCC masked24
+	MOVLQSX 68(SP), CX
+	MOVL 4(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked24:
-	BTL     $0x04, R9
-	JCC     masked25
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x02, R13
+	JCC masked25
+	MOVLQSX 72(SP), CX
+	MOVL 8(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked25:
-	BTL     $0x05, R9
-	JCC     masked26
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x03, R13
+	JCC masked26
+	MOVLQSX 76(SP), CX
+	MOVL 12(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked26:
-	BTL     $0x06, R9
-	JCC     masked27
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x04, R13
+	JCC masked27
+	MOVLQSX 80(SP), CX
+	MOVL 16(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked27:
-	BTL     $0x07, R9
-	JCC     masked28
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x05, R13
+	JCC masked28
+	MOVLQSX 84(SP), CX
+	MOVL 20(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked28:
-	BTL     $0x08, R9
-	JCC     masked29
-	MOVLQSX 96(SP), CX
-	MOVL    32(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x06, R13
+	JCC masked29
+	MOVLQSX 88(SP), CX
+	MOVL 24(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked29:
-	BTL     $0x09, R9
-	JCC     masked30
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x07, R13
+	JCC masked30
+	MOVLQSX 92(SP), CX
+	MOVL 28(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked30:
-	BTL     $0x0a, R9
-	JCC     masked31
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x08, R13
+	JCC masked31
+	MOVLQSX 96(SP), CX
+	MOVL 32(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked31:
-	BTL     $0x0b, R9
-	JCC     masked32
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x09, R13
+	JCC masked32
+	MOVLQSX 100(SP), CX
+	MOVL 36(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked32:
-	BTL     $0x0c, R9
-	JCC     masked33
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x0a, R13
+	JCC masked33
+	MOVLQSX 104(SP), CX
+	MOVL 40(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked33:
-	BTL     $0x0d, R9
-	JCC     masked34
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x0b, R13
+	JCC masked34
+	MOVLQSX 108(SP), CX
+	MOVL 44(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked34:
-	BTL     $0x0e, R9
-	JCC     masked35
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x0c, R13
+	JCC masked35
+	MOVLQSX 112(SP), CX
+	MOVL 48(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked35:
-	BTL     $0x0f, R9
-	JCC     masked36
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	BTL $0x0d, R13
+	JCC masked36
+	MOVLQSX 116(SP), CX
+	MOVL 52(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked36:
-	VMOVUPS   kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
-	VCVTPS2PH $0x00, Z4, Y0
-	VPMOVZXWD Y0, Z0
-	VMOVUPS   Z0, (SP)
-	VMOVUPS   Z1, 64(SP)
-	KMOVW     K1, R9
-	BTL       $0x00, R9
-	JCC       masked37
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVW      AX, 2(DI)(CX*2)
+	BTL $0x0e, R13
+	JCC masked37
+	MOVLQSX 120(SP), CX
+	MOVL 56(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked37:
-	BTL     $0x01, R9
-	JCC     masked38
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
+	BTL $0x0f, R13
+	JCC masked38
+	MOVLQSX 124(SP), CX
+	MOVL 60(SP), AX
+	MOVW AX, (SI)(CX*2)
 
 masked38:
-	BTL     $0x02, R9
-	JCC     masked39
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
+	ADDQ $+1024, R8
+	ADDQ $+1, DI
+	CMPQ DI, $+4
+	JLT loop21
 
-masked39:
-	BTL     $0x03, R9
-	JCC     masked40
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked40:
-	BTL     $0x04, R9
-	JCC     masked41
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked41:
-	BTL     $0x05, R9
-	JCC     masked42
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked42:
-	BTL     $0x06, R9
-	JCC     masked43
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked43:
-	BTL     $0x07, R9
-	JCC     masked44
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked44:
-	BTL     $0x08, R9
-	JCC     masked45
-	MOVLQSX 96(SP), CX
-	MOVL    32(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked45:
-	BTL     $0x09, R9
-	JCC     masked46
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked46:
-	BTL     $0x0a, R9
-	JCC     masked47
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked47:
-	BTL     $0x0b, R9
-	JCC     masked48
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked48:
-	BTL     $0x0c, R9
-	JCC     masked49
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked49:
-	BTL     $0x0d, R9
-	JCC     masked50
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked50:
-	BTL     $0x0e, R9
-	JCC     masked51
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked51:
-	BTL     $0x0f, R9
-	JCC     masked52
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVW    AX, 2(DI)(CX*2)
-
-masked52:
-	VMOVUPS   kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
-	VCVTPS2PH $0x00, Z3, Y0
-	VPMOVZXWD Y0, Z0
-	VMOVUPS   Z0, (SP)
-	VMOVUPS   Z1, 64(SP)
-	KMOVW     K1, R9
-	BTL       $0x00, R9
-	JCC       masked53
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVW      AX, 4(DI)(CX*2)
-
-masked53:
-	BTL     $0x01, R9
-	JCC     masked54
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked54:
-	BTL     $0x02, R9
-	JCC     masked55
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked55:
-	BTL     $0x03, R9
-	JCC     masked56
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked56:
-	BTL     $0x04, R9
-	JCC     masked57
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked57:
-	BTL     $0x05, R9
-	JCC     masked58
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked58:
-	BTL     $0x06, R9
-	JCC     masked59
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked59:
-	BTL     $0x07, R9
-	JCC     masked60
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked60:
-	BTL     $0x08, R9
-	JCC     masked61
-	MOVLQSX 96(SP), CX
-	MOVL    32(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked61:
-	BTL     $0x09, R9
-	JCC     masked62
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked62:
-	BTL     $0x0a, R9
-	JCC     masked63
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked63:
-	BTL     $0x0b, R9
-	JCC     masked64
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked64:
-	BTL     $0x0c, R9
-	JCC     masked65
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked65:
-	BTL     $0x0d, R9
-	JCC     masked66
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked66:
-	BTL     $0x0e, R9
-	JCC     masked67
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked67:
-	BTL     $0x0f, R9
-	JCC     masked68
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVW    AX, 4(DI)(CX*2)
-
-masked68:
-	VMOVUPS   kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
-	VCVTPS2PH $0x00, Z2, Y0
-	VPMOVZXWD Y0, Z0
-	VMOVUPS   Z0, (SP)
-	VMOVUPS   Z1, 64(SP)
-	KMOVW     K1, R9
-	BTL       $0x00, R9
-	JCC       masked69
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVW      AX, 6(DI)(CX*2)
-
-masked69:
-	BTL     $0x01, R9
-	JCC     masked70
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked70:
-	BTL     $0x02, R9
-	JCC     masked71
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked71:
-	BTL     $0x03, R9
-	JCC     masked72
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked72:
-	BTL     $0x04, R9
-	JCC     masked73
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked73:
-	BTL     $0x05, R9
-	JCC     masked74
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked74:
-	BTL     $0x06, R9
-	JCC     masked75
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked75:
-	BTL     $0x07, R9
-	JCC     masked76
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked76:
-	BTL     $0x08, R9
-	JCC     masked77
-	MOVLQSX 96(SP), CX
-	MOVL    32(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked77:
-	BTL     $0x09, R9
-	JCC     masked78
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked78:
-	BTL     $0x0a, R9
-	JCC     masked79
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked79:
-	BTL     $0x0b, R9
-	JCC     masked80
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked80:
-	BTL     $0x0c, R9
-	JCC     masked81
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked81:
-	BTL     $0x0d, R9
-	JCC     masked82
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked82:
-	BTL     $0x0e, R9
-	JCC     masked83
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked83:
-	BTL     $0x0f, R9
-	JCC     masked84
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVW    AX, 6(DI)(CX*2)
-
-masked84:
-	ADDQ $-16, R8
-	ADDQ $+512, DI
-	ADDQ $+16, SI
-	CMPQ SI, BX
-	JLT  loop19
+end22:
+	ADDQ $-16, R12
+	ADDQ $+64, R11
+	ADDQ $+512, R10
+	ADDQ $+16, R9
+	CMPQ R9, BX
+	JLT loop19
 
 end20:
 	JMP end16
 
 else15:
-	MOVQ 144(SP), R10
+	MOVQ 184(SP), R10
 	MOVQ 368(SP), R9
 	CMPQ R9, 200(SP)
-	JGE  end86
+	JGE end40
 
-loop85:
-	MOVQ    216(SP), AX
+loop39:
+	MOVQ 216(SP), AX
 	MOVLQSX (AX)(R9*4), CX
-	MOVQ    CX, DI
-	ANDQ    $+255, DI
-	SHRQ    $0x08, CX
-	MOVQ    208(SP), AX
+	MOVQ CX, DI
+	ANDQ $+255, DI
+	SHRQ $0x08, CX
+	MOVQ 208(SP), AX
 	MOVLQSX (AX)(CX*4), CX
-	MOVQ    DI, SI
-	SHRQ    $0x04, SI
-	ANDQ    $+15, DI
-	MOVQ    BX, R8
-	MOVQ    248(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+512, AX, CX
-	MOVQ    224(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	IMUL3Q  $+32, AX, AX
-	LEAQ    (CX)(AX*1), AX
-	LEAQ    (AX)(DI*2), DI
-	XORQ    SI, SI
-	CMPQ    SI, BX
-	JGE     end88
+	MOVQ DI, SI
+	SHRQ $0x04, SI
+	ANDQ $+15, DI
+	MOVQ BX, R8
+	MOVQ 248(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+512, AX, CX
+	MOVQ 224(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ BX, AX
+	IMULQ SI, AX
+	IMUL3Q $+32, AX, AX
+	LEAQ (CX)(AX*1), AX
+	LEAQ (AX)(DI*2), DI
+	XORQ SI, SI
+	CMPQ SI, BX
+	JGE end42
 
-loop87:
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R8, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+loop41:
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R8, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R10)(SI*4), K1, Z0
-	VMOVUPS      kv_store_f16__p2__avx512vnni_data<>+64(SB), Z1
-	VCVTPS2PH    $0x00, Z0, Y0
-	VPMOVZXWD    Y0, Z0
-	VMOVUPS      Z0, (SP)
-	VMOVUPS      Z1, 64(SP)
-	KMOVW        K1, R11
-	BTL          $0x00, R11
-	JCC          masked89
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVW         AX, (DI)(CX*2)
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R10)(SI*4), K1, Z0
+	VMOVUPS data<>+64(SB), Z1
+	VCVTPS2PH $0x00, Z0, Y0
+	VPMOVZXWD Y0, Z0
+	VMOVUPS Z0, (SP)
+	VMOVUPS Z1, 64(SP)
+	KMOVW K1, R11
+	BTL $0x00, R11
+	JCC masked43
+	MOVLQSX 64(SP), CX
+	MOVL (SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked89:
-	BTL     $0x01, R11
-	JCC     masked90
+masked43:
+	BTL $0x01, R11
+	JCC masked44
 	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 4(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked90:
-	BTL     $0x02, R11
-	JCC     masked91
+masked44:
+	BTL $0x02, R11
+	JCC masked45
 	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 8(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked91:
-	BTL     $0x03, R11
-	JCC     masked92
+masked45:
+	BTL $0x03, R11
+	JCC masked46
 	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 12(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked92:
-	BTL     $0x04, R11
-	JCC     masked93
+masked46:
+	BTL $0x04, R11
+	JCC masked47
 	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 16(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked93:
-	BTL     $0x05, R11
-	JCC     masked94
+masked47:
+	BTL $0x05, R11
+	JCC masked48
 	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 20(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked94:
-	BTL     $0x06, R11
-	JCC     masked95
+masked48:
+	BTL $0x06, R11
+	JCC masked49
 	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 24(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked95:
-	BTL     $0x07, R11
-	JCC     masked96
+masked49:
+	BTL $0x07, R11
+	JCC masked50
 	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 28(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked96:
-	BTL     $0x08, R11
-	JCC     masked97
+masked50:
+	BTL $0x08, R11
+	JCC masked51
 	MOVLQSX 96(SP), CX
-	MOVL    32(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 32(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked97:
-	BTL     $0x09, R11
-	JCC     masked98
+masked51:
+	BTL $0x09, R11
+	JCC masked52
 	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 36(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked98:
-	BTL     $0x0a, R11
-	JCC     masked99
+masked52:
+	BTL $0x0a, R11
+	JCC masked53
 	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 40(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked99:
-	BTL     $0x0b, R11
-	JCC     masked100
+masked53:
+	BTL $0x0b, R11
+	JCC masked54
 	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 44(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked100:
-	BTL     $0x0c, R11
-	JCC     masked101
+masked54:
+	BTL $0x0c, R11
+	JCC masked55
 	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 48(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked101:
-	BTL     $0x0d, R11
-	JCC     masked102
+masked55:
+	BTL $0x0d, R11
+	JCC masked56
 	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 52(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked102:
-	BTL     $0x0e, R11
-	JCC     masked103
+masked56:
+	BTL $0x0e, R11
+	JCC masked57
 	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 56(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked103:
-	BTL     $0x0f, R11
-	JCC     masked104
+masked57:
+	BTL $0x0f, R11
+	JCC masked58
 	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVW    AX, (DI)(CX*2)
+	MOVL 60(SP), AX
+	MOVW AX, (DI)(CX*2)
 
-masked104:
+masked58:
 	ADDQ $-16, R8
 	ADDQ $+512, DI
 	ADDQ $+16, SI
 	CMPQ SI, BX
-	JLT  loop87
+	JLT loop41
 
-end88:
+end42:
 	ADDQ $+1024, R10
 	ADDQ $+1, R9
 	CMPQ R9, 200(SP)
-	JLT  loop85
+	JLT loop39
 
-end86:
+end40:
 end16:
 	MOVQ 312(SP), AX
 	ADDQ 352(SP), AX
@@ -1094,47 +750,47 @@ end16:
 	ADDQ 352(SP), AX
 	MOVQ AX, 328(SP)
 	MOVQ 232(SP), AX
-	ADDQ 416(SP), AX
+	ADDQ 424(SP), AX
 	MOVQ AX, 232(SP)
 	MOVQ 320(SP), AX
-	ADDQ 376(SP), AX
+	ADDQ 384(SP), AX
 	MOVQ AX, 320(SP)
 	MOVQ 224(SP), AX
-	ADDQ 376(SP), AX
+	ADDQ 384(SP), AX
 	MOVQ AX, 224(SP)
 	ADDQ $+1, 344(SP)
 	MOVQ 344(SP), AX
 	CMPQ AX, 392(SP)
-	JLT  loop1
+	JLT loop1
 
 end2:
-	MOVQ 432(SP), AX
+	MOVQ 440(SP), AX
 	DECQ AX
-	MOVQ AX, 432(SP)
-	JEQ  done
-	MOVQ 424(SP), AX
+	MOVQ AX, 440(SP)
+	JEQ done
+	MOVQ 432(SP), AX
 	INCQ AX
-	MOVQ AX, 424(SP)
-	JMP  tile
+	MOVQ AX, 432(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA kv_store_f16__p2__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA kv_store_f16__p2__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA kv_store_f16__p2__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA kv_store_f16__p2__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA kv_store_f16__p2__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA kv_store_f16__p2__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA kv_store_f16__p2__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA kv_store_f16__p2__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA kv_store_f16__p2__avx512vnni_data<>+64(SB)/8, $0x0000001000000000
-DATA kv_store_f16__p2__avx512vnni_data<>+72(SB)/8, $0x0000003000000020
-DATA kv_store_f16__p2__avx512vnni_data<>+80(SB)/8, $0x0000005000000040
-DATA kv_store_f16__p2__avx512vnni_data<>+88(SB)/8, $0x0000007000000060
-DATA kv_store_f16__p2__avx512vnni_data<>+96(SB)/8, $0x0000009000000080
-DATA kv_store_f16__p2__avx512vnni_data<>+104(SB)/8, $0x000000b0000000a0
-DATA kv_store_f16__p2__avx512vnni_data<>+112(SB)/8, $0x000000d0000000c0
-DATA kv_store_f16__p2__avx512vnni_data<>+120(SB)/8, $0x000000f0000000e0
-GLOBL kv_store_f16__p2__avx512vnni_data<>(SB), RODATA|NOPTR, $128
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001000000000
+DATA data<>+72(SB)/8, $0x0000003000000020
+DATA data<>+80(SB)/8, $0x0000005000000040
+DATA data<>+88(SB)/8, $0x0000007000000060
+DATA data<>+96(SB)/8, $0x0000009000000080
+DATA data<>+104(SB)/8, $0x000000b0000000a0
+DATA data<>+112(SB)/8, $0x000000d0000000c0
+DATA data<>+120(SB)/8, $0x000000f0000000e0
+GLOBL data<>(SB), RODATA|NOPTR, $128

@@ -6,158 +6,162 @@
 
 // func kv_store_f32__p1__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·kv_store_f32__p1__avx2(SB), NOSPLIT, $440-24
-	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 384(SP)
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 392(SP)
-	MOVQ   392(SP), AX
-	SUBQ   384(SP), AX
-	MOVQ   AX, 392(SP)
-	JLE    done
-	MOVQ   a+0(FP), SI
-	MOVQ   96(SI), CX
-	MOVQ   104(SI), AX
-	MOVQ   AX, 352(SP)
-	MOVQ   112(SI), BX
-	MOVQ   120(SI), DX
-	LEAQ   -1(CX), AX
-	MOVQ   AX, 408(SP)
-	MOVQ   32(SI), AX
-	MOVQ   AX, 184(SP)
-	MOVQ   DX, CX
-	SHRQ   $0x04, CX
-	IMUL3Q $+16, CX, AX
-	MOVQ   AX, 272(SP)
-	MOVQ   (SI), AX
-	MOVQ   AX, 424(SP)
-	MOVQ   352(SP), AX
-	MOVQ   AX, 224(SP)
-	MOVQ   224(SP), AX
-	IMULQ  BX, AX
-	MOVQ   AX, 224(SP)
+TEXT ·kv_store_f32__p1__avx2(SB), NOSPLIT, $448-24
+	MOVQ lo+8(FP), AX
+	MOVQ AX, 392(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 400(SP)
+	MOVQ 400(SP), AX
+	SUBQ 392(SP), AX
+	MOVQ AX, 400(SP)
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 96(CX), SI
+	MOVQ 104(CX), AX
+	MOVQ AX, 352(SP)
+	MOVQ 112(CX), BX
+	MOVQ 120(CX), DX
+	LEAQ -1(SI), AX
+	MOVQ AX, 416(SP)
+	MOVQ 32(CX), AX
+	MOVQ AX, 184(SP)
+	MOVQ DX, SI
+	SHRQ $0x04, SI
+	IMUL3Q $+16, SI, AX
+	MOVQ AX, 272(SP)
+	MOVQ (CX), AX
+	MOVQ AX, 432(SP)
+	MOVQ 352(SP), AX
+	MOVQ AX, 224(SP)
+	MOVQ 224(SP), AX
+	IMULQ BX, AX
+	MOVQ AX, 224(SP)
 	IMUL3Q $+4, BX, AX
-	MOVQ   AX, 344(SP)
-	MOVQ   224(SP), AX
+	MOVQ AX, 344(SP)
+	MOVQ 224(SP), AX
 	IMUL3Q $+4, AX, AX
-	MOVQ   AX, 192(SP)
-	MOVQ   16(SI), AX
-	MOVQ   AX, 264(SP)
-	MOVQ   24(SI), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   240(SP), AX
-	SUBQ   264(SP), AX
-	MOVQ   AX, 240(SP)
-	MOVQ   208(SI), AX
-	MOVQ   AX, 136(SP)
-	IMUL3Q $-16, CX, AX
-	LEAQ   (DX)(AX*1), AX
-	MOVQ   AX, 144(SP)
-	MOVQ   BX, 256(SP)
-	SUBQ   DX, 256(SP)
-	MOVQ   40(SI), AX
-	MOVQ   AX, 176(SP)
-	LEAQ   15(BX), AX
-	MOVQ   AX, 232(SP)
-	MOVQ   232(SP), AX
-	SHRQ   $0x04, AX
-	MOVQ   AX, 232(SP)
-	MOVQ   8(SI), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   416(SP), AX
-	SUBQ   424(SP), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   56(SI), AX
-	MOVQ   AX, 432(SP)
-	MOVQ   232(SP), AX
+	MOVQ AX, 192(SP)
+	MOVQ 16(CX), AX
+	MOVQ AX, 264(SP)
+	MOVQ 24(CX), AX
+	MOVQ AX, 240(SP)
+	MOVQ 240(SP), AX
+	SUBQ 264(SP), AX
+	MOVQ AX, 240(SP)
+	MOVQ 208(CX), AX
+	MOVQ AX, 136(SP)
+	IMUL3Q $-16, SI, AX
+	LEAQ (DX)(AX*1), AX
+	MOVQ AX, 144(SP)
+	MOVQ BX, 256(SP)
+	SUBQ DX, 256(SP)
+	MOVQ 40(CX), AX
+	MOVQ AX, 176(SP)
+	LEAQ 15(BX), AX
+	MOVQ AX, 232(SP)
+	MOVQ 232(SP), AX
+	SHRQ $0x04, AX
+	MOVQ AX, 232(SP)
+	MOVQ 8(CX), AX
+	MOVQ AX, 424(SP)
+	MOVQ 424(SP), AX
+	SUBQ 432(SP), AX
+	MOVQ AX, 424(SP)
+	MOVQ 56(CX), AX
+	MOVQ AX, 440(SP)
+	MOVQ 232(SP), AX
 	IMUL3Q $+16384, AX, AX
-	MOVQ   AX, 376(SP)
-	MOVQ   352(SP), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   248(SP), AX
-	IMULQ  232(SP), AX
-	MOVQ   AX, 248(SP)
-	MOVQ   BX, CX
-	SHRQ   $0x04, CX
-	IMUL3Q $+16, CX, AX
-	MOVQ   AX, 216(SP)
-	MOVQ   48(SI), AX
-	MOVQ   AX, 400(SP)
+	MOVQ AX, 384(SP)
+	MOVQ 352(SP), AX
+	MOVQ AX, 248(SP)
+	MOVQ 248(SP), AX
+	IMULQ 232(SP), AX
+	MOVQ AX, 248(SP)
+	MOVQ BX, SI
+	SHRQ $0x04, SI
+	IMUL3Q $+16, SI, AX
+	MOVQ AX, 216(SP)
+	MOVQ 48(CX), AX
+	MOVQ AX, 408(SP)
 	IMUL3Q $+1024, BX, AX
-	MOVQ   AX, 328(SP)
-	IMUL3Q $-16, CX, AX
-	LEAQ   (BX)(AX*1), AX
-	MOVQ   AX, 368(SP)
-	IMUL3Q $+1024, CX, AX
-	MOVQ   AX, 360(SP)
+	MOVQ AX, 336(SP)
+	IMUL3Q $-16, SI, AX
+	LEAQ (BX)(AX*1), AX
+	MOVQ AX, 376(SP)
+	IMUL3Q $+64, SI, CX
+	MOVQ 136(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 368(SP)
+	IMUL3Q $+1024, SI, AX
+	MOVQ AX, 360(SP)
 
 tile:
-	MOVQ    384(SP), AX
-	IMUL3Q  $+4, AX, AX
-	MOVQ    AX, 320(SP)
-	MOVQ    320(SP), AX
-	LEAQ    3(AX), DI
-	CMPQ    408(SP), DI
-	MOVQ    408(SP), AX
+	MOVQ 392(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 320(SP)
+	MOVQ 320(SP), AX
+	LEAQ 3(AX), DI
+	CMPQ 416(SP), DI
+	MOVQ 416(SP), AX
 	CMOVQLT AX, DI
-	MOVQ    384(SP), AX
-	IMUL3Q  $+16, AX, CX
-	MOVQ    184(SP), AX
-	LEAQ    (AX)(CX*1), AX
+	MOVQ 392(SP), AX
+	IMUL3Q $+16, AX, CX
+	MOVQ 184(SP), AX
+	LEAQ (AX)(CX*1), AX
 	MOVLQSX (AX), AX
-	MOVQ    AX, 336(SP)
-	MOVQ    184(SP), AX
+	MOVQ AX, 328(SP)
+	MOVQ 184(SP), AX
 	MOVLQSX (AX)(DI*4), AX
-	MOVQ    336(SP), CX
-	ANDQ    $+3, CX
-	SUBQ    336(SP), AX
-	CMPQ    AX, $+3
-	SETEQ   AL
+	MOVQ 328(SP), CX
+	ANDQ $+3, CX
+	SUBQ 328(SP), AX
+	CMPQ AX, $+3
+	SETEQ AL
 	MOVBLZX AL, SI
-	CMPQ    CX, $+0
-	SETEQ   AL
+	CMPQ CX, $+0
+	SETEQ AL
 	MOVBLZX AL, CX
-	MOVL    SI, AX
-	MOVQ    AX, 312(SP)
-	MOVQ    312(SP), AX
-	ANDL    CX, AX
-	MOVQ    AX, 312(SP)
-	LEAQ    1(DI), AX
-	MOVQ    AX, 168(SP)
-	MOVQ    224(SP), AX
-	IMULQ   384(SP), AX
-	IMUL3Q  $+16, AX, CX
-	MOVQ    424(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 280(SP)
-	MOVQ    416(SP), CX
-	MOVQ    280(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	MOVQ    AX, 296(SP)
-	MOVQ    432(SP), AX
-	MOVQ    AX, 208(SP)
-	MOVQ    336(SP), SI
-	ANDQ    $+255, SI
-	MOVQ    336(SP), AX
-	SHRQ    $0x08, AX
-	MOVQ    AX, 336(SP)
-	MOVQ    SI, CX
-	SHRQ    $0x04, CX
-	ANDQ    $+15, SI
-	MOVQ    BX, AX
-	IMULQ   CX, AX
-	IMUL3Q  $+64, AX, CX
-	MOVQ    400(SP), AX
-	LEAQ    (AX)(CX*1), AX
-	LEAQ    (AX)(SI*4), AX
-	MOVQ    AX, 288(SP)
-	MOVQ    400(SP), AX
-	MOVQ    AX, 200(SP)
-	XORQ    AX, AX
-	MOVQ    AX, 304(SP)
-	MOVQ    304(SP), AX
-	CMPQ    AX, 352(SP)
-	JGE     end2
+	MOVL SI, AX
+	MOVQ AX, 312(SP)
+	MOVQ 312(SP), AX
+	ANDL CX, AX
+	MOVQ AX, 312(SP)
+	LEAQ 1(DI), AX
+	MOVQ AX, 168(SP)
+	MOVQ 224(SP), AX
+	IMULQ 392(SP), AX
+	IMUL3Q $+16, AX, CX
+	MOVQ 432(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 280(SP)
+	MOVQ 424(SP), CX
+	MOVQ 280(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 296(SP)
+	MOVQ 440(SP), AX
+	MOVQ AX, 208(SP)
+	MOVQ 328(SP), SI
+	ANDQ $+255, SI
+	MOVQ 328(SP), AX
+	SHRQ $0x08, AX
+	MOVQ AX, 328(SP)
+	MOVQ SI, CX
+	SHRQ $0x04, CX
+	ANDQ $+15, SI
+	MOVQ BX, AX
+	IMULQ CX, AX
+	IMUL3Q $+64, AX, CX
+	MOVQ 408(SP), AX
+	LEAQ (AX)(CX*1), AX
+	LEAQ (AX)(SI*4), AX
+	MOVQ AX, 288(SP)
+	MOVQ 408(SP), AX
+	MOVQ AX, 200(SP)
+	XORQ AX, AX
+	MOVQ AX, 304(SP)
+	MOVQ 304(SP), AX
+	CMPQ AX, 352(SP)
+	JGE end2
 
 loop1:
 	MOVQ 280(SP), R9
@@ -168,86 +172,86 @@ loop1:
 	MOVQ AX, 160(SP)
 	MOVQ 160(SP), AX
 	CMPQ AX, 168(SP)
-	JGE  end4
+	JGE end4
 
 loop3:
-	MOVQ    184(SP), CX
-	MOVQ    160(SP), AX
+	MOVQ 184(SP), CX
+	MOVQ 160(SP), AX
 	MOVLQSX (CX)(AX*4), AX
-	MOVQ    AX, 152(SP)
-	XORQ    R15, R15
-	MOVQ    272(SP), R14
-	MOVQ    BX, CX
-	IMULQ   152(SP), CX
-	MOVQ    264(SP), AX
-	LEAQ    (AX)(CX*4), R13
-	MOVQ    240(SP), AX
-	LEAQ    (R13)(AX*1), R12
-	MOVQ    DX, R11
-	XORQ    R10, R10
+	MOVQ AX, 152(SP)
+	XORQ R15, R15
+	MOVQ 272(SP), R14
+	MOVQ BX, CX
+	IMULQ 152(SP), CX
+	MOVQ 264(SP), AX
+	LEAQ (AX)(CX*4), R13
+	MOVQ 240(SP), AX
+	LEAQ (R13)(AX*1), R12
+	MOVQ DX, R11
+	XORQ R10, R10
 
 loop5:
 	MOVQ R15, AX
 	CMPQ AX, R14
-	JGE  end8
+	JGE end8
 
 loop7:
 	VMOVUPS (R9)(AX*4), Y3
 	VMOVUPS 32(R9)(AX*4), Y2
 	VPSHUFD $0xb1, Y3, Y1
 	VPSHUFD $0xb1, Y2, Y0
-	VMULPS  (R13)(AX*4), Y3, Y3
-	VMULPS  32(R13)(AX*4), Y2, Y2
-	VMULPS  (R12)(AX*4), Y1, Y1
-	VMULPS  32(R12)(AX*4), Y0, Y0
-	VADDPS  Y1, Y3, Y1
-	VADDPS  Y0, Y2, Y0
+	VMULPS (R13)(AX*4), Y3, Y3
+	VMULPS 32(R13)(AX*4), Y2, Y2
+	VMULPS (R12)(AX*4), Y1, Y1
+	VMULPS 32(R12)(AX*4), Y0, Y0
+	VADDPS Y1, Y3, Y1
+	VADDPS Y0, Y2, Y0
 	VMOVUPS Y1, (R8)(AX*4)
 	VMOVUPS Y0, 32(R8)(AX*4)
-	ADDQ    $+16, AX
-	CMPQ    AX, R14
-	JLT     loop7
+	ADDQ $+16, AX
+	CMPQ AX, R14
+	JLT loop7
 
 end8:
 	MOVQ 144(SP), DI
 	MOVQ R14, SI
 	CMPQ SI, R11
-	JGE  end10
+	JGE end10
 
 loop9:
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+0(SB), Y2
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+32(SB), Y1
-	MOVQ         DI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ DI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y7
-	VPCMPGTD     Y1, Y0, Y6
-	VPMASKMOVD   (R9)(SI*4), Y7, Y3
-	VPMASKMOVD   32(R9)(SI*4), Y6, Y2
-	VPSHUFD      $0xb1, Y3, Y5
-	VPSHUFD      $0xb1, Y2, Y4
-	VPMASKMOVD   (R13)(SI*4), Y7, Y1
-	VPMASKMOVD   32(R13)(SI*4), Y6, Y0
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VPMASKMOVD   (R12)(SI*4), Y7, Y1
-	VPMASKMOVD   32(R12)(SI*4), Y6, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y1, Y3, Y1
-	VADDPS       Y0, Y2, Y0
-	VPMASKMOVD   Y1, Y7, (R8)(SI*4)
-	VPMASKMOVD   Y0, Y6, 32(R8)(SI*4)
-	ADDQ         $-16, DI
-	ADDQ         $+16, SI
-	CMPQ         SI, R11
-	JLT          loop9
+	VPCMPGTD Y2, Y0, Y7
+	VPCMPGTD Y1, Y0, Y6
+	VPMASKMOVD (R9)(SI*4), Y7, Y3
+	VPMASKMOVD 32(R9)(SI*4), Y6, Y2
+	VPSHUFD $0xb1, Y3, Y5
+	VPSHUFD $0xb1, Y2, Y4
+	VPMASKMOVD (R13)(SI*4), Y7, Y1
+	VPMASKMOVD 32(R13)(SI*4), Y6, Y0
+	VMULPS Y1, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VPMASKMOVD (R12)(SI*4), Y7, Y1
+	VPMASKMOVD 32(R12)(SI*4), Y6, Y0
+	VMULPS Y1, Y5, Y1
+	VMULPS Y0, Y4, Y0
+	VADDPS Y1, Y3, Y1
+	VADDPS Y0, Y2, Y0
+	VPMASKMOVD Y1, Y7, (R8)(SI*4)
+	VPMASKMOVD Y0, Y6, 32(R8)(SI*4)
+	ADDQ $-16, DI
+	ADDQ $+16, SI
+	CMPQ SI, R11
+	JLT loop9
 
 end10:
 	ADDQ DX, R15
@@ -255,83 +259,83 @@ end10:
 	ADDQ DX, R11
 	ADDQ $+1, R10
 	CMPQ R10, $+1
-	JLT  loop5
+	JLT loop5
 
 end6:
 	MOVQ 256(SP), DI
 	MOVQ DX, SI
 	CMPQ SI, BX
-	JGE  end12
+	JGE end12
 
 loop11:
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+0(SB), Y2
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+32(SB), Y1
-	MOVQ         DI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ DI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y3
-	VPCMPGTD     Y1, Y0, Y2
-	VPMASKMOVD   (R9)(SI*4), Y3, Y1
-	VPMASKMOVD   32(R9)(SI*4), Y2, Y0
-	VPMASKMOVD   Y1, Y3, (R8)(SI*4)
-	VPMASKMOVD   Y0, Y2, 32(R8)(SI*4)
-	ADDQ         $-16, DI
-	ADDQ         $+16, SI
-	CMPQ         SI, BX
-	JLT          loop11
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VPMASKMOVD (R9)(SI*4), Y3, Y1
+	VPMASKMOVD 32(R9)(SI*4), Y2, Y0
+	VPMASKMOVD Y1, Y3, (R8)(SI*4)
+	VPMASKMOVD Y0, Y2, 32(R8)(SI*4)
+	ADDQ $-16, DI
+	ADDQ $+16, SI
+	CMPQ SI, BX
+	JLT loop11
 
 end12:
-	MOVQ    152(SP), CX
-	SHRQ    $0x08, CX
-	MOVQ    176(SP), AX
+	MOVQ 152(SP), CX
+	SHRQ $0x08, CX
+	MOVQ 176(SP), AX
 	MOVLQSX (AX)(CX*4), CX
-	MOVQ    152(SP), AX
-	ANDQ    $+255, AX
-	MOVQ    AX, 152(SP)
-	MOVQ    BX, R10
-	MOVQ    248(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+16384, AX, CX
-	MOVQ    208(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    232(SP), AX
-	IMULQ   152(SP), AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (CX)(AX*1), DI
-	XORQ    SI, SI
-	CMPQ    SI, BX
-	JGE     end14
+	MOVQ 152(SP), AX
+	ANDQ $+255, AX
+	MOVQ AX, 152(SP)
+	MOVQ BX, R10
+	MOVQ 248(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+16384, AX, CX
+	MOVQ 208(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ 232(SP), AX
+	IMULQ 152(SP), AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (CX)(AX*1), DI
+	XORQ SI, SI
+	CMPQ SI, BX
+	JGE end14
 
 loop13:
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+0(SB), Y2
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+32(SB), Y1
-	MOVQ         R10, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ R10, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y3
-	VPCMPGTD     Y1, Y0, Y2
-	MOVQ         128(SP), AX
-	VPMASKMOVD   (AX)(SI*4), Y3, Y1
-	MOVQ         128(SP), AX
-	VPMASKMOVD   32(AX)(SI*4), Y2, Y0
-	VPMASKMOVD   Y1, Y3, (DI)(SI*4)
-	VPMASKMOVD   Y0, Y2, 32(DI)(SI*4)
-	ADDQ         $-16, R10
-	ADDQ         $+16, SI
-	CMPQ         SI, BX
-	JLT          loop13
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	MOVQ 128(SP), AX
+	VPMASKMOVD (AX)(SI*4), Y3, Y1
+	MOVQ 128(SP), AX
+	VPMASKMOVD 32(AX)(SI*4), Y2, Y0
+	VPMASKMOVD Y1, Y3, (DI)(SI*4)
+	VPMASKMOVD Y0, Y2, 32(DI)(SI*4)
+	ADDQ $-16, R10
+	ADDQ $+16, SI
+	CMPQ SI, BX
+	JLT loop13
 
 end14:
 	ADDQ 192(SP), R9
@@ -342,602 +346,241 @@ end14:
 	ADDQ $+1, 160(SP)
 	MOVQ 160(SP), AX
 	CMPQ AX, 168(SP)
-	JLT  loop3
+	JLT loop3
 
 end4:
-	MOVQ    312(SP), AX
-	TESTL   AX, AX
-	JEQ     else15
-	MOVQ    176(SP), CX
-	MOVQ    336(SP), AX
+	MOVQ 312(SP), AX
+	TESTL AX, AX
+	JEQ else15
+	MOVQ 176(SP), CX
+	MOVQ 328(SP), AX
 	MOVLQSX (CX)(AX*4), CX
-	MOVQ    224(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+1024, AX, CX
-	MOVQ    288(SP), AX
-	LEAQ    (AX)(CX*1), SI
-	MOVQ    SI, DI
-	XORQ    CX, CX
-	CMPQ    CX, 216(SP)
-	JGE     end18
+	MOVQ 224(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+1024, AX, CX
+	MOVQ 288(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ CX, DI
+	XORQ SI, SI
+	CMPQ SI, 216(SP)
+	JGE end18
 
 loop17:
-	MOVQ         136(SP), AX
-	VMOVUPS      (AX)(CX*4), Y4
-	MOVQ         136(SP), AX
-	VMOVUPS      32(AX)(CX*4), Y8
-	MOVQ         136(SP), AX
-	VMOVUPS      1024(AX)(CX*4), Y1
-	MOVQ         136(SP), AX
-	VMOVUPS      1056(AX)(CX*4), Y7
-	MOVQ         136(SP), AX
-	VMOVUPS      2048(AX)(CX*4), Y3
-	MOVQ         136(SP), AX
-	VMOVUPS      2080(AX)(CX*4), Y6
-	MOVQ         136(SP), AX
-	VMOVUPS      3072(AX)(CX*4), Y0
-	MOVQ         136(SP), AX
-	VMOVUPS      3104(AX)(CX*4), Y5
-	VUNPCKLPS    Y1, Y4, Y2
-	VUNPCKHPS    Y1, Y4, Y4
-	VUNPCKLPS    Y0, Y3, Y1
-	VUNPCKHPS    Y0, Y3, Y0
-	VUNPCKLPD    Y1, Y2, Y3
-	VUNPCKHPD    Y1, Y2, Y2
-	VUNPCKLPD    Y0, Y4, Y1
-	VUNPCKHPD    Y0, Y4, Y0
-	VMOVUPS      X3, (DI)
+	MOVQ 136(SP), AX
+	VMOVUPS (AX)(SI*4), Y4
+	MOVQ 136(SP), AX
+	VMOVUPS 32(AX)(SI*4), Y8
+	MOVQ 136(SP), AX
+	VMOVUPS 1024(AX)(SI*4), Y1
+	MOVQ 136(SP), AX
+	VMOVUPS 1056(AX)(SI*4), Y7
+	MOVQ 136(SP), AX
+	VMOVUPS 2048(AX)(SI*4), Y3
+	MOVQ 136(SP), AX
+	VMOVUPS 2080(AX)(SI*4), Y6
+	MOVQ 136(SP), AX
+	VMOVUPS 3072(AX)(SI*4), Y0
+	MOVQ 136(SP), AX
+	VMOVUPS 3104(AX)(SI*4), Y5
+	VUNPCKLPS Y1, Y4, Y2
+	VUNPCKHPS Y1, Y4, Y4
+	VUNPCKLPS Y0, Y3, Y1
+	VUNPCKHPS Y0, Y3, Y0
+	VUNPCKLPD Y1, Y2, Y3
+	VUNPCKHPD Y1, Y2, Y2
+	VUNPCKLPD Y0, Y4, Y1
+	VUNPCKHPD Y0, Y4, Y0
+	VMOVUPS X3, (DI)
 	VEXTRACTF128 $0x01, Y3, 256(DI)
-	VMOVUPS      X2, 64(DI)
+	VMOVUPS X2, 64(DI)
 	VEXTRACTF128 $0x01, Y2, 320(DI)
-	VMOVUPS      X1, 128(DI)
+	VMOVUPS X1, 128(DI)
 	VEXTRACTF128 $0x01, Y1, 384(DI)
-	VMOVUPS      X0, 192(DI)
+	VMOVUPS X0, 192(DI)
 	VEXTRACTF128 $0x01, Y0, 448(DI)
-	VUNPCKLPS    Y7, Y8, Y2
-	VUNPCKHPS    Y7, Y8, Y4
-	VUNPCKLPS    Y5, Y6, Y1
-	VUNPCKHPS    Y5, Y6, Y0
-	VUNPCKLPD    Y1, Y2, Y3
-	VUNPCKHPD    Y1, Y2, Y2
-	VUNPCKLPD    Y0, Y4, Y1
-	VUNPCKHPD    Y0, Y4, Y0
-	VMOVUPS      X3, 512(DI)
+	VUNPCKLPS Y7, Y8, Y2
+	VUNPCKHPS Y7, Y8, Y4
+	VUNPCKLPS Y5, Y6, Y1
+	VUNPCKHPS Y5, Y6, Y0
+	VUNPCKLPD Y1, Y2, Y3
+	VUNPCKHPD Y1, Y2, Y2
+	VUNPCKLPD Y0, Y4, Y1
+	VUNPCKHPD Y0, Y4, Y0
+	VMOVUPS X3, 512(DI)
 	VEXTRACTF128 $0x01, Y3, 768(DI)
-	VMOVUPS      X2, 576(DI)
+	VMOVUPS X2, 576(DI)
 	VEXTRACTF128 $0x01, Y2, 832(DI)
-	VMOVUPS      X1, 640(DI)
+	VMOVUPS X1, 640(DI)
 	VEXTRACTF128 $0x01, Y1, 896(DI)
-	VMOVUPS      X0, 704(DI)
+	VMOVUPS X0, 704(DI)
 	VEXTRACTF128 $0x01, Y0, 960(DI)
-	ADDQ         $+1024, DI
-	ADDQ         $+16, CX
-	CMPQ         CX, 216(SP)
-	JLT          loop17
-
-end18:
-	MOVQ 368(SP), R8
-	MOVQ 360(SP), AX
-	LEAQ (SI)(AX*1), DI
-	MOVQ 216(SP), SI
-	CMPQ SI, BX
-	JGE  end20
-
-loop19:
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+0(SB), Y2
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+32(SB), Y1
-	MOVQ         R8, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
-	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y9
-	VPCMPGTD     Y1, Y0, Y8
-	MOVQ         136(SP), AX
-	VPMASKMOVD   (AX)(SI*4), Y9, Y11
-	MOVQ         136(SP), AX
-	VPMASKMOVD   32(AX)(SI*4), Y8, Y10
-	MOVQ         136(SP), AX
-	VPMASKMOVD   1024(AX)(SI*4), Y9, Y7
-	MOVQ         136(SP), AX
-	VPMASKMOVD   1056(AX)(SI*4), Y8, Y6
-	MOVQ         136(SP), AX
-	VPMASKMOVD   2048(AX)(SI*4), Y9, Y5
-	MOVQ         136(SP), AX
-	VPMASKMOVD   2080(AX)(SI*4), Y8, Y4
-	MOVQ         136(SP), AX
-	VPMASKMOVD   3072(AX)(SI*4), Y9, Y3
-	MOVQ         136(SP), AX
-	VPMASKMOVD   3104(AX)(SI*4), Y8, Y2
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+64(SB), Y1
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+96(SB), Y0
-	VMOVUPS      Y11, (SP)
-	VMOVUPS      Y10, 32(SP)
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      Y0, 96(SP)
-	VMOVMSKPS    Y9, R9
-	BTL          $0x00, R9
-	JCC          masked21
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVL         AX, (DI)(CX*4)
-
-masked21:
-	BTL     $0x01, R9
-	JCC     masked22
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked22:
-	BTL     $0x02, R9
-	JCC     masked23
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked23:
-	BTL     $0x03, R9
-	JCC     masked24
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked24:
-	BTL     $0x04, R9
-	JCC     masked25
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked25:
-	BTL     $0x05, R9
-	JCC     masked26
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked26:
-	BTL     $0x06, R9
-	JCC     masked27
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked27:
-	BTL     $0x07, R9
-	JCC     masked28
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked28:
-	VMOVMSKPS Y8, R9
-	BTL       $0x00, R9
-	JCC       masked29
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, (DI)(CX*4)
-
-masked29:
-	BTL     $0x01, R9
-	JCC     masked30
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked30:
-	BTL     $0x02, R9
-	JCC     masked31
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked31:
-	BTL     $0x03, R9
-	JCC     masked32
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked32:
-	BTL     $0x04, R9
-	JCC     masked33
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked33:
-	BTL     $0x05, R9
-	JCC     masked34
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked34:
-	BTL     $0x06, R9
-	JCC     masked35
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked35:
-	BTL     $0x07, R9
-	JCC     masked36
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, (DI)(CX*4)
-
-masked36:
-	VMOVUPS   kv_store_f32__p1__avx2_data<>+64(SB), Y1
-	VMOVUPS   kv_store_f32__p1__avx2_data<>+96(SB), Y0
-	VMOVUPS   Y7, (SP)
-	VMOVUPS   Y6, 32(SP)
-	VMOVUPS   Y1, 64(SP)
-	VMOVUPS   Y0, 96(SP)
-	VMOVMSKPS Y9, R9
-	BTL       $0x00, R9
-	JCC       masked37
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVL      AX, 4(DI)(CX*4)
-
-masked37:
-	BTL     $0x01, R9
-	JCC     masked38
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked38:
-	BTL     $0x02, R9
-	JCC     masked39
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked39:
-	BTL     $0x03, R9
-	JCC     masked40
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked40:
-	BTL     $0x04, R9
-	JCC     masked41
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked41:
-	BTL     $0x05, R9
-	JCC     masked42
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked42:
-	BTL     $0x06, R9
-	JCC     masked43
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked43:
-	BTL     $0x07, R9
-	JCC     masked44
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked44:
-	VMOVMSKPS Y8, R9
-	BTL       $0x00, R9
-	JCC       masked45
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, 4(DI)(CX*4)
-
-masked45:
-	BTL     $0x01, R9
-	JCC     masked46
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked46:
-	BTL     $0x02, R9
-	JCC     masked47
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked47:
-	BTL     $0x03, R9
-	JCC     masked48
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked48:
-	BTL     $0x04, R9
-	JCC     masked49
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked49:
-	BTL     $0x05, R9
-	JCC     masked50
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked50:
-	BTL     $0x06, R9
-	JCC     masked51
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked51:
-	BTL     $0x07, R9
-	JCC     masked52
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, 4(DI)(CX*4)
-
-masked52:
-	VMOVUPS   kv_store_f32__p1__avx2_data<>+64(SB), Y1
-	VMOVUPS   kv_store_f32__p1__avx2_data<>+96(SB), Y0
-	VMOVUPS   Y5, (SP)
-	VMOVUPS   Y4, 32(SP)
-	VMOVUPS   Y1, 64(SP)
-	VMOVUPS   Y0, 96(SP)
-	VMOVMSKPS Y9, R9
-	BTL       $0x00, R9
-	JCC       masked53
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVL      AX, 8(DI)(CX*4)
-
-masked53:
-	BTL     $0x01, R9
-	JCC     masked54
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked54:
-	BTL     $0x02, R9
-	JCC     masked55
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked55:
-	BTL     $0x03, R9
-	JCC     masked56
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked56:
-	BTL     $0x04, R9
-	JCC     masked57
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked57:
-	BTL     $0x05, R9
-	JCC     masked58
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked58:
-	BTL     $0x06, R9
-	JCC     masked59
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked59:
-	BTL     $0x07, R9
-	JCC     masked60
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked60:
-	VMOVMSKPS Y8, R9
-	BTL       $0x00, R9
-	JCC       masked61
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, 8(DI)(CX*4)
-
-masked61:
-	BTL     $0x01, R9
-	JCC     masked62
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked62:
-	BTL     $0x02, R9
-	JCC     masked63
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked63:
-	BTL     $0x03, R9
-	JCC     masked64
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked64:
-	BTL     $0x04, R9
-	JCC     masked65
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked65:
-	BTL     $0x05, R9
-	JCC     masked66
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked66:
-	BTL     $0x06, R9
-	JCC     masked67
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked67:
-	BTL     $0x07, R9
-	JCC     masked68
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, 8(DI)(CX*4)
-
-masked68:
-	VMOVUPS   kv_store_f32__p1__avx2_data<>+64(SB), Y1
-	VMOVUPS   kv_store_f32__p1__avx2_data<>+96(SB), Y0
-	VMOVUPS   Y3, (SP)
-	VMOVUPS   Y2, 32(SP)
-	VMOVUPS   Y1, 64(SP)
-	VMOVUPS   Y0, 96(SP)
-	VMOVMSKPS Y9, R9
-	BTL       $0x00, R9
-	JCC       masked69
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVL      AX, 12(DI)(CX*4)
-
-masked69:
-	BTL     $0x01, R9
-	JCC     masked70
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked70:
-	BTL     $0x02, R9
-	JCC     masked71
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked71:
-	BTL     $0x03, R9
-	JCC     masked72
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked72:
-	BTL     $0x04, R9
-	JCC     masked73
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked73:
-	BTL     $0x05, R9
-	JCC     masked74
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked74:
-	BTL     $0x06, R9
-	JCC     masked75
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked75:
-	BTL     $0x07, R9
-	JCC     masked76
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked76:
-	VMOVMSKPS Y8, R9
-	BTL       $0x00, R9
-	JCC       masked77
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, 12(DI)(CX*4)
-
-masked77:
-	BTL     $0x01, R9
-	JCC     masked78
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked78:
-	BTL     $0x02, R9
-	JCC     masked79
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked79:
-	BTL     $0x03, R9
-	JCC     masked80
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked80:
-	BTL     $0x04, R9
-	JCC     masked81
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked81:
-	BTL     $0x05, R9
-	JCC     masked82
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked82:
-	BTL     $0x06, R9
-	JCC     masked83
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked83:
-	BTL     $0x07, R9
-	JCC     masked84
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, 12(DI)(CX*4)
-
-masked84:
-	ADDQ $-16, R8
 	ADDQ $+1024, DI
 	ADDQ $+16, SI
-	CMPQ SI, BX
-	JLT  loop19
+	CMPQ SI, 216(SP)
+	JLT loop17
+
+end18:
+	MOVQ 376(SP), R12
+	MOVQ 368(SP), R11
+	MOVQ 360(SP), AX
+	LEAQ (CX)(AX*1), R10
+	MOVQ 216(SP), R9
+	CMPQ R9, BX
+	JGE end20
+
+loop19:
+	MOVQ R11, R8
+	XORQ DI, DI
+
+loop21:
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ R12, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y2, Y0, Y5
+	VPCMPGTD Y1, Y0, Y4
+	VPMASKMOVD (R8), Y5, Y3
+	VPMASKMOVD 32(R8), Y4, Y2
+	LEAQ (R10)(DI*4), SI
+	VMOVUPS data<>+64(SB), Y1
+	VMOVUPS data<>+96(SB), Y0
+	VMOVUPS Y3, (SP)
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS Y1, 64(SP)
+	VMOVUPS Y0, 96(SP)
+	VMOVMSKPS Y5, R13
+	BTL $0x00, R13
+	JCC masked23
+	MOVLQSX 64(SP), CX
+	MOVL (SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked23:
+	BTL $0x01, R13
+	JCC masked24
+	MOVLQSX 68(SP), CX
+	MOVL 4(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked24:
+	BTL $0x02, R13
+	JCC masked25
+	MOVLQSX 72(SP), CX
+	MOVL 8(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked25:
+	BTL $0x03, R13
+	JCC masked26
+	MOVLQSX 76(SP), CX
+	MOVL 12(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked26:
+	BTL $0x04, R13
+	JCC masked27
+	MOVLQSX 80(SP), CX
+	MOVL 16(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked27:
+	BTL $0x05, R13
+	JCC masked28
+	MOVLQSX 84(SP), CX
+	MOVL 20(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked28:
+	BTL $0x06, R13
+	JCC masked29
+	MOVLQSX 88(SP), CX
+	MOVL 24(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked29:
+	BTL $0x07, R13
+	JCC masked30
+	MOVLQSX 92(SP), CX
+	MOVL 28(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked30:
+	VMOVMSKPS Y4, R13
+	BTL $0x00, R13
+	JCC masked31
+	MOVLQSX 96(SP), CX
+	MOVL 32(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked31:
+	BTL $0x01, R13
+	JCC masked32
+	MOVLQSX 100(SP), CX
+	MOVL 36(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked32:
+	BTL $0x02, R13
+	JCC masked33
+	MOVLQSX 104(SP), CX
+	MOVL 40(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked33:
+	BTL $0x03, R13
+	JCC masked34
+	MOVLQSX 108(SP), CX
+	MOVL 44(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked34:
+	BTL $0x04, R13
+	JCC masked35
+	MOVLQSX 112(SP), CX
+	MOVL 48(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked35:
+	BTL $0x05, R13
+	JCC masked36
+	MOVLQSX 116(SP), CX
+	MOVL 52(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked36:
+	BTL $0x06, R13
+	JCC masked37
+	MOVLQSX 120(SP), CX
+	MOVL 56(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked37:
+	BTL $0x07, R13
+	JCC masked38
+	MOVLQSX 124(SP), CX
+	MOVL 60(SP), AX
+	MOVL AX, (SI)(CX*4)
+
+masked38:
+	ADDQ $+1024, R8
+	ADDQ $+1, DI
+	CMPQ DI, $+4
+	JLT loop21
+
+end22:
+	ADDQ $-16, R12
+	ADDQ $+64, R11
+	ADDQ $+1024, R10
+	ADDQ $+16, R9
+	CMPQ R9, BX
+	JLT loop19
 
 end20:
 	JMP end16
@@ -946,183 +589,183 @@ else15:
 	MOVQ 136(SP), R10
 	MOVQ 320(SP), R9
 	CMPQ R9, 168(SP)
-	JGE  end86
+	JGE end40
 
-loop85:
-	MOVQ    184(SP), AX
+loop39:
+	MOVQ 184(SP), AX
 	MOVLQSX (AX)(R9*4), CX
-	MOVQ    CX, DI
-	ANDQ    $+255, DI
-	SHRQ    $0x08, CX
-	MOVQ    176(SP), AX
+	MOVQ CX, DI
+	ANDQ $+255, DI
+	SHRQ $0x08, CX
+	MOVQ 176(SP), AX
 	MOVLQSX (AX)(CX*4), CX
-	MOVQ    DI, SI
-	SHRQ    $0x04, SI
-	ANDQ    $+15, DI
-	MOVQ    BX, R8
-	MOVQ    224(SP), AX
-	IMULQ   CX, AX
-	IMUL3Q  $+1024, AX, CX
-	MOVQ    200(SP), AX
-	LEAQ    (AX)(CX*1), CX
-	MOVQ    BX, AX
-	IMULQ   SI, AX
-	IMUL3Q  $+64, AX, AX
-	LEAQ    (CX)(AX*1), AX
-	LEAQ    (AX)(DI*4), DI
-	XORQ    SI, SI
-	CMPQ    SI, BX
-	JGE     end88
+	MOVQ DI, SI
+	SHRQ $0x04, SI
+	ANDQ $+15, DI
+	MOVQ BX, R8
+	MOVQ 224(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+1024, AX, CX
+	MOVQ 200(SP), AX
+	LEAQ (AX)(CX*1), CX
+	MOVQ BX, AX
+	IMULQ SI, AX
+	IMUL3Q $+64, AX, AX
+	LEAQ (CX)(AX*1), AX
+	LEAQ (AX)(DI*4), DI
+	XORQ SI, SI
+	CMPQ SI, BX
+	JGE end42
 
-loop87:
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+0(SB), Y2
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+32(SB), Y1
-	MOVQ         R8, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+loop41:
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ R8, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y5
-	VPCMPGTD     Y1, Y0, Y4
-	VPMASKMOVD   (R10)(SI*4), Y5, Y3
-	VPMASKMOVD   32(R10)(SI*4), Y4, Y2
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+64(SB), Y1
-	VMOVUPS      kv_store_f32__p1__avx2_data<>+96(SB), Y0
-	VMOVUPS      Y3, (SP)
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      Y0, 96(SP)
-	VMOVMSKPS    Y5, R11
-	BTL          $0x00, R11
-	JCC          masked89
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVL         AX, (DI)(CX*4)
+	VPCMPGTD Y2, Y0, Y5
+	VPCMPGTD Y1, Y0, Y4
+	VPMASKMOVD (R10)(SI*4), Y5, Y3
+	VPMASKMOVD 32(R10)(SI*4), Y4, Y2
+	VMOVUPS data<>+64(SB), Y1
+	VMOVUPS data<>+96(SB), Y0
+	VMOVUPS Y3, (SP)
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS Y1, 64(SP)
+	VMOVUPS Y0, 96(SP)
+	VMOVMSKPS Y5, R11
+	BTL $0x00, R11
+	JCC masked43
+	MOVLQSX 64(SP), CX
+	MOVL (SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked89:
-	BTL     $0x01, R11
-	JCC     masked90
+masked43:
+	BTL $0x01, R11
+	JCC masked44
 	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 4(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked90:
-	BTL     $0x02, R11
-	JCC     masked91
+masked44:
+	BTL $0x02, R11
+	JCC masked45
 	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 8(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked91:
-	BTL     $0x03, R11
-	JCC     masked92
+masked45:
+	BTL $0x03, R11
+	JCC masked46
 	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 12(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked92:
-	BTL     $0x04, R11
-	JCC     masked93
+masked46:
+	BTL $0x04, R11
+	JCC masked47
 	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 16(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked93:
-	BTL     $0x05, R11
-	JCC     masked94
+masked47:
+	BTL $0x05, R11
+	JCC masked48
 	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 20(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked94:
-	BTL     $0x06, R11
-	JCC     masked95
+masked48:
+	BTL $0x06, R11
+	JCC masked49
 	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 24(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked95:
-	BTL     $0x07, R11
-	JCC     masked96
+masked49:
+	BTL $0x07, R11
+	JCC masked50
 	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 28(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked96:
+masked50:
 	VMOVMSKPS Y4, R11
-	BTL       $0x00, R11
-	JCC       masked97
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, (DI)(CX*4)
+	BTL $0x00, R11
+	JCC masked51
+	MOVLQSX 96(SP), CX
+	MOVL 32(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked97:
-	BTL     $0x01, R11
-	JCC     masked98
+masked51:
+	BTL $0x01, R11
+	JCC masked52
 	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 36(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked98:
-	BTL     $0x02, R11
-	JCC     masked99
+masked52:
+	BTL $0x02, R11
+	JCC masked53
 	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 40(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked99:
-	BTL     $0x03, R11
-	JCC     masked100
+masked53:
+	BTL $0x03, R11
+	JCC masked54
 	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 44(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked100:
-	BTL     $0x04, R11
-	JCC     masked101
+masked54:
+	BTL $0x04, R11
+	JCC masked55
 	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 48(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked101:
-	BTL     $0x05, R11
-	JCC     masked102
+masked55:
+	BTL $0x05, R11
+	JCC masked56
 	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 52(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked102:
-	BTL     $0x06, R11
-	JCC     masked103
+masked56:
+	BTL $0x06, R11
+	JCC masked57
 	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 56(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked103:
-	BTL     $0x07, R11
-	JCC     masked104
+masked57:
+	BTL $0x07, R11
+	JCC masked58
 	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, (DI)(CX*4)
+	MOVL 60(SP), AX
+	MOVL AX, (DI)(CX*4)
 
-masked104:
+masked58:
 	ADDQ $-16, R8
 	ADDQ $+1024, DI
 	ADDQ $+16, SI
 	CMPQ SI, BX
-	JLT  loop87
+	JLT loop41
 
-end88:
+end42:
 	ADDQ $+1024, R10
 	ADDQ $+1, R9
 	CMPQ R9, 168(SP)
-	JLT  loop85
+	JLT loop39
 
-end86:
+end40:
 end16:
 	MOVQ 280(SP), AX
 	ADDQ 344(SP), AX
@@ -1131,47 +774,47 @@ end16:
 	ADDQ 344(SP), AX
 	MOVQ AX, 296(SP)
 	MOVQ 208(SP), AX
-	ADDQ 376(SP), AX
+	ADDQ 384(SP), AX
 	MOVQ AX, 208(SP)
 	MOVQ 288(SP), AX
-	ADDQ 328(SP), AX
+	ADDQ 336(SP), AX
 	MOVQ AX, 288(SP)
 	MOVQ 200(SP), AX
-	ADDQ 328(SP), AX
+	ADDQ 336(SP), AX
 	MOVQ AX, 200(SP)
 	ADDQ $+1, 304(SP)
 	MOVQ 304(SP), AX
 	CMPQ AX, 352(SP)
-	JLT  loop1
+	JLT loop1
 
 end2:
-	MOVQ 392(SP), AX
+	MOVQ 400(SP), AX
 	DECQ AX
-	MOVQ AX, 392(SP)
-	JEQ  done
-	MOVQ 384(SP), AX
+	MOVQ AX, 400(SP)
+	JEQ done
+	MOVQ 392(SP), AX
 	INCQ AX
-	MOVQ AX, 384(SP)
-	JMP  tile
+	MOVQ AX, 392(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA kv_store_f32__p1__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA kv_store_f32__p1__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA kv_store_f32__p1__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA kv_store_f32__p1__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA kv_store_f32__p1__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA kv_store_f32__p1__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA kv_store_f32__p1__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA kv_store_f32__p1__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA kv_store_f32__p1__avx2_data<>+64(SB)/8, $0x0000001000000000
-DATA kv_store_f32__p1__avx2_data<>+72(SB)/8, $0x0000003000000020
-DATA kv_store_f32__p1__avx2_data<>+80(SB)/8, $0x0000005000000040
-DATA kv_store_f32__p1__avx2_data<>+88(SB)/8, $0x0000007000000060
-DATA kv_store_f32__p1__avx2_data<>+96(SB)/8, $0x0000009000000080
-DATA kv_store_f32__p1__avx2_data<>+104(SB)/8, $0x000000b0000000a0
-DATA kv_store_f32__p1__avx2_data<>+112(SB)/8, $0x000000d0000000c0
-DATA kv_store_f32__p1__avx2_data<>+120(SB)/8, $0x000000f0000000e0
-GLOBL kv_store_f32__p1__avx2_data<>(SB), RODATA|NOPTR, $128
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001000000000
+DATA data<>+72(SB)/8, $0x0000003000000020
+DATA data<>+80(SB)/8, $0x0000005000000040
+DATA data<>+88(SB)/8, $0x0000007000000060
+DATA data<>+96(SB)/8, $0x0000009000000080
+DATA data<>+104(SB)/8, $0x000000b0000000a0
+DATA data<>+112(SB)/8, $0x000000d0000000c0
+DATA data<>+120(SB)/8, $0x000000f0000000e0
+GLOBL data<>(SB), RODATA|NOPTR, $128

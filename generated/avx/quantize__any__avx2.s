@@ -7,174 +7,174 @@
 // func quantize__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·quantize__any__avx2(SB), NOSPLIT, $32-24
-	MOVQ   lo+8(FP), R15
-	MOVQ   hi+16(FP), R14
-	SUBQ   R15, R14
-	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   104(CX), AX
-	MOVQ   AX, (SP)
-	MOVQ   (SP), AX
-	LEAQ   63(AX), R13
-	SHRQ   $0x06, R13
-	MOVQ   (SP), DX
-	SHRQ   $0x06, DX
+	MOVQ lo+8(FP), R15
+	MOVQ hi+16(FP), R14
+	SUBQ R15, R14
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, (SP)
+	MOVQ (SP), AX
+	LEAQ 63(AX), R13
+	SHRQ $0x06, R13
+	MOVQ (SP), DX
+	SHRQ $0x06, DX
 	IMUL3Q $+2, DX, R12
-	MOVQ   (CX), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   8(CX), R11
+	MOVQ (CX), AX
+	MOVQ AX, 24(SP)
+	MOVQ 8(CX), R11
 	IMUL3Q $+2, R13, R10
 	IMUL3Q $-64, DX, CX
-	MOVQ   (SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 16(SP)
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 16(SP)
 	IMUL3Q $+256, DX, AX
-	MOVQ   AX, 8(SP)
+	MOVQ AX, 8(SP)
 	IMUL3Q $+384, DX, R9
 
 tile:
-	MOVQ   R15, BX
-	SHRQ   $0x02, BX
-	MOVQ   R15, CX
-	ANDQ   $+3, CX
-	MOVQ   (SP), DX
-	IMULQ  R15, DX
-	MOVQ   24(SP), AX
-	LEAQ   (AX)(DX*4), SI
-	MOVQ   SI, R8
-	MOVQ   R13, DX
-	IMULQ  BX, DX
+	MOVQ R15, BX
+	SHRQ $0x02, BX
+	MOVQ R15, CX
+	ANDQ $+3, CX
+	MOVQ (SP), DX
+	IMULQ R15, DX
+	MOVQ 24(SP), AX
+	LEAQ (AX)(DX*4), SI
+	MOVQ SI, R8
+	MOVQ R13, DX
+	IMULQ BX, DX
 	IMUL3Q $+384, DX, AX
-	LEAQ   (R11)(AX*1), BX
+	LEAQ (R11)(AX*1), BX
 	IMUL3Q $+32, CX, AX
-	LEAQ   (BX)(AX*1), BX
-	MOVQ   BX, DI
+	LEAQ (BX)(AX*1), BX
+	MOVQ BX, DI
 	IMUL3Q $+384, DX, AX
-	LEAQ   (R11)(AX*1), AX
-	LEAQ   (AX)(CX*4), DX
-	MOVQ   DX, CX
-	XORQ   AX, AX
-	CMPQ   AX, R12
-	JGE    end2
+	LEAQ (R11)(AX*1), AX
+	LEAQ (AX)(CX*4), DX
+	MOVQ DX, CX
+	XORQ AX, AX
+	CMPQ AX, R12
+	JGE end2
 
 loop1:
-	VMOVUPS      (R8), Y4
-	VMOVUPS      32(R8), Y7
-	VMOVUPS      64(R8), Y6
-	VMOVUPS      96(R8), Y5
-	VPAND        quantize__any__avx2_data<>+0(SB), Y4, Y3
-	VPAND        quantize__any__avx2_data<>+0(SB), Y7, Y2
-	VPAND        quantize__any__avx2_data<>+0(SB), Y6, Y1
-	VPAND        quantize__any__avx2_data<>+0(SB), Y5, Y0
-	VPMAXUD      Y1, Y3, Y1
-	VPMAXUD      Y0, Y2, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPMAXUD      Y0, Y1, Y3
-	VMOVUPS      quantize__any__avx2_data<>+32(SB), Y0
-	VPMAXUD      Y0, Y3, Y1
-	VPCMPEQD     Y3, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y11
-	VMOVUPS      quantize__any__avx2_data<>+64(SB), Y0
-	VPMAXUD      Y3, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y2
-	VMULPS       quantize__any__avx2_data<>+96(SB), Y3, Y10
-	VMOVUPS      quantize__any__avx2_data<>+128(SB), Y0
-	VPSUBD       Y10, Y0, Y3
-	VMULPS       Y3, Y10, Y1
-	VMULPS       quantize__any__avx2_data<>+160(SB), Y1, Y0
-	VADDPS       quantize__any__avx2_data<>+192(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       quantize__any__avx2_data<>+224(SB), Y0, Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y3, Y10, Y1
-	VMOVUPS      quantize__any__avx2_data<>+256(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VMULPS       Y0, Y4, Y4
-	VMULPS       Y0, Y7, Y3
-	VMULPS       Y0, Y6, Y1
-	VMULPS       Y0, Y5, Y0
-	VADDPS       quantize__any__avx2_data<>+288(SB), Y4, Y4
-	VADDPS       quantize__any__avx2_data<>+288(SB), Y3, Y3
-	VADDPS       quantize__any__avx2_data<>+288(SB), Y1, Y1
-	VADDPS       quantize__any__avx2_data<>+288(SB), Y0, Y0
-	VPSUBD       quantize__any__avx2_data<>+288(SB), Y4, Y5
-	VPSUBD       quantize__any__avx2_data<>+288(SB), Y3, Y4
-	VPSUBD       quantize__any__avx2_data<>+288(SB), Y1, Y3
-	VPSUBD       quantize__any__avx2_data<>+288(SB), Y0, Y1
-	VPOR         Y2, Y11, Y0
-	VBLENDVPS    Y0, quantize__any__avx2_data<>+320(SB), Y5, Y9
-	VBLENDVPS    Y0, quantize__any__avx2_data<>+320(SB), Y4, Y8
-	VBLENDVPS    Y0, quantize__any__avx2_data<>+320(SB), Y3, Y7
-	VBLENDVPS    Y0, quantize__any__avx2_data<>+320(SB), Y1, Y6
-	VBLENDVPS    Y11, quantize__any__avx2_data<>+320(SB), Y10, Y0
-	VBLENDVPS    Y2, quantize__any__avx2_data<>+352(SB), Y0, Y5
-	VMOVUPS      quantize__any__avx2_data<>+384(SB), Y4
-	VMOVUPS      quantize__any__avx2_data<>+384(SB), Y3
-	VMOVUPS      quantize__any__avx2_data<>+416(SB), Y1
-	VMOVUPS      quantize__any__avx2_data<>+416(SB), Y0
-	VPSLLVD      Y4, Y9, Y4
-	VPSLLVD      Y3, Y8, Y3
-	VPSLLVD      Y1, Y7, Y1
-	VPSLLVD      Y0, Y6, Y0
-	VPADDD       Y4, Y9, Y4
-	VPADDD       Y3, Y8, Y3
-	VPADDD       Y1, Y7, Y1
-	VPADDD       Y0, Y6, Y0
-	VPADDD       Y1, Y4, Y1
-	VPADDD       Y0, Y3, Y0
-	VPADDD       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSLLD       $0x10, Y1, Y0
-	VPSRAD       $0x10, Y0, Y4
-	VPSUBD       Y4, Y1, Y0
-	VPSRAD       $0x10, Y0, Y3
-	VCVTDQ2PS    Y4, Y0
-	VMULPS       Y5, Y0, Y0
-	VBLENDVPS    Y2, quantize__any__avx2_data<>+352(SB), Y0, Y2
-	VPSHUFB      quantize__any__avx2_data<>+448(SB), Y9, Y1
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y7
+	VMOVUPS 64(R8), Y6
+	VMOVUPS 96(R8), Y5
+	VPAND data<>+0(SB), Y4, Y3
+	VPAND data<>+0(SB), Y7, Y2
+	VPAND data<>+0(SB), Y6, Y1
+	VPAND data<>+0(SB), Y5, Y0
+	VPMAXUD Y1, Y3, Y1
+	VPMAXUD Y0, Y2, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPMAXUD Y0, Y1, Y3
+	VMOVUPS data<>+32(SB), Y0
+	VPMAXUD Y0, Y3, Y1
+	VPCMPEQD Y3, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y11
+	VMOVUPS data<>+64(SB), Y0
+	VPMAXUD Y3, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y2
+	VMULPS data<>+96(SB), Y3, Y10
+	VMOVUPS data<>+128(SB), Y0
+	VPSUBD Y10, Y0, Y3
+	VMULPS Y3, Y10, Y1
+	VMULPS data<>+160(SB), Y1, Y0
+	VADDPS data<>+192(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+224(SB), Y0, Y0
+	VMULPS Y0, Y3, Y3
+	VMULPS Y3, Y10, Y1
+	VMOVUPS data<>+256(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y3, Y0
+	VMULPS Y0, Y4, Y4
+	VMULPS Y0, Y7, Y3
+	VMULPS Y0, Y6, Y1
+	VMULPS Y0, Y5, Y0
+	VADDPS data<>+288(SB), Y4, Y4
+	VADDPS data<>+288(SB), Y3, Y3
+	VADDPS data<>+288(SB), Y1, Y1
+	VADDPS data<>+288(SB), Y0, Y0
+	VPSUBD data<>+288(SB), Y4, Y5
+	VPSUBD data<>+288(SB), Y3, Y4
+	VPSUBD data<>+288(SB), Y1, Y3
+	VPSUBD data<>+288(SB), Y0, Y1
+	VPOR Y2, Y11, Y0
+	VBLENDVPS Y0, data<>+320(SB), Y5, Y9
+	VBLENDVPS Y0, data<>+320(SB), Y4, Y8
+	VBLENDVPS Y0, data<>+320(SB), Y3, Y7
+	VBLENDVPS Y0, data<>+320(SB), Y1, Y6
+	VBLENDVPS Y11, data<>+320(SB), Y10, Y0
+	VBLENDVPS Y2, data<>+352(SB), Y0, Y5
+	VMOVUPS data<>+384(SB), Y4
+	VMOVUPS data<>+384(SB), Y3
+	VMOVUPS data<>+416(SB), Y1
+	VMOVUPS data<>+416(SB), Y0
+	VPSLLVD Y4, Y9, Y4
+	VPSLLVD Y3, Y8, Y3
+	VPSLLVD Y1, Y7, Y1
+	VPSLLVD Y0, Y6, Y0
+	VPADDD Y4, Y9, Y4
+	VPADDD Y3, Y8, Y3
+	VPADDD Y1, Y7, Y1
+	VPADDD Y0, Y6, Y0
+	VPADDD Y1, Y4, Y1
+	VPADDD Y0, Y3, Y0
+	VPADDD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSLLD $0x10, Y1, Y0
+	VPSRAD $0x10, Y0, Y4
+	VPSUBD Y4, Y1, Y0
+	VPSRAD $0x10, Y0, Y3
+	VCVTDQ2PS Y4, Y0
+	VMULPS Y5, Y0, Y0
+	VBLENDVPS Y2, data<>+352(SB), Y0, Y2
+	VPSHUFB data<>+448(SB), Y9, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, (DI)
-	VPSHUFB      quantize__any__avx2_data<>+448(SB), Y8, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, (DI)
+	VPSHUFB data<>+448(SB), Y8, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 8(DI)
-	VPSHUFB      quantize__any__avx2_data<>+448(SB), Y7, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 8(DI)
+	VPSHUFB data<>+448(SB), Y7, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 16(DI)
-	VPSHUFB      quantize__any__avx2_data<>+448(SB), Y6, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 16(DI)
+	VPSHUFB data<>+448(SB), Y6, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 24(DI)
-	VMOVD        X5, 128(CX)
-	VMOVD        X2, 144(CX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y4, Y0, Y0
-	VMOVD        X0, 160(CX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y3, Y0, Y0
-	VMOVD        X0, 176(CX)
-	ADDQ         $+128, R8
-	ADDQ         $+192, DI
-	ADDQ         $+192, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 24(DI)
+	VMOVD X5, 128(CX)
+	VMOVD X2, 144(CX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y4, Y0, Y0
+	VMOVD X0, 160(CX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y3, Y0, Y0
+	VMOVD X0, 176(CX)
+	ADDQ $+128, R8
+	ADDQ $+192, DI
+	ADDQ $+192, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop1
 
 end2:
 	MOVQ 16(SP), R8
@@ -184,234 +184,234 @@ end2:
 	LEAQ (DX)(R9*1), BX
 	MOVQ R12, DX
 	CMPQ DX, R10
-	JGE  end4
+	JGE end4
 
 loop3:
-	VMOVUPS      quantize__any__avx2_data<>+480(SB), Y4
-	VMOVUPS      quantize__any__avx2_data<>+512(SB), Y3
-	VMOVUPS      quantize__any__avx2_data<>+544(SB), Y2
-	VMOVUPS      quantize__any__avx2_data<>+576(SB), Y1
-	MOVQ         R8, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+480(SB), Y4
+	VMOVUPS data<>+512(SB), Y3
+	VMOVUPS data<>+544(SB), Y2
+	VMOVUPS data<>+576(SB), Y1
+	MOVQ R8, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y4, Y0, Y8
-	VPCMPGTD     Y3, Y0, Y7
-	VPCMPGTD     Y2, Y0, Y6
-	VPCMPGTD     Y1, Y0, Y5
-	VPMASKMOVD   (DI), Y8, Y4
-	VPMASKMOVD   32(DI), Y7, Y3
-	VPMASKMOVD   64(DI), Y6, Y2
-	VPMASKMOVD   96(DI), Y5, Y1
-	VPXOR        Y0, Y0, Y0
-	VBLENDVPS    Y8, Y4, Y0, Y4
-	VBLENDVPS    Y7, Y3, Y0, Y7
-	VBLENDVPS    Y6, Y2, Y0, Y6
-	VBLENDVPS    Y5, Y1, Y0, Y5
-	VPAND        quantize__any__avx2_data<>+0(SB), Y4, Y3
-	VPAND        quantize__any__avx2_data<>+0(SB), Y7, Y2
-	VPAND        quantize__any__avx2_data<>+0(SB), Y6, Y1
-	VPAND        quantize__any__avx2_data<>+0(SB), Y5, Y0
-	VPMAXUD      Y1, Y3, Y1
-	VPMAXUD      Y0, Y2, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPMAXUD      Y0, Y1, Y3
-	VMOVUPS      quantize__any__avx2_data<>+32(SB), Y0
-	VPMAXUD      Y0, Y3, Y1
-	VPCMPEQD     Y3, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y11
-	VMOVUPS      quantize__any__avx2_data<>+64(SB), Y0
-	VPMAXUD      Y3, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y2
-	VMULPS       quantize__any__avx2_data<>+96(SB), Y3, Y10
-	VMOVUPS      quantize__any__avx2_data<>+128(SB), Y0
-	VPSUBD       Y10, Y0, Y3
-	VMULPS       Y3, Y10, Y1
-	VMULPS       quantize__any__avx2_data<>+160(SB), Y1, Y0
-	VADDPS       quantize__any__avx2_data<>+192(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       quantize__any__avx2_data<>+224(SB), Y0, Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y3, Y10, Y1
-	VMOVUPS      quantize__any__avx2_data<>+256(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VMULPS       Y0, Y4, Y4
-	VMULPS       Y0, Y7, Y3
-	VMULPS       Y0, Y6, Y1
-	VMULPS       Y0, Y5, Y0
-	VADDPS       quantize__any__avx2_data<>+288(SB), Y4, Y4
-	VADDPS       quantize__any__avx2_data<>+288(SB), Y3, Y3
-	VADDPS       quantize__any__avx2_data<>+288(SB), Y1, Y1
-	VADDPS       quantize__any__avx2_data<>+288(SB), Y0, Y0
-	VPSUBD       quantize__any__avx2_data<>+288(SB), Y4, Y5
-	VPSUBD       quantize__any__avx2_data<>+288(SB), Y3, Y4
-	VPSUBD       quantize__any__avx2_data<>+288(SB), Y1, Y3
-	VPSUBD       quantize__any__avx2_data<>+288(SB), Y0, Y1
-	VPOR         Y2, Y11, Y0
-	VBLENDVPS    Y0, quantize__any__avx2_data<>+320(SB), Y5, Y9
-	VBLENDVPS    Y0, quantize__any__avx2_data<>+320(SB), Y4, Y8
-	VBLENDVPS    Y0, quantize__any__avx2_data<>+320(SB), Y3, Y7
-	VBLENDVPS    Y0, quantize__any__avx2_data<>+320(SB), Y1, Y6
-	VBLENDVPS    Y11, quantize__any__avx2_data<>+320(SB), Y10, Y0
-	VBLENDVPS    Y2, quantize__any__avx2_data<>+352(SB), Y0, Y5
-	VMOVUPS      quantize__any__avx2_data<>+384(SB), Y4
-	VMOVUPS      quantize__any__avx2_data<>+384(SB), Y3
-	VMOVUPS      quantize__any__avx2_data<>+416(SB), Y1
-	VMOVUPS      quantize__any__avx2_data<>+416(SB), Y0
-	VPSLLVD      Y4, Y9, Y4
-	VPSLLVD      Y3, Y8, Y3
-	VPSLLVD      Y1, Y7, Y1
-	VPSLLVD      Y0, Y6, Y0
-	VPADDD       Y4, Y9, Y4
-	VPADDD       Y3, Y8, Y3
-	VPADDD       Y1, Y7, Y1
-	VPADDD       Y0, Y6, Y0
-	VPADDD       Y1, Y4, Y1
-	VPADDD       Y0, Y3, Y0
-	VPADDD       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSLLD       $0x10, Y1, Y0
-	VPSRAD       $0x10, Y0, Y4
-	VPSUBD       Y4, Y1, Y0
-	VPSRAD       $0x10, Y0, Y3
-	VCVTDQ2PS    Y4, Y0
-	VMULPS       Y5, Y0, Y0
-	VBLENDVPS    Y2, quantize__any__avx2_data<>+352(SB), Y0, Y2
-	VPSHUFB      quantize__any__avx2_data<>+448(SB), Y9, Y1
+	VPCMPGTD Y4, Y0, Y8
+	VPCMPGTD Y3, Y0, Y7
+	VPCMPGTD Y2, Y0, Y6
+	VPCMPGTD Y1, Y0, Y5
+	VPMASKMOVD (DI), Y8, Y4
+	VPMASKMOVD 32(DI), Y7, Y3
+	VPMASKMOVD 64(DI), Y6, Y2
+	VPMASKMOVD 96(DI), Y5, Y1
+	VPXOR Y0, Y0, Y0
+	VBLENDVPS Y8, Y4, Y0, Y4
+	VBLENDVPS Y7, Y3, Y0, Y7
+	VBLENDVPS Y6, Y2, Y0, Y6
+	VBLENDVPS Y5, Y1, Y0, Y5
+	VPAND data<>+0(SB), Y4, Y3
+	VPAND data<>+0(SB), Y7, Y2
+	VPAND data<>+0(SB), Y6, Y1
+	VPAND data<>+0(SB), Y5, Y0
+	VPMAXUD Y1, Y3, Y1
+	VPMAXUD Y0, Y2, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPMAXUD Y0, Y1, Y3
+	VMOVUPS data<>+32(SB), Y0
+	VPMAXUD Y0, Y3, Y1
+	VPCMPEQD Y3, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y11
+	VMOVUPS data<>+64(SB), Y0
+	VPMAXUD Y3, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y2
+	VMULPS data<>+96(SB), Y3, Y10
+	VMOVUPS data<>+128(SB), Y0
+	VPSUBD Y10, Y0, Y3
+	VMULPS Y3, Y10, Y1
+	VMULPS data<>+160(SB), Y1, Y0
+	VADDPS data<>+192(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+224(SB), Y0, Y0
+	VMULPS Y0, Y3, Y3
+	VMULPS Y3, Y10, Y1
+	VMOVUPS data<>+256(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y3, Y0
+	VMULPS Y0, Y4, Y4
+	VMULPS Y0, Y7, Y3
+	VMULPS Y0, Y6, Y1
+	VMULPS Y0, Y5, Y0
+	VADDPS data<>+288(SB), Y4, Y4
+	VADDPS data<>+288(SB), Y3, Y3
+	VADDPS data<>+288(SB), Y1, Y1
+	VADDPS data<>+288(SB), Y0, Y0
+	VPSUBD data<>+288(SB), Y4, Y5
+	VPSUBD data<>+288(SB), Y3, Y4
+	VPSUBD data<>+288(SB), Y1, Y3
+	VPSUBD data<>+288(SB), Y0, Y1
+	VPOR Y2, Y11, Y0
+	VBLENDVPS Y0, data<>+320(SB), Y5, Y9
+	VBLENDVPS Y0, data<>+320(SB), Y4, Y8
+	VBLENDVPS Y0, data<>+320(SB), Y3, Y7
+	VBLENDVPS Y0, data<>+320(SB), Y1, Y6
+	VBLENDVPS Y11, data<>+320(SB), Y10, Y0
+	VBLENDVPS Y2, data<>+352(SB), Y0, Y5
+	VMOVUPS data<>+384(SB), Y4
+	VMOVUPS data<>+384(SB), Y3
+	VMOVUPS data<>+416(SB), Y1
+	VMOVUPS data<>+416(SB), Y0
+	VPSLLVD Y4, Y9, Y4
+	VPSLLVD Y3, Y8, Y3
+	VPSLLVD Y1, Y7, Y1
+	VPSLLVD Y0, Y6, Y0
+	VPADDD Y4, Y9, Y4
+	VPADDD Y3, Y8, Y3
+	VPADDD Y1, Y7, Y1
+	VPADDD Y0, Y6, Y0
+	VPADDD Y1, Y4, Y1
+	VPADDD Y0, Y3, Y0
+	VPADDD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSLLD $0x10, Y1, Y0
+	VPSRAD $0x10, Y0, Y4
+	VPSUBD Y4, Y1, Y0
+	VPSRAD $0x10, Y0, Y3
+	VCVTDQ2PS Y4, Y0
+	VMULPS Y5, Y0, Y0
+	VBLENDVPS Y2, data<>+352(SB), Y0, Y2
+	VPSHUFB data<>+448(SB), Y9, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, (SI)
-	VPSHUFB      quantize__any__avx2_data<>+448(SB), Y8, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, (SI)
+	VPSHUFB data<>+448(SB), Y8, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 8(SI)
-	VPSHUFB      quantize__any__avx2_data<>+448(SB), Y7, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 8(SI)
+	VPSHUFB data<>+448(SB), Y7, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 16(SI)
-	VPSHUFB      quantize__any__avx2_data<>+448(SB), Y6, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 16(SI)
+	VPSHUFB data<>+448(SB), Y6, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 24(SI)
-	VMOVD        X5, 128(BX)
-	VMOVD        X2, 144(BX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y4, Y0, Y0
-	VMOVD        X0, 160(BX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y3, Y0, Y0
-	VMOVD        X0, 176(BX)
-	ADDQ         $-32, R8
-	ADDQ         $+128, DI
-	ADDQ         $+192, SI
-	ADDQ         $+192, BX
-	ADDQ         $+1, DX
-	CMPQ         DX, R10
-	JLT          loop3
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 24(SI)
+	VMOVD X5, 128(BX)
+	VMOVD X2, 144(BX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y4, Y0, Y0
+	VMOVD X0, 160(BX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y3, Y0, Y0
+	VMOVD X0, 176(BX)
+	ADDQ $-32, R8
+	ADDQ $+128, DI
+	ADDQ $+192, SI
+	ADDQ $+192, BX
+	ADDQ $+1, DX
+	CMPQ DX, R10
+	JLT loop3
 
 end4:
 	DECQ R14
-	JEQ  done
+	JEQ done
 	INCQ R15
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA quantize__any__avx2_data<>+0(SB)/8, $0x7fffffff7fffffff
-DATA quantize__any__avx2_data<>+8(SB)/8, $0x7fffffff7fffffff
-DATA quantize__any__avx2_data<>+16(SB)/8, $0x7fffffff7fffffff
-DATA quantize__any__avx2_data<>+24(SB)/8, $0x7fffffff7fffffff
-DATA quantize__any__avx2_data<>+32(SB)/8, $0x2680000026800000
-DATA quantize__any__avx2_data<>+40(SB)/8, $0x2680000026800000
-DATA quantize__any__avx2_data<>+48(SB)/8, $0x2680000026800000
-DATA quantize__any__avx2_data<>+56(SB)/8, $0x2680000026800000
-DATA quantize__any__avx2_data<>+64(SB)/8, $0x5f7fffff5f7fffff
-DATA quantize__any__avx2_data<>+72(SB)/8, $0x5f7fffff5f7fffff
-DATA quantize__any__avx2_data<>+80(SB)/8, $0x5f7fffff5f7fffff
-DATA quantize__any__avx2_data<>+88(SB)/8, $0x5f7fffff5f7fffff
-DATA quantize__any__avx2_data<>+96(SB)/8, $0x3c0102043c010204
-DATA quantize__any__avx2_data<>+104(SB)/8, $0x3c0102043c010204
-DATA quantize__any__avx2_data<>+112(SB)/8, $0x3c0102043c010204
-DATA quantize__any__avx2_data<>+120(SB)/8, $0x3c0102043c010204
-DATA quantize__any__avx2_data<>+128(SB)/8, $0x7f0000007f000000
-DATA quantize__any__avx2_data<>+136(SB)/8, $0x7f0000007f000000
-DATA quantize__any__avx2_data<>+144(SB)/8, $0x7f0000007f000000
-DATA quantize__any__avx2_data<>+152(SB)/8, $0x7f0000007f000000
-DATA quantize__any__avx2_data<>+160(SB)/8, $0x3f55feef3f55feef
-DATA quantize__any__avx2_data<>+168(SB)/8, $0x3f55feef3f55feef
-DATA quantize__any__avx2_data<>+176(SB)/8, $0x3f55feef3f55feef
-DATA quantize__any__avx2_data<>+184(SB)/8, $0x3f55feef3f55feef
-DATA quantize__any__avx2_data<>+192(SB)/8, $0xc02a8710c02a8710
-DATA quantize__any__avx2_data<>+200(SB)/8, $0xc02a8710c02a8710
-DATA quantize__any__avx2_data<>+208(SB)/8, $0xc02a8710c02a8710
-DATA quantize__any__avx2_data<>+216(SB)/8, $0xc02a8710c02a8710
-DATA quantize__any__avx2_data<>+224(SB)/8, $0x4035075540350755
-DATA quantize__any__avx2_data<>+232(SB)/8, $0x4035075540350755
-DATA quantize__any__avx2_data<>+240(SB)/8, $0x4035075540350755
-DATA quantize__any__avx2_data<>+248(SB)/8, $0x4035075540350755
-DATA quantize__any__avx2_data<>+256(SB)/8, $0x4000000040000000
-DATA quantize__any__avx2_data<>+264(SB)/8, $0x4000000040000000
-DATA quantize__any__avx2_data<>+272(SB)/8, $0x4000000040000000
-DATA quantize__any__avx2_data<>+280(SB)/8, $0x4000000040000000
-DATA quantize__any__avx2_data<>+288(SB)/8, $0x4b4000004b400000
-DATA quantize__any__avx2_data<>+296(SB)/8, $0x4b4000004b400000
-DATA quantize__any__avx2_data<>+304(SB)/8, $0x4b4000004b400000
-DATA quantize__any__avx2_data<>+312(SB)/8, $0x4b4000004b400000
-DATA quantize__any__avx2_data<>+320(SB)/8, $0x0000000000000000
-DATA quantize__any__avx2_data<>+328(SB)/8, $0x0000000000000000
-DATA quantize__any__avx2_data<>+336(SB)/8, $0x0000000000000000
-DATA quantize__any__avx2_data<>+344(SB)/8, $0x0000000000000000
-DATA quantize__any__avx2_data<>+352(SB)/8, $0x7fc000007fc00000
-DATA quantize__any__avx2_data<>+360(SB)/8, $0x7fc000007fc00000
-DATA quantize__any__avx2_data<>+368(SB)/8, $0x7fc000007fc00000
-DATA quantize__any__avx2_data<>+376(SB)/8, $0x7fc000007fc00000
-DATA quantize__any__avx2_data<>+384(SB)/8, $0x0000001000000010
-DATA quantize__any__avx2_data<>+392(SB)/8, $0x0000001000000010
-DATA quantize__any__avx2_data<>+400(SB)/8, $0x0000001000000010
-DATA quantize__any__avx2_data<>+408(SB)/8, $0x0000001000000010
-DATA quantize__any__avx2_data<>+416(SB)/8, $0x0000002000000020
-DATA quantize__any__avx2_data<>+424(SB)/8, $0x0000002000000020
-DATA quantize__any__avx2_data<>+432(SB)/8, $0x0000002000000020
-DATA quantize__any__avx2_data<>+440(SB)/8, $0x0000002000000020
-DATA quantize__any__avx2_data<>+448(SB)/8, $0x808080800c080400
-DATA quantize__any__avx2_data<>+456(SB)/8, $0x8080808080808080
-DATA quantize__any__avx2_data<>+464(SB)/8, $0x808080800c080400
-DATA quantize__any__avx2_data<>+472(SB)/8, $0x8080808080808080
-DATA quantize__any__avx2_data<>+480(SB)/8, $0x0000000100000000
-DATA quantize__any__avx2_data<>+488(SB)/8, $0x0000000300000002
-DATA quantize__any__avx2_data<>+496(SB)/8, $0x0000000500000004
-DATA quantize__any__avx2_data<>+504(SB)/8, $0x0000000700000006
-DATA quantize__any__avx2_data<>+512(SB)/8, $0x0000000900000008
-DATA quantize__any__avx2_data<>+520(SB)/8, $0x0000000b0000000a
-DATA quantize__any__avx2_data<>+528(SB)/8, $0x0000000d0000000c
-DATA quantize__any__avx2_data<>+536(SB)/8, $0x0000000f0000000e
-DATA quantize__any__avx2_data<>+544(SB)/8, $0x0000001100000010
-DATA quantize__any__avx2_data<>+552(SB)/8, $0x0000001300000012
-DATA quantize__any__avx2_data<>+560(SB)/8, $0x0000001500000014
-DATA quantize__any__avx2_data<>+568(SB)/8, $0x0000001700000016
-DATA quantize__any__avx2_data<>+576(SB)/8, $0x0000001900000018
-DATA quantize__any__avx2_data<>+584(SB)/8, $0x0000001b0000001a
-DATA quantize__any__avx2_data<>+592(SB)/8, $0x0000001d0000001c
-DATA quantize__any__avx2_data<>+600(SB)/8, $0x0000001f0000001e
-GLOBL quantize__any__avx2_data<>(SB), RODATA|NOPTR, $608
+DATA data<>+0(SB)/8, $0x7fffffff7fffffff
+DATA data<>+8(SB)/8, $0x7fffffff7fffffff
+DATA data<>+16(SB)/8, $0x7fffffff7fffffff
+DATA data<>+24(SB)/8, $0x7fffffff7fffffff
+DATA data<>+32(SB)/8, $0x2680000026800000
+DATA data<>+40(SB)/8, $0x2680000026800000
+DATA data<>+48(SB)/8, $0x2680000026800000
+DATA data<>+56(SB)/8, $0x2680000026800000
+DATA data<>+64(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+72(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+80(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+88(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+96(SB)/8, $0x3c0102043c010204
+DATA data<>+104(SB)/8, $0x3c0102043c010204
+DATA data<>+112(SB)/8, $0x3c0102043c010204
+DATA data<>+120(SB)/8, $0x3c0102043c010204
+DATA data<>+128(SB)/8, $0x7f0000007f000000
+DATA data<>+136(SB)/8, $0x7f0000007f000000
+DATA data<>+144(SB)/8, $0x7f0000007f000000
+DATA data<>+152(SB)/8, $0x7f0000007f000000
+DATA data<>+160(SB)/8, $0x3f55feef3f55feef
+DATA data<>+168(SB)/8, $0x3f55feef3f55feef
+DATA data<>+176(SB)/8, $0x3f55feef3f55feef
+DATA data<>+184(SB)/8, $0x3f55feef3f55feef
+DATA data<>+192(SB)/8, $0xc02a8710c02a8710
+DATA data<>+200(SB)/8, $0xc02a8710c02a8710
+DATA data<>+208(SB)/8, $0xc02a8710c02a8710
+DATA data<>+216(SB)/8, $0xc02a8710c02a8710
+DATA data<>+224(SB)/8, $0x4035075540350755
+DATA data<>+232(SB)/8, $0x4035075540350755
+DATA data<>+240(SB)/8, $0x4035075540350755
+DATA data<>+248(SB)/8, $0x4035075540350755
+DATA data<>+256(SB)/8, $0x4000000040000000
+DATA data<>+264(SB)/8, $0x4000000040000000
+DATA data<>+272(SB)/8, $0x4000000040000000
+DATA data<>+280(SB)/8, $0x4000000040000000
+DATA data<>+288(SB)/8, $0x4b4000004b400000
+DATA data<>+296(SB)/8, $0x4b4000004b400000
+DATA data<>+304(SB)/8, $0x4b4000004b400000
+DATA data<>+312(SB)/8, $0x4b4000004b400000
+DATA data<>+320(SB)/8, $0x0000000000000000
+DATA data<>+328(SB)/8, $0x0000000000000000
+DATA data<>+336(SB)/8, $0x0000000000000000
+DATA data<>+344(SB)/8, $0x0000000000000000
+DATA data<>+352(SB)/8, $0x7fc000007fc00000
+DATA data<>+360(SB)/8, $0x7fc000007fc00000
+DATA data<>+368(SB)/8, $0x7fc000007fc00000
+DATA data<>+376(SB)/8, $0x7fc000007fc00000
+DATA data<>+384(SB)/8, $0x0000001000000010
+DATA data<>+392(SB)/8, $0x0000001000000010
+DATA data<>+400(SB)/8, $0x0000001000000010
+DATA data<>+408(SB)/8, $0x0000001000000010
+DATA data<>+416(SB)/8, $0x0000002000000020
+DATA data<>+424(SB)/8, $0x0000002000000020
+DATA data<>+432(SB)/8, $0x0000002000000020
+DATA data<>+440(SB)/8, $0x0000002000000020
+DATA data<>+448(SB)/8, $0x808080800c080400
+DATA data<>+456(SB)/8, $0x8080808080808080
+DATA data<>+464(SB)/8, $0x808080800c080400
+DATA data<>+472(SB)/8, $0x8080808080808080
+DATA data<>+480(SB)/8, $0x0000000100000000
+DATA data<>+488(SB)/8, $0x0000000300000002
+DATA data<>+496(SB)/8, $0x0000000500000004
+DATA data<>+504(SB)/8, $0x0000000700000006
+DATA data<>+512(SB)/8, $0x0000000900000008
+DATA data<>+520(SB)/8, $0x0000000b0000000a
+DATA data<>+528(SB)/8, $0x0000000d0000000c
+DATA data<>+536(SB)/8, $0x0000000f0000000e
+DATA data<>+544(SB)/8, $0x0000001100000010
+DATA data<>+552(SB)/8, $0x0000001300000012
+DATA data<>+560(SB)/8, $0x0000001500000014
+DATA data<>+568(SB)/8, $0x0000001700000016
+DATA data<>+576(SB)/8, $0x0000001900000018
+DATA data<>+584(SB)/8, $0x0000001b0000001a
+DATA data<>+592(SB)/8, $0x0000001d0000001c
+DATA data<>+600(SB)/8, $0x0000001f0000001e
+GLOBL data<>(SB), RODATA|NOPTR, $608

@@ -7,582 +7,582 @@
 // func rmsnorm__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·rmsnorm__any__avx2(SB), NOSPLIT, $56-24
-	MOVQ   lo+8(FP), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   24(SP), AX
-	SUBQ   16(SP), AX
-	MOVQ   AX, 24(SP)
-	JLE    done
-	MOVQ   a+0(FP), R12
-	MOVQ   96(R12), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   104(R12), R11
-	MOVQ   R11, CX
-	SHRQ   $0x05, CX
+	MOVQ lo+8(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SUBQ 16(SP), AX
+	MOVQ AX, 24(SP)
+	JLE done
+	MOVQ a+0(FP), R12
+	MOVQ 96(R12), AX
+	MOVQ AX, 8(SP)
+	MOVQ 104(R12), R11
+	MOVQ R11, CX
+	SHRQ $0x05, CX
 	IMUL3Q $+32, CX, R10
-	MOVQ   (R12), AX
-	MOVQ   AX, 48(SP)
+	MOVQ (R12), AX
+	MOVQ AX, 48(SP)
 	IMUL3Q $+4, R11, R9
 	IMUL3Q $-32, CX, AX
-	LEAQ   (R11)(AX*1), AX
-	MOVQ   AX, 32(SP)
-	MOVQ   8(R12), R8
-	MOVQ   16(R12), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   40(SP), AX
-	SUBQ   48(SP), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   R11, AX
-	SHRQ   $0x05, AX
+	LEAQ (R11)(AX*1), AX
+	MOVQ AX, 32(SP)
+	MOVQ 8(R12), R8
+	MOVQ 16(R12), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	SUBQ 48(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ R11, AX
+	SHRQ $0x05, AX
 	IMUL3Q $+32, AX, DI
 	IMUL3Q $-32, AX, AX
-	LEAQ   (R11)(AX*1), AX
-	MOVQ   AX, (SP)
+	LEAQ (R11)(AX*1), AX
+	MOVQ AX, (SP)
 
 tile:
-	MOVQ   16(SP), AX
+	MOVQ 16(SP), AX
 	IMUL3Q $+2, AX, R14
-	LEAQ   2(R14), CX
-	MOVQ   R11, DX
-	IMULQ  16(SP), DX
-	MOVQ   48(SP), AX
-	LEAQ   (AX)(DX*8), R13
-	LEAQ   (R13)(R9*1), R15
-	MOVQ   40(SP), AX
-	LEAQ   (R13)(AX*1), SI
-	LEAQ   (SI)(R9*1), BX
-	CMPQ   CX, 8(SP)
-	JGT    else1
-	VPXOR  Y11, Y11, Y11
-	VPXOR  Y10, Y10, Y10
-	VPXOR  Y9, Y9, Y9
-	VPXOR  Y8, Y8, Y8
-	VPXOR  Y7, Y7, Y7
-	VPXOR  Y6, Y6, Y6
-	VPXOR  Y5, Y5, Y5
-	VPXOR  Y4, Y4, Y4
-	XORQ   AX, AX
-	CMPQ   AX, R10
-	JGE    end4
+	LEAQ 2(R14), CX
+	MOVQ R11, DX
+	IMULQ 16(SP), DX
+	MOVQ 48(SP), AX
+	LEAQ (AX)(DX*8), R13
+	LEAQ (R13)(R9*1), R15
+	MOVQ 40(SP), AX
+	LEAQ (R13)(AX*1), SI
+	LEAQ (SI)(R9*1), BX
+	CMPQ CX, 8(SP)
+	JGT else1
+	VPXOR Y11, Y11, Y11
+	VPXOR Y10, Y10, Y10
+	VPXOR Y9, Y9, Y9
+	VPXOR Y8, Y8, Y8
+	VPXOR Y7, Y7, Y7
+	VPXOR Y6, Y6, Y6
+	VPXOR Y5, Y5, Y5
+	VPXOR Y4, Y4, Y4
+	XORQ AX, AX
+	CMPQ AX, R10
+	JGE end4
 
 loop3:
 	VMOVUPS (R13)(AX*4), Y3
 	VMOVUPS 32(R13)(AX*4), Y2
 	VMOVUPS 64(R13)(AX*4), Y1
 	VMOVUPS 96(R13)(AX*4), Y0
-	VMULPS  Y3, Y3, Y3
-	VMULPS  Y2, Y2, Y2
-	VMULPS  Y1, Y1, Y1
-	VMULPS  Y0, Y0, Y0
-	VADDPS  Y3, Y11, Y11
-	VADDPS  Y2, Y10, Y10
-	VADDPS  Y1, Y9, Y9
-	VADDPS  Y0, Y8, Y8
+	VMULPS Y3, Y3, Y3
+	VMULPS Y2, Y2, Y2
+	VMULPS Y1, Y1, Y1
+	VMULPS Y0, Y0, Y0
+	VADDPS Y3, Y11, Y11
+	VADDPS Y2, Y10, Y10
+	VADDPS Y1, Y9, Y9
+	VADDPS Y0, Y8, Y8
 	VMOVUPS (R15)(AX*4), Y3
 	VMOVUPS 32(R15)(AX*4), Y2
 	VMOVUPS 64(R15)(AX*4), Y1
 	VMOVUPS 96(R15)(AX*4), Y0
-	VMULPS  Y3, Y3, Y3
-	VMULPS  Y2, Y2, Y2
-	VMULPS  Y1, Y1, Y1
-	VMULPS  Y0, Y0, Y0
-	VADDPS  Y3, Y7, Y7
-	VADDPS  Y2, Y6, Y6
-	VADDPS  Y1, Y5, Y5
-	VADDPS  Y0, Y4, Y4
-	ADDQ    $+32, AX
-	CMPQ    AX, R10
-	JLT     loop3
+	VMULPS Y3, Y3, Y3
+	VMULPS Y2, Y2, Y2
+	VMULPS Y1, Y1, Y1
+	VMULPS Y0, Y0, Y0
+	VADDPS Y3, Y7, Y7
+	VADDPS Y2, Y6, Y6
+	VADDPS Y1, Y5, Y5
+	VADDPS Y0, Y4, Y4
+	ADDQ $+32, AX
+	CMPQ AX, R10
+	JLT loop3
 
 end4:
 	MOVQ 32(SP), R14
 	MOVQ R10, DX
 	CMPQ DX, R11
-	JGE  end6
+	JGE end6
 
 loop5:
-	VMOVUPS      rmsnorm__any__avx2_data<>+0(SB), Y12
-	VMOVUPS      rmsnorm__any__avx2_data<>+32(SB), Y3
-	VMOVUPS      rmsnorm__any__avx2_data<>+64(SB), Y2
-	VMOVUPS      rmsnorm__any__avx2_data<>+96(SB), Y1
-	MOVQ         R14, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y12
+	VMOVUPS data<>+32(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ R14, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y12, Y0, Y15
-	VPCMPGTD     Y3, Y0, Y14
-	VPCMPGTD     Y2, Y0, Y13
-	VPCMPGTD     Y1, Y0, Y12
-	VPMASKMOVD   (R13)(DX*4), Y15, Y3
-	VPMASKMOVD   32(R13)(DX*4), Y14, Y2
-	VPMASKMOVD   64(R13)(DX*4), Y13, Y1
-	VPMASKMOVD   96(R13)(DX*4), Y12, Y0
-	VMULPS       Y3, Y3, Y3
-	VMULPS       Y2, Y2, Y2
-	VMULPS       Y1, Y1, Y1
-	VMULPS       Y0, Y0, Y0
-	VADDPS       Y3, Y11, Y11
-	VADDPS       Y2, Y10, Y10
-	VADDPS       Y1, Y9, Y9
-	VADDPS       Y0, Y8, Y8
-	VPMASKMOVD   (R15)(DX*4), Y15, Y3
-	VPMASKMOVD   32(R15)(DX*4), Y14, Y2
-	VPMASKMOVD   64(R15)(DX*4), Y13, Y1
-	VPMASKMOVD   96(R15)(DX*4), Y12, Y0
-	VMULPS       Y3, Y3, Y3
-	VMULPS       Y2, Y2, Y2
-	VMULPS       Y1, Y1, Y1
-	VMULPS       Y0, Y0, Y0
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	ADDQ         $-32, R14
-	ADDQ         $+32, DX
-	CMPQ         DX, R11
-	JLT          loop5
+	VPCMPGTD Y12, Y0, Y15
+	VPCMPGTD Y3, Y0, Y14
+	VPCMPGTD Y2, Y0, Y13
+	VPCMPGTD Y1, Y0, Y12
+	VPMASKMOVD (R13)(DX*4), Y15, Y3
+	VPMASKMOVD 32(R13)(DX*4), Y14, Y2
+	VPMASKMOVD 64(R13)(DX*4), Y13, Y1
+	VPMASKMOVD 96(R13)(DX*4), Y12, Y0
+	VMULPS Y3, Y3, Y3
+	VMULPS Y2, Y2, Y2
+	VMULPS Y1, Y1, Y1
+	VMULPS Y0, Y0, Y0
+	VADDPS Y3, Y11, Y11
+	VADDPS Y2, Y10, Y10
+	VADDPS Y1, Y9, Y9
+	VADDPS Y0, Y8, Y8
+	VPMASKMOVD (R15)(DX*4), Y15, Y3
+	VPMASKMOVD 32(R15)(DX*4), Y14, Y2
+	VPMASKMOVD 64(R15)(DX*4), Y13, Y1
+	VPMASKMOVD 96(R15)(DX*4), Y12, Y0
+	VMULPS Y3, Y3, Y3
+	VMULPS Y2, Y2, Y2
+	VMULPS Y1, Y1, Y1
+	VMULPS Y0, Y0, Y0
+	VADDPS Y3, Y7, Y7
+	VADDPS Y2, Y6, Y6
+	VADDPS Y1, Y5, Y5
+	VADDPS Y0, Y4, Y4
+	ADDQ $-32, R14
+	ADDQ $+32, DX
+	CMPQ DX, R11
+	JLT loop5
 
 end6:
-	VADDPS       Y9, Y11, Y1
-	VADDPS       Y8, Y10, Y0
-	VADDPS       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VADDPS       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VADDPS       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VADDPS       Y0, Y1, Y1
+	VADDPS Y9, Y11, Y1
+	VADDPS Y8, Y10, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VADDPS Y0, Y1, Y1
 	VBROADCASTSS 192(R12), Y0
-	VMULPS       Y0, Y1, Y1
+	VMULPS Y0, Y1, Y1
 	VBROADCASTSS 196(R12), Y0
-	VADDPS       Y0, Y1, Y8
-	VPSRLD       $0x01, Y8, Y1
-	VMOVUPS      rmsnorm__any__avx2_data<>+128(SB), Y0
-	VPSUBD       Y1, Y0, Y2
-	VMULPS       Y2, Y8, Y0
-	VMULPS       Y2, Y0, Y1
-	VADDPS       rmsnorm__any__avx2_data<>+160(SB), Y1, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       rmsnorm__any__avx2_data<>+192(SB), Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y2, Y8, Y0
-	VMULPS       Y2, Y0, Y1
-	VMOVUPS      rmsnorm__any__avx2_data<>+224(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y2, Y1
-	VPCMPEQD     rmsnorm__any__avx2_data<>+256(SB), Y8, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+288(SB), Y1, Y1
-	VCMPPS       $0x11, rmsnorm__any__avx2_data<>+288(SB), Y8, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+320(SB), Y1, Y3
-	VPAND        rmsnorm__any__avx2_data<>+352(SB), Y8, Y2
-	VMOVUPS      rmsnorm__any__avx2_data<>+384(SB), Y0
-	VPMAXUD      Y0, Y2, Y1
-	VPCMPEQD     Y2, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+256(SB), Y3, Y11
-	VADDPS       Y5, Y7, Y1
-	VADDPS       Y4, Y6, Y0
-	VADDPS       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VADDPS       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VADDPS       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VADDPS       Y0, Y1, Y1
+	VADDPS Y0, Y1, Y8
+	VPSRLD $0x01, Y8, Y1
+	VMOVUPS data<>+128(SB), Y0
+	VPSUBD Y1, Y0, Y2
+	VMULPS Y2, Y8, Y0
+	VMULPS Y2, Y0, Y1
+	VADDPS data<>+160(SB), Y1, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+192(SB), Y0, Y0
+	VMULPS Y0, Y2, Y2
+	VMULPS Y2, Y8, Y0
+	VMULPS Y2, Y0, Y1
+	VMOVUPS data<>+224(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y2, Y1
+	VPCMPEQD data<>+256(SB), Y8, Y0
+	VBLENDVPS Y0, data<>+288(SB), Y1, Y1
+	VCMPPS $0x11, data<>+288(SB), Y8, Y0
+	VBLENDVPS Y0, data<>+320(SB), Y1, Y3
+	VPAND data<>+352(SB), Y8, Y2
+	VMOVUPS data<>+384(SB), Y0
+	VPMAXUD Y0, Y2, Y1
+	VPCMPEQD Y2, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y0
+	VBLENDVPS Y0, data<>+256(SB), Y3, Y11
+	VADDPS Y5, Y7, Y1
+	VADDPS Y4, Y6, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VADDPS Y0, Y1, Y1
 	VBROADCASTSS 192(R12), Y0
-	VMULPS       Y0, Y1, Y1
+	VMULPS Y0, Y1, Y1
 	VBROADCASTSS 196(R12), Y0
-	VADDPS       Y0, Y1, Y4
-	VPSRLD       $0x01, Y4, Y1
-	VMOVUPS      rmsnorm__any__avx2_data<>+128(SB), Y0
-	VPSUBD       Y1, Y0, Y2
-	VMULPS       Y2, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VADDPS       rmsnorm__any__avx2_data<>+160(SB), Y1, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       rmsnorm__any__avx2_data<>+192(SB), Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y2, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VMOVUPS      rmsnorm__any__avx2_data<>+224(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y2, Y1
-	VPCMPEQD     rmsnorm__any__avx2_data<>+256(SB), Y4, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+288(SB), Y1, Y1
-	VCMPPS       $0x11, rmsnorm__any__avx2_data<>+288(SB), Y4, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+320(SB), Y1, Y3
-	VPAND        rmsnorm__any__avx2_data<>+352(SB), Y4, Y2
-	VMOVUPS      rmsnorm__any__avx2_data<>+384(SB), Y0
-	VPMAXUD      Y0, Y2, Y1
-	VPCMPEQD     Y2, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+256(SB), Y3, Y10
-	XORQ         AX, AX
-	CMPQ         AX, R10
-	JGE          end8
+	VADDPS Y0, Y1, Y4
+	VPSRLD $0x01, Y4, Y1
+	VMOVUPS data<>+128(SB), Y0
+	VPSUBD Y1, Y0, Y2
+	VMULPS Y2, Y4, Y0
+	VMULPS Y2, Y0, Y1
+	VADDPS data<>+160(SB), Y1, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+192(SB), Y0, Y0
+	VMULPS Y0, Y2, Y2
+	VMULPS Y2, Y4, Y0
+	VMULPS Y2, Y0, Y1
+	VMOVUPS data<>+224(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y2, Y1
+	VPCMPEQD data<>+256(SB), Y4, Y0
+	VBLENDVPS Y0, data<>+288(SB), Y1, Y1
+	VCMPPS $0x11, data<>+288(SB), Y4, Y0
+	VBLENDVPS Y0, data<>+320(SB), Y1, Y3
+	VPAND data<>+352(SB), Y4, Y2
+	VMOVUPS data<>+384(SB), Y0
+	VPMAXUD Y0, Y2, Y1
+	VPCMPEQD Y2, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y0
+	VBLENDVPS Y0, data<>+256(SB), Y3, Y10
+	XORQ AX, AX
+	CMPQ AX, R10
+	JGE end8
 
 loop7:
-	VMULPS  (R13)(AX*4), Y11, Y3
-	VMULPS  32(R13)(AX*4), Y11, Y2
-	VMULPS  64(R13)(AX*4), Y11, Y1
-	VMULPS  96(R13)(AX*4), Y11, Y0
-	VMULPS  (R8)(AX*4), Y3, Y3
-	VMULPS  32(R8)(AX*4), Y2, Y2
-	VMULPS  64(R8)(AX*4), Y1, Y1
-	VMULPS  96(R8)(AX*4), Y0, Y0
+	VMULPS (R13)(AX*4), Y11, Y3
+	VMULPS 32(R13)(AX*4), Y11, Y2
+	VMULPS 64(R13)(AX*4), Y11, Y1
+	VMULPS 96(R13)(AX*4), Y11, Y0
+	VMULPS (R8)(AX*4), Y3, Y3
+	VMULPS 32(R8)(AX*4), Y2, Y2
+	VMULPS 64(R8)(AX*4), Y1, Y1
+	VMULPS 96(R8)(AX*4), Y0, Y0
 	VMOVUPS Y3, (SI)(AX*4)
 	VMOVUPS Y2, 32(SI)(AX*4)
 	VMOVUPS Y1, 64(SI)(AX*4)
 	VMOVUPS Y0, 96(SI)(AX*4)
-	VMULPS  (R15)(AX*4), Y10, Y3
-	VMULPS  32(R15)(AX*4), Y10, Y2
-	VMULPS  64(R15)(AX*4), Y10, Y1
-	VMULPS  96(R15)(AX*4), Y10, Y0
-	VMULPS  (R8)(AX*4), Y3, Y3
-	VMULPS  32(R8)(AX*4), Y2, Y2
-	VMULPS  64(R8)(AX*4), Y1, Y1
-	VMULPS  96(R8)(AX*4), Y0, Y0
+	VMULPS (R15)(AX*4), Y10, Y3
+	VMULPS 32(R15)(AX*4), Y10, Y2
+	VMULPS 64(R15)(AX*4), Y10, Y1
+	VMULPS 96(R15)(AX*4), Y10, Y0
+	VMULPS (R8)(AX*4), Y3, Y3
+	VMULPS 32(R8)(AX*4), Y2, Y2
+	VMULPS 64(R8)(AX*4), Y1, Y1
+	VMULPS 96(R8)(AX*4), Y0, Y0
 	VMOVUPS Y3, (BX)(AX*4)
 	VMOVUPS Y2, 32(BX)(AX*4)
 	VMOVUPS Y1, 64(BX)(AX*4)
 	VMOVUPS Y0, 96(BX)(AX*4)
-	ADDQ    $+32, AX
-	CMPQ    AX, R10
-	JLT     loop7
+	ADDQ $+32, AX
+	CMPQ AX, R10
+	JLT loop7
 
 end8:
 	MOVQ 32(SP), R14
 	MOVQ R10, DX
 	CMPQ DX, R11
-	JGE  end10
+	JGE end10
 
 loop9:
-	VMOVUPS      rmsnorm__any__avx2_data<>+0(SB), Y4
-	VMOVUPS      rmsnorm__any__avx2_data<>+32(SB), Y3
-	VMOVUPS      rmsnorm__any__avx2_data<>+64(SB), Y2
-	VMOVUPS      rmsnorm__any__avx2_data<>+96(SB), Y1
-	MOVQ         R14, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y4
+	VMOVUPS data<>+32(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ R14, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y4, Y0, Y9
-	VPCMPGTD     Y3, Y0, Y8
-	VPCMPGTD     Y2, Y0, Y7
-	VPCMPGTD     Y1, Y0, Y6
-	VPMASKMOVD   (R13)(DX*4), Y9, Y3
-	VPMASKMOVD   32(R13)(DX*4), Y8, Y2
-	VPMASKMOVD   64(R13)(DX*4), Y7, Y1
-	VPMASKMOVD   96(R13)(DX*4), Y6, Y0
-	VMULPS       Y11, Y3, Y13
-	VMULPS       Y11, Y2, Y12
-	VMULPS       Y11, Y1, Y5
-	VMULPS       Y11, Y0, Y4
-	VPMASKMOVD   (R8)(DX*4), Y9, Y3
-	VPMASKMOVD   32(R8)(DX*4), Y8, Y2
-	VPMASKMOVD   64(R8)(DX*4), Y7, Y1
-	VPMASKMOVD   96(R8)(DX*4), Y6, Y0
-	VMULPS       Y3, Y13, Y3
-	VMULPS       Y2, Y12, Y2
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y4, Y0
-	VPMASKMOVD   Y3, Y9, (SI)(DX*4)
-	VPMASKMOVD   Y2, Y8, 32(SI)(DX*4)
-	VPMASKMOVD   Y1, Y7, 64(SI)(DX*4)
-	VPMASKMOVD   Y0, Y6, 96(SI)(DX*4)
-	VPMASKMOVD   (R15)(DX*4), Y9, Y3
-	VPMASKMOVD   32(R15)(DX*4), Y8, Y2
-	VPMASKMOVD   64(R15)(DX*4), Y7, Y1
-	VPMASKMOVD   96(R15)(DX*4), Y6, Y0
-	VMULPS       Y10, Y3, Y13
-	VMULPS       Y10, Y2, Y12
-	VMULPS       Y10, Y1, Y5
-	VMULPS       Y10, Y0, Y4
-	VPMASKMOVD   (R8)(DX*4), Y9, Y3
-	VPMASKMOVD   32(R8)(DX*4), Y8, Y2
-	VPMASKMOVD   64(R8)(DX*4), Y7, Y1
-	VPMASKMOVD   96(R8)(DX*4), Y6, Y0
-	VMULPS       Y3, Y13, Y3
-	VMULPS       Y2, Y12, Y2
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y4, Y0
-	VPMASKMOVD   Y3, Y9, (BX)(DX*4)
-	VPMASKMOVD   Y2, Y8, 32(BX)(DX*4)
-	VPMASKMOVD   Y1, Y7, 64(BX)(DX*4)
-	VPMASKMOVD   Y0, Y6, 96(BX)(DX*4)
-	ADDQ         $-32, R14
-	ADDQ         $+32, DX
-	CMPQ         DX, R11
-	JLT          loop9
+	VPCMPGTD Y4, Y0, Y9
+	VPCMPGTD Y3, Y0, Y8
+	VPCMPGTD Y2, Y0, Y7
+	VPCMPGTD Y1, Y0, Y6
+	VPMASKMOVD (R13)(DX*4), Y9, Y3
+	VPMASKMOVD 32(R13)(DX*4), Y8, Y2
+	VPMASKMOVD 64(R13)(DX*4), Y7, Y1
+	VPMASKMOVD 96(R13)(DX*4), Y6, Y0
+	VMULPS Y11, Y3, Y13
+	VMULPS Y11, Y2, Y12
+	VMULPS Y11, Y1, Y5
+	VMULPS Y11, Y0, Y4
+	VPMASKMOVD (R8)(DX*4), Y9, Y3
+	VPMASKMOVD 32(R8)(DX*4), Y8, Y2
+	VPMASKMOVD 64(R8)(DX*4), Y7, Y1
+	VPMASKMOVD 96(R8)(DX*4), Y6, Y0
+	VMULPS Y3, Y13, Y3
+	VMULPS Y2, Y12, Y2
+	VMULPS Y1, Y5, Y1
+	VMULPS Y0, Y4, Y0
+	VPMASKMOVD Y3, Y9, (SI)(DX*4)
+	VPMASKMOVD Y2, Y8, 32(SI)(DX*4)
+	VPMASKMOVD Y1, Y7, 64(SI)(DX*4)
+	VPMASKMOVD Y0, Y6, 96(SI)(DX*4)
+	VPMASKMOVD (R15)(DX*4), Y9, Y3
+	VPMASKMOVD 32(R15)(DX*4), Y8, Y2
+	VPMASKMOVD 64(R15)(DX*4), Y7, Y1
+	VPMASKMOVD 96(R15)(DX*4), Y6, Y0
+	VMULPS Y10, Y3, Y13
+	VMULPS Y10, Y2, Y12
+	VMULPS Y10, Y1, Y5
+	VMULPS Y10, Y0, Y4
+	VPMASKMOVD (R8)(DX*4), Y9, Y3
+	VPMASKMOVD 32(R8)(DX*4), Y8, Y2
+	VPMASKMOVD 64(R8)(DX*4), Y7, Y1
+	VPMASKMOVD 96(R8)(DX*4), Y6, Y0
+	VMULPS Y3, Y13, Y3
+	VMULPS Y2, Y12, Y2
+	VMULPS Y1, Y5, Y1
+	VMULPS Y0, Y4, Y0
+	VPMASKMOVD Y3, Y9, (BX)(DX*4)
+	VPMASKMOVD Y2, Y8, 32(BX)(DX*4)
+	VPMASKMOVD Y1, Y7, 64(BX)(DX*4)
+	VPMASKMOVD Y0, Y6, 96(BX)(DX*4)
+	ADDQ $-32, R14
+	ADDQ $+32, DX
+	CMPQ DX, R11
+	JLT loop9
 
 end10:
 	JMP end2
 
 else1:
 	CMPQ R14, 8(SP)
-	JGE  end12
+	JGE end12
 
 loop11:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y2, Y2, Y2
 	VPXOR Y1, Y1, Y1
 	VPXOR Y0, Y0, Y0
-	XORQ  AX, AX
-	CMPQ  AX, DI
-	JGE   end14
+	XORQ AX, AX
+	CMPQ AX, DI
+	JGE end14
 
 loop13:
 	VMOVUPS (R13)(AX*4), Y7
 	VMOVUPS 32(R13)(AX*4), Y6
 	VMOVUPS 64(R13)(AX*4), Y5
 	VMOVUPS 96(R13)(AX*4), Y4
-	VMULPS  Y7, Y7, Y7
-	VMULPS  Y6, Y6, Y6
-	VMULPS  Y5, Y5, Y5
-	VMULPS  Y4, Y4, Y4
-	VADDPS  Y7, Y3, Y3
-	VADDPS  Y6, Y2, Y2
-	VADDPS  Y5, Y1, Y1
-	VADDPS  Y4, Y0, Y0
-	ADDQ    $+32, AX
-	CMPQ    AX, DI
-	JLT     loop13
+	VMULPS Y7, Y7, Y7
+	VMULPS Y6, Y6, Y6
+	VMULPS Y5, Y5, Y5
+	VMULPS Y4, Y4, Y4
+	VADDPS Y7, Y3, Y3
+	VADDPS Y6, Y2, Y2
+	VADDPS Y5, Y1, Y1
+	VADDPS Y4, Y0, Y0
+	ADDQ $+32, AX
+	CMPQ AX, DI
+	JLT loop13
 
 end14:
 	MOVQ (SP), BX
 	MOVQ DI, DX
 	CMPQ DX, R11
-	JGE  end16
+	JGE end16
 
 loop15:
-	VMOVUPS      rmsnorm__any__avx2_data<>+0(SB), Y7
-	VMOVUPS      rmsnorm__any__avx2_data<>+32(SB), Y6
-	VMOVUPS      rmsnorm__any__avx2_data<>+64(SB), Y5
-	VMOVUPS      rmsnorm__any__avx2_data<>+96(SB), Y8
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X4
+	VMOVUPS data<>+0(SB), Y7
+	VMOVUPS data<>+32(SB), Y6
+	VMOVUPS data<>+64(SB), Y5
+	VMOVUPS data<>+96(SB), Y8
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X4
 	VPBROADCASTD X4, Y4
-	VPCMPGTD     Y7, Y4, Y7
-	VPCMPGTD     Y6, Y4, Y6
-	VPCMPGTD     Y5, Y4, Y5
-	VPCMPGTD     Y8, Y4, Y4
-	VPMASKMOVD   (R13)(DX*4), Y7, Y7
-	VPMASKMOVD   32(R13)(DX*4), Y6, Y6
-	VPMASKMOVD   64(R13)(DX*4), Y5, Y5
-	VPMASKMOVD   96(R13)(DX*4), Y4, Y4
-	VMULPS       Y7, Y7, Y7
-	VMULPS       Y6, Y6, Y6
-	VMULPS       Y5, Y5, Y5
-	VMULPS       Y4, Y4, Y4
-	VADDPS       Y7, Y3, Y3
-	VADDPS       Y6, Y2, Y2
-	VADDPS       Y5, Y1, Y1
-	VADDPS       Y4, Y0, Y0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R11
-	JLT          loop15
+	VPCMPGTD Y7, Y4, Y7
+	VPCMPGTD Y6, Y4, Y6
+	VPCMPGTD Y5, Y4, Y5
+	VPCMPGTD Y8, Y4, Y4
+	VPMASKMOVD (R13)(DX*4), Y7, Y7
+	VPMASKMOVD 32(R13)(DX*4), Y6, Y6
+	VPMASKMOVD 64(R13)(DX*4), Y5, Y5
+	VPMASKMOVD 96(R13)(DX*4), Y4, Y4
+	VMULPS Y7, Y7, Y7
+	VMULPS Y6, Y6, Y6
+	VMULPS Y5, Y5, Y5
+	VMULPS Y4, Y4, Y4
+	VADDPS Y7, Y3, Y3
+	VADDPS Y6, Y2, Y2
+	VADDPS Y5, Y1, Y1
+	VADDPS Y4, Y0, Y0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R11
+	JLT loop15
 
 end16:
-	VADDPS       Y1, Y3, Y1
-	VADDPS       Y0, Y2, Y0
-	VADDPS       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VADDPS       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VADDPS       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VADDPS       Y0, Y1, Y1
+	VADDPS Y1, Y3, Y1
+	VADDPS Y0, Y2, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VADDPS Y0, Y1, Y1
 	VBROADCASTSS 192(R12), Y0
-	VMULPS       Y0, Y1, Y1
+	VMULPS Y0, Y1, Y1
 	VBROADCASTSS 196(R12), Y0
-	VADDPS       Y0, Y1, Y4
-	VPSRLD       $0x01, Y4, Y1
-	VMOVUPS      rmsnorm__any__avx2_data<>+128(SB), Y0
-	VPSUBD       Y1, Y0, Y2
-	VMULPS       Y2, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VADDPS       rmsnorm__any__avx2_data<>+160(SB), Y1, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       rmsnorm__any__avx2_data<>+192(SB), Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y2, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VMOVUPS      rmsnorm__any__avx2_data<>+224(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y2, Y1
-	VPCMPEQD     rmsnorm__any__avx2_data<>+256(SB), Y4, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+288(SB), Y1, Y1
-	VCMPPS       $0x11, rmsnorm__any__avx2_data<>+288(SB), Y4, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+320(SB), Y1, Y3
-	VPAND        rmsnorm__any__avx2_data<>+352(SB), Y4, Y2
-	VMOVUPS      rmsnorm__any__avx2_data<>+384(SB), Y0
-	VPMAXUD      Y0, Y2, Y1
-	VPCMPEQD     Y2, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y0
-	VBLENDVPS    Y0, rmsnorm__any__avx2_data<>+256(SB), Y3, Y11
-	XORQ         AX, AX
-	CMPQ         AX, DI
-	JGE          end18
+	VADDPS Y0, Y1, Y4
+	VPSRLD $0x01, Y4, Y1
+	VMOVUPS data<>+128(SB), Y0
+	VPSUBD Y1, Y0, Y2
+	VMULPS Y2, Y4, Y0
+	VMULPS Y2, Y0, Y1
+	VADDPS data<>+160(SB), Y1, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+192(SB), Y0, Y0
+	VMULPS Y0, Y2, Y2
+	VMULPS Y2, Y4, Y0
+	VMULPS Y2, Y0, Y1
+	VMOVUPS data<>+224(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y2, Y1
+	VPCMPEQD data<>+256(SB), Y4, Y0
+	VBLENDVPS Y0, data<>+288(SB), Y1, Y1
+	VCMPPS $0x11, data<>+288(SB), Y4, Y0
+	VBLENDVPS Y0, data<>+320(SB), Y1, Y3
+	VPAND data<>+352(SB), Y4, Y2
+	VMOVUPS data<>+384(SB), Y0
+	VPMAXUD Y0, Y2, Y1
+	VPCMPEQD Y2, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y0
+	VBLENDVPS Y0, data<>+256(SB), Y3, Y11
+	XORQ AX, AX
+	CMPQ AX, DI
+	JGE end18
 
 loop17:
-	VMULPS  (R13)(AX*4), Y11, Y3
-	VMULPS  32(R13)(AX*4), Y11, Y2
-	VMULPS  64(R13)(AX*4), Y11, Y1
-	VMULPS  96(R13)(AX*4), Y11, Y0
-	VMULPS  (R8)(AX*4), Y3, Y3
-	VMULPS  32(R8)(AX*4), Y2, Y2
-	VMULPS  64(R8)(AX*4), Y1, Y1
-	VMULPS  96(R8)(AX*4), Y0, Y0
+	VMULPS (R13)(AX*4), Y11, Y3
+	VMULPS 32(R13)(AX*4), Y11, Y2
+	VMULPS 64(R13)(AX*4), Y11, Y1
+	VMULPS 96(R13)(AX*4), Y11, Y0
+	VMULPS (R8)(AX*4), Y3, Y3
+	VMULPS 32(R8)(AX*4), Y2, Y2
+	VMULPS 64(R8)(AX*4), Y1, Y1
+	VMULPS 96(R8)(AX*4), Y0, Y0
 	VMOVUPS Y3, (SI)(AX*4)
 	VMOVUPS Y2, 32(SI)(AX*4)
 	VMOVUPS Y1, 64(SI)(AX*4)
 	VMOVUPS Y0, 96(SI)(AX*4)
-	ADDQ    $+32, AX
-	CMPQ    AX, DI
-	JLT     loop17
+	ADDQ $+32, AX
+	CMPQ AX, DI
+	JLT loop17
 
 end18:
 	MOVQ (SP), BX
 	MOVQ DI, DX
 	CMPQ DX, R11
-	JGE  end20
+	JGE end20
 
 loop19:
-	VMOVUPS      rmsnorm__any__avx2_data<>+0(SB), Y4
-	VMOVUPS      rmsnorm__any__avx2_data<>+32(SB), Y3
-	VMOVUPS      rmsnorm__any__avx2_data<>+64(SB), Y2
-	VMOVUPS      rmsnorm__any__avx2_data<>+96(SB), Y1
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y4
+	VMOVUPS data<>+32(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y4, Y0, Y10
-	VPCMPGTD     Y3, Y0, Y9
-	VPCMPGTD     Y2, Y0, Y8
-	VPCMPGTD     Y1, Y0, Y7
-	VPMASKMOVD   (R13)(DX*4), Y10, Y3
-	VPMASKMOVD   32(R13)(DX*4), Y9, Y2
-	VPMASKMOVD   64(R13)(DX*4), Y8, Y1
-	VPMASKMOVD   96(R13)(DX*4), Y7, Y0
-	VMULPS       Y11, Y3, Y12
-	VMULPS       Y11, Y2, Y6
-	VMULPS       Y11, Y1, Y5
-	VMULPS       Y11, Y0, Y4
-	VPMASKMOVD   (R8)(DX*4), Y10, Y3
-	VPMASKMOVD   32(R8)(DX*4), Y9, Y2
-	VPMASKMOVD   64(R8)(DX*4), Y8, Y1
-	VPMASKMOVD   96(R8)(DX*4), Y7, Y0
-	VMULPS       Y3, Y12, Y3
-	VMULPS       Y2, Y6, Y2
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y4, Y0
-	VPMASKMOVD   Y3, Y10, (SI)(DX*4)
-	VPMASKMOVD   Y2, Y9, 32(SI)(DX*4)
-	VPMASKMOVD   Y1, Y8, 64(SI)(DX*4)
-	VPMASKMOVD   Y0, Y7, 96(SI)(DX*4)
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R11
-	JLT          loop19
+	VPCMPGTD Y4, Y0, Y10
+	VPCMPGTD Y3, Y0, Y9
+	VPCMPGTD Y2, Y0, Y8
+	VPCMPGTD Y1, Y0, Y7
+	VPMASKMOVD (R13)(DX*4), Y10, Y3
+	VPMASKMOVD 32(R13)(DX*4), Y9, Y2
+	VPMASKMOVD 64(R13)(DX*4), Y8, Y1
+	VPMASKMOVD 96(R13)(DX*4), Y7, Y0
+	VMULPS Y11, Y3, Y12
+	VMULPS Y11, Y2, Y6
+	VMULPS Y11, Y1, Y5
+	VMULPS Y11, Y0, Y4
+	VPMASKMOVD (R8)(DX*4), Y10, Y3
+	VPMASKMOVD 32(R8)(DX*4), Y9, Y2
+	VPMASKMOVD 64(R8)(DX*4), Y8, Y1
+	VPMASKMOVD 96(R8)(DX*4), Y7, Y0
+	VMULPS Y3, Y12, Y3
+	VMULPS Y2, Y6, Y2
+	VMULPS Y1, Y5, Y1
+	VMULPS Y0, Y4, Y0
+	VPMASKMOVD Y3, Y10, (SI)(DX*4)
+	VPMASKMOVD Y2, Y9, 32(SI)(DX*4)
+	VPMASKMOVD Y1, Y8, 64(SI)(DX*4)
+	VPMASKMOVD Y0, Y7, 96(SI)(DX*4)
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R11
+	JLT loop19
 
 end20:
 	ADDQ R9, R13
 	ADDQ R9, SI
 	ADDQ $+1, R14
 	CMPQ R14, 8(SP)
-	JLT  loop11
+	JLT loop11
 
 end12:
 end2:
 	MOVQ 24(SP), AX
 	DECQ AX
 	MOVQ AX, 24(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 16(SP), AX
 	INCQ AX
 	MOVQ AX, 16(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA rmsnorm__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA rmsnorm__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA rmsnorm__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA rmsnorm__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA rmsnorm__any__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA rmsnorm__any__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA rmsnorm__any__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA rmsnorm__any__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA rmsnorm__any__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA rmsnorm__any__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA rmsnorm__any__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA rmsnorm__any__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA rmsnorm__any__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA rmsnorm__any__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA rmsnorm__any__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA rmsnorm__any__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA rmsnorm__any__avx2_data<>+128(SB)/8, $0x5f095c9c5f095c9c
-DATA rmsnorm__any__avx2_data<>+136(SB)/8, $0x5f095c9c5f095c9c
-DATA rmsnorm__any__avx2_data<>+144(SB)/8, $0x5f095c9c5f095c9c
-DATA rmsnorm__any__avx2_data<>+152(SB)/8, $0x5f095c9c5f095c9c
-DATA rmsnorm__any__avx2_data<>+160(SB)/8, $0xc0038932c0038932
-DATA rmsnorm__any__avx2_data<>+168(SB)/8, $0xc0038932c0038932
-DATA rmsnorm__any__avx2_data<>+176(SB)/8, $0xc0038932c0038932
-DATA rmsnorm__any__avx2_data<>+184(SB)/8, $0xc0038932c0038932
-DATA rmsnorm__any__avx2_data<>+192(SB)/8, $0x3ff2f1cf3ff2f1cf
-DATA rmsnorm__any__avx2_data<>+200(SB)/8, $0x3ff2f1cf3ff2f1cf
-DATA rmsnorm__any__avx2_data<>+208(SB)/8, $0x3ff2f1cf3ff2f1cf
-DATA rmsnorm__any__avx2_data<>+216(SB)/8, $0x3ff2f1cf3ff2f1cf
-DATA rmsnorm__any__avx2_data<>+224(SB)/8, $0x3ff1e7a43ff1e7a4
-DATA rmsnorm__any__avx2_data<>+232(SB)/8, $0x3ff1e7a43ff1e7a4
-DATA rmsnorm__any__avx2_data<>+240(SB)/8, $0x3ff1e7a43ff1e7a4
-DATA rmsnorm__any__avx2_data<>+248(SB)/8, $0x3ff1e7a43ff1e7a4
-DATA rmsnorm__any__avx2_data<>+256(SB)/8, $0x7f8000007f800000
-DATA rmsnorm__any__avx2_data<>+264(SB)/8, $0x7f8000007f800000
-DATA rmsnorm__any__avx2_data<>+272(SB)/8, $0x7f8000007f800000
-DATA rmsnorm__any__avx2_data<>+280(SB)/8, $0x7f8000007f800000
-DATA rmsnorm__any__avx2_data<>+288(SB)/8, $0x0000000000000000
-DATA rmsnorm__any__avx2_data<>+296(SB)/8, $0x0000000000000000
-DATA rmsnorm__any__avx2_data<>+304(SB)/8, $0x0000000000000000
-DATA rmsnorm__any__avx2_data<>+312(SB)/8, $0x0000000000000000
-DATA rmsnorm__any__avx2_data<>+320(SB)/8, $0x7fc000007fc00000
-DATA rmsnorm__any__avx2_data<>+328(SB)/8, $0x7fc000007fc00000
-DATA rmsnorm__any__avx2_data<>+336(SB)/8, $0x7fc000007fc00000
-DATA rmsnorm__any__avx2_data<>+344(SB)/8, $0x7fc000007fc00000
-DATA rmsnorm__any__avx2_data<>+352(SB)/8, $0x7fffffff7fffffff
-DATA rmsnorm__any__avx2_data<>+360(SB)/8, $0x7fffffff7fffffff
-DATA rmsnorm__any__avx2_data<>+368(SB)/8, $0x7fffffff7fffffff
-DATA rmsnorm__any__avx2_data<>+376(SB)/8, $0x7fffffff7fffffff
-DATA rmsnorm__any__avx2_data<>+384(SB)/8, $0x0080000000800000
-DATA rmsnorm__any__avx2_data<>+392(SB)/8, $0x0080000000800000
-DATA rmsnorm__any__avx2_data<>+400(SB)/8, $0x0080000000800000
-DATA rmsnorm__any__avx2_data<>+408(SB)/8, $0x0080000000800000
-GLOBL rmsnorm__any__avx2_data<>(SB), RODATA|NOPTR, $416
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x5f095c9c5f095c9c
+DATA data<>+136(SB)/8, $0x5f095c9c5f095c9c
+DATA data<>+144(SB)/8, $0x5f095c9c5f095c9c
+DATA data<>+152(SB)/8, $0x5f095c9c5f095c9c
+DATA data<>+160(SB)/8, $0xc0038932c0038932
+DATA data<>+168(SB)/8, $0xc0038932c0038932
+DATA data<>+176(SB)/8, $0xc0038932c0038932
+DATA data<>+184(SB)/8, $0xc0038932c0038932
+DATA data<>+192(SB)/8, $0x3ff2f1cf3ff2f1cf
+DATA data<>+200(SB)/8, $0x3ff2f1cf3ff2f1cf
+DATA data<>+208(SB)/8, $0x3ff2f1cf3ff2f1cf
+DATA data<>+216(SB)/8, $0x3ff2f1cf3ff2f1cf
+DATA data<>+224(SB)/8, $0x3ff1e7a43ff1e7a4
+DATA data<>+232(SB)/8, $0x3ff1e7a43ff1e7a4
+DATA data<>+240(SB)/8, $0x3ff1e7a43ff1e7a4
+DATA data<>+248(SB)/8, $0x3ff1e7a43ff1e7a4
+DATA data<>+256(SB)/8, $0x7f8000007f800000
+DATA data<>+264(SB)/8, $0x7f8000007f800000
+DATA data<>+272(SB)/8, $0x7f8000007f800000
+DATA data<>+280(SB)/8, $0x7f8000007f800000
+DATA data<>+288(SB)/8, $0x0000000000000000
+DATA data<>+296(SB)/8, $0x0000000000000000
+DATA data<>+304(SB)/8, $0x0000000000000000
+DATA data<>+312(SB)/8, $0x0000000000000000
+DATA data<>+320(SB)/8, $0x7fc000007fc00000
+DATA data<>+328(SB)/8, $0x7fc000007fc00000
+DATA data<>+336(SB)/8, $0x7fc000007fc00000
+DATA data<>+344(SB)/8, $0x7fc000007fc00000
+DATA data<>+352(SB)/8, $0x7fffffff7fffffff
+DATA data<>+360(SB)/8, $0x7fffffff7fffffff
+DATA data<>+368(SB)/8, $0x7fffffff7fffffff
+DATA data<>+376(SB)/8, $0x7fffffff7fffffff
+DATA data<>+384(SB)/8, $0x0080000000800000
+DATA data<>+392(SB)/8, $0x0080000000800000
+DATA data<>+400(SB)/8, $0x0080000000800000
+DATA data<>+408(SB)/8, $0x0080000000800000
+GLOBL data<>(SB), RODATA|NOPTR, $416

@@ -7,90 +7,90 @@
 // func rmsnorm__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·rmsnorm__any__avx512vnni(SB), NOSPLIT, $104-24
-	MOVQ         lo+8(FP), AX
-	MOVQ         AX, 48(SP)
-	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 56(SP)
-	MOVQ         56(SP), AX
-	SUBQ         48(SP), AX
-	MOVQ         AX, 56(SP)
-	JLE          done
-	MOVQ         a+0(FP), AX
-	MOVQ         AX, 40(SP)
-	MOVQ         40(SP), AX
-	MOVQ         96(AX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         40(SP), AX
-	MOVQ         104(AX), R9
-	MOVQ         R9, CX
-	SHRQ         $0x05, CX
-	IMUL3Q       $+32, CX, AX
-	MOVQ         AX, 8(SP)
-	MOVQ         40(SP), AX
-	MOVQ         (AX), AX
-	MOVQ         AX, 96(SP)
-	IMUL3Q       $+4, R9, AX
-	MOVQ         AX, 16(SP)
-	IMUL3Q       $+8, R9, AX
-	MOVQ         AX, 80(SP)
-	IMUL3Q       $+12, R9, AX
-	MOVQ         AX, 72(SP)
-	IMUL3Q       $-32, CX, AX
-	LEAQ         (R9)(AX*1), AX
-	MOVQ         AX, 64(SP)
-	MOVQ         40(SP), AX
-	MOVQ         8(AX), R8
-	MOVQ         40(SP), AX
-	MOVQ         16(AX), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         88(SP), AX
-	SUBQ         96(SP), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         R9, AX
-	SHRQ         $0x05, AX
-	IMUL3Q       $+32, AX, DI
-	IMUL3Q       $-32, AX, AX
-	LEAQ         (R9)(AX*1), AX
-	MOVQ         AX, 24(SP)
-	MOVQ         40(SP), AX
+	MOVQ lo+8(FP), AX
+	MOVQ AX, 48(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 56(SP)
+	MOVQ 56(SP), AX
+	SUBQ 48(SP), AX
+	MOVQ AX, 56(SP)
+	JLE done
+	MOVQ a+0(FP), AX
+	MOVQ AX, 40(SP)
+	MOVQ 40(SP), AX
+	MOVQ 96(AX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 40(SP), AX
+	MOVQ 104(AX), R9
+	MOVQ R9, CX
+	SHRQ $0x05, CX
+	IMUL3Q $+32, CX, AX
+	MOVQ AX, 8(SP)
+	MOVQ 40(SP), AX
+	MOVQ (AX), AX
+	MOVQ AX, 96(SP)
+	IMUL3Q $+4, R9, AX
+	MOVQ AX, 16(SP)
+	IMUL3Q $+8, R9, AX
+	MOVQ AX, 80(SP)
+	IMUL3Q $+12, R9, AX
+	MOVQ AX, 72(SP)
+	IMUL3Q $-32, CX, AX
+	LEAQ (R9)(AX*1), AX
+	MOVQ AX, 64(SP)
+	MOVQ 40(SP), AX
+	MOVQ 8(AX), R8
+	MOVQ 40(SP), AX
+	MOVQ 16(AX), AX
+	MOVQ AX, 88(SP)
+	MOVQ 88(SP), AX
+	SUBQ 96(SP), AX
+	MOVQ AX, 88(SP)
+	MOVQ R9, AX
+	SHRQ $0x05, AX
+	IMUL3Q $+32, AX, DI
+	IMUL3Q $-32, AX, AX
+	LEAQ (R9)(AX*1), AX
+	MOVQ AX, 24(SP)
+	MOVQ 40(SP), AX
 	VBROADCASTSS 192(AX), Z15
-	MOVQ         40(SP), AX
+	MOVQ 40(SP), AX
 	VBROADCASTSS 196(AX), Z14
-	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+128(SB), Z13
-	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+132(SB), Z12
-	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+136(SB), Z11
-	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+140(SB), Z10
-	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+144(SB), Z9
-	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+152(SB), Z7
-	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+156(SB), Z6
-	VBROADCASTSS rmsnorm__any__avx512vnni_data<>+160(SB), Z5
+	VBROADCASTSS data<>+128(SB), Z13
+	VBROADCASTSS data<>+132(SB), Z12
+	VBROADCASTSS data<>+136(SB), Z11
+	VBROADCASTSS data<>+140(SB), Z10
+	VBROADCASTSS data<>+144(SB), Z9
+	VPXORD Z8, Z8, Z8
+	VBROADCASTSS data<>+152(SB), Z7
+	VBROADCASTSS data<>+156(SB), Z6
+	VBROADCASTSS data<>+160(SB), Z5
 
 tile:
-	MOVQ   48(SP), AX
+	MOVQ 48(SP), AX
 	IMUL3Q $+4, AX, R11
-	LEAQ   4(R11), CX
-	MOVQ   R9, AX
-	IMULQ  48(SP), AX
+	LEAQ 4(R11), CX
+	MOVQ R9, AX
+	IMULQ 48(SP), AX
 	IMUL3Q $+16, AX, DX
-	MOVQ   96(SP), AX
-	LEAQ   (AX)(DX*1), R10
-	MOVQ   16(SP), AX
-	LEAQ   (R10)(AX*1), R15
-	MOVQ   80(SP), AX
-	LEAQ   (R10)(AX*1), R14
-	MOVQ   72(SP), AX
-	LEAQ   (R10)(AX*1), R13
-	MOVQ   88(SP), AX
-	LEAQ   (R10)(AX*1), SI
-	MOVQ   16(SP), AX
-	LEAQ   (SI)(AX*1), R12
-	MOVQ   80(SP), AX
-	LEAQ   (SI)(AX*1), BX
-	MOVQ   72(SP), AX
-	LEAQ   (SI)(AX*1), DX
-	CMPQ   CX, 32(SP)
-	JGT    else1
+	MOVQ 96(SP), AX
+	LEAQ (AX)(DX*1), R10
+	MOVQ 16(SP), AX
+	LEAQ (R10)(AX*1), R15
+	MOVQ 80(SP), AX
+	LEAQ (R10)(AX*1), R14
+	MOVQ 72(SP), AX
+	LEAQ (R10)(AX*1), R13
+	MOVQ 88(SP), AX
+	LEAQ (R10)(AX*1), SI
+	MOVQ 16(SP), AX
+	LEAQ (SI)(AX*1), R12
+	MOVQ 80(SP), AX
+	LEAQ (SI)(AX*1), BX
+	MOVQ 72(SP), AX
+	LEAQ (SI)(AX*1), DX
+	CMPQ CX, 32(SP)
+	JGT else1
 	VPXORD Z18, Z18, Z18
 	VPXORD Z2, Z2, Z2
 	VPXORD Z20, Z20, Z20
@@ -99,503 +99,503 @@ tile:
 	VPXORD Z16, Z16, Z16
 	VPXORD Z4, Z4, Z4
 	VPXORD Z3, Z3, Z3
-	XORQ   AX, AX
-	CMPQ   AX, 8(SP)
-	JGE    end4
+	XORQ AX, AX
+	CMPQ AX, 8(SP)
+	JGE end4
 
 loop3:
 	VMOVUPS (R10)(AX*4), Z1
 	VMOVUPS 64(R10)(AX*4), Z0
-	VMULPS  Z1, Z1, Z1
-	VMULPS  Z0, Z0, Z0
-	VADDPS  Z1, Z18, Z18
-	VADDPS  Z0, Z2, Z2
+	VMULPS Z1, Z1, Z1
+	VMULPS Z0, Z0, Z0
+	VADDPS Z1, Z18, Z18
+	VADDPS Z0, Z2, Z2
 	VMOVUPS (R15)(AX*4), Z1
 	VMOVUPS 64(R15)(AX*4), Z0
-	VMULPS  Z1, Z1, Z1
-	VMULPS  Z0, Z0, Z0
-	VADDPS  Z1, Z20, Z20
-	VADDPS  Z0, Z17, Z17
+	VMULPS Z1, Z1, Z1
+	VMULPS Z0, Z0, Z0
+	VADDPS Z1, Z20, Z20
+	VADDPS Z0, Z17, Z17
 	VMOVUPS (R14)(AX*4), Z1
 	VMOVUPS 64(R14)(AX*4), Z0
-	VMULPS  Z1, Z1, Z1
-	VMULPS  Z0, Z0, Z0
-	VADDPS  Z1, Z19, Z19
-	VADDPS  Z0, Z16, Z16
+	VMULPS Z1, Z1, Z1
+	VMULPS Z0, Z0, Z0
+	VADDPS Z1, Z19, Z19
+	VADDPS Z0, Z16, Z16
 	VMOVUPS (R13)(AX*4), Z1
 	VMOVUPS 64(R13)(AX*4), Z0
-	VMULPS  Z1, Z1, Z1
-	VMULPS  Z0, Z0, Z0
-	VADDPS  Z1, Z4, Z4
-	VADDPS  Z0, Z3, Z3
-	ADDQ    $+32, AX
-	CMPQ    AX, 8(SP)
-	JLT     loop3
+	VMULPS Z1, Z1, Z1
+	VMULPS Z0, Z0, Z0
+	VADDPS Z1, Z4, Z4
+	VADDPS Z0, Z3, Z3
+	ADDQ $+32, AX
+	CMPQ AX, 8(SP)
+	JLT loop3
 
 end4:
 	MOVQ 64(SP), AX
 	MOVQ AX, (SP)
 	MOVQ 8(SP), R11
 	CMPQ R11, R9
-	JGE  end6
+	JGE end6
 
 loop5:
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z21
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z1
-	MOVQ         (SP), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z21
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ (SP), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z21, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R10)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R10)(R11*4), K1, Z0
-	VMULPS       Z1, Z1, Z1
-	VMULPS       Z0, Z0, Z0
-	VADDPS       Z1, Z18, Z18
-	VADDPS       Z0, Z2, Z2
-	VMOVUPS.Z    (R15)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R15)(R11*4), K1, Z0
-	VMULPS       Z1, Z1, Z1
-	VMULPS       Z0, Z0, Z0
-	VADDPS       Z1, Z20, Z20
-	VADDPS       Z0, Z17, Z17
-	VMOVUPS.Z    (R14)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R14)(R11*4), K1, Z0
-	VMULPS       Z1, Z1, Z1
-	VMULPS       Z0, Z0, Z0
-	VADDPS       Z1, Z19, Z19
-	VADDPS       Z0, Z16, Z16
-	VMOVUPS.Z    (R13)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R13)(R11*4), K1, Z0
-	VMULPS       Z1, Z1, Z1
-	VMULPS       Z0, Z0, Z0
-	VADDPS       Z1, Z4, Z4
-	VADDPS       Z0, Z3, Z3
-	ADDQ         $-32, (SP)
-	ADDQ         $+32, R11
-	CMPQ         R11, R9
-	JLT          loop5
+	VPCMPD $0x01, Z0, Z21, K2
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R10)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R10)(R11*4), K1, Z0
+	VMULPS Z1, Z1, Z1
+	VMULPS Z0, Z0, Z0
+	VADDPS Z1, Z18, Z18
+	VADDPS Z0, Z2, Z2
+	VMOVUPS.Z (R15)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R15)(R11*4), K1, Z0
+	VMULPS Z1, Z1, Z1
+	VMULPS Z0, Z0, Z0
+	VADDPS Z1, Z20, Z20
+	VADDPS Z0, Z17, Z17
+	VMOVUPS.Z (R14)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R14)(R11*4), K1, Z0
+	VMULPS Z1, Z1, Z1
+	VMULPS Z0, Z0, Z0
+	VADDPS Z1, Z19, Z19
+	VADDPS Z0, Z16, Z16
+	VMOVUPS.Z (R13)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R13)(R11*4), K1, Z0
+	VMULPS Z1, Z1, Z1
+	VMULPS Z0, Z0, Z0
+	VADDPS Z1, Z4, Z4
+	VADDPS Z0, Z3, Z3
+	ADDQ $-32, (SP)
+	ADDQ $+32, R11
+	CMPQ R11, R9
+	JLT loop5
 
 end6:
-	VADDPS         Z2, Z18, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VADDPS         Z0, Z1, Z0
-	MOVQ           40(SP), AX
-	VMULPS.BCST    192(AX), Z0, Z0
-	MOVQ           40(SP), AX
-	VADDPS.BCST    196(AX), Z0, Z18
-	VPSRLD         $0x01, Z18, Z1
-	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+128(SB), Z0
-	VPSUBD         Z1, Z0, Z2
-	VMULPS         Z2, Z18, Z0
-	VMULPS         Z2, Z0, Z1
-	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+132(SB), Z1, Z0
-	VMULPS         Z1, Z0, Z0
-	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+136(SB), Z0, Z0
-	VMULPS         Z0, Z2, Z2
-	VMULPS         Z2, Z18, Z0
-	VMULPS         Z2, Z0, Z1
-	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+140(SB), Z0
-	VSUBPS         Z1, Z0, Z0
-	VMULPS         Z0, Z2, Z0
-	VPCMPD.BCST    $0x00, rmsnorm__any__avx512vnni_data<>+144(SB), Z18, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+148(SB), Z0, K1, Z0
-	VCMPPS.BCST    $0x11, rmsnorm__any__avx512vnni_data<>+148(SB), Z18, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+152(SB), Z0, K1, Z1
-	VPANDD.BCST    rmsnorm__any__avx512vnni_data<>+156(SB), Z18, Z0
-	VPCMPUD.BCST   $0x01, rmsnorm__any__avx512vnni_data<>+160(SB), Z0, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+144(SB), Z1, K1, Z18
-	VADDPS         Z17, Z20, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VADDPS         Z0, Z1, Z0
-	MOVQ           40(SP), AX
-	VMULPS.BCST    192(AX), Z0, Z0
-	MOVQ           40(SP), AX
-	VADDPS.BCST    196(AX), Z0, Z17
-	VPSRLD         $0x01, Z17, Z1
-	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+128(SB), Z0
-	VPSUBD         Z1, Z0, Z2
-	VMULPS         Z2, Z17, Z0
-	VMULPS         Z2, Z0, Z1
-	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+132(SB), Z1, Z0
-	VMULPS         Z1, Z0, Z0
-	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+136(SB), Z0, Z0
-	VMULPS         Z0, Z2, Z2
-	VMULPS         Z2, Z17, Z0
-	VMULPS         Z2, Z0, Z1
-	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+140(SB), Z0
-	VSUBPS         Z1, Z0, Z0
-	VMULPS         Z0, Z2, Z0
-	VPCMPD.BCST    $0x00, rmsnorm__any__avx512vnni_data<>+144(SB), Z17, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+148(SB), Z0, K1, Z0
-	VCMPPS.BCST    $0x11, rmsnorm__any__avx512vnni_data<>+148(SB), Z17, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+152(SB), Z0, K1, Z1
-	VPANDD.BCST    rmsnorm__any__avx512vnni_data<>+156(SB), Z17, Z0
-	VPCMPUD.BCST   $0x01, rmsnorm__any__avx512vnni_data<>+160(SB), Z0, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+144(SB), Z1, K1, Z17
-	VADDPS         Z16, Z19, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VADDPS         Z0, Z1, Z0
-	MOVQ           40(SP), AX
-	VMULPS.BCST    192(AX), Z0, Z0
-	MOVQ           40(SP), AX
-	VADDPS.BCST    196(AX), Z0, Z16
-	VPSRLD         $0x01, Z16, Z1
-	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+128(SB), Z0
-	VPSUBD         Z1, Z0, Z2
-	VMULPS         Z2, Z16, Z0
-	VMULPS         Z2, Z0, Z1
-	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+132(SB), Z1, Z0
-	VMULPS         Z1, Z0, Z0
-	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+136(SB), Z0, Z0
-	VMULPS         Z0, Z2, Z2
-	VMULPS         Z2, Z16, Z0
-	VMULPS         Z2, Z0, Z1
-	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+140(SB), Z0
-	VSUBPS         Z1, Z0, Z0
-	VMULPS         Z0, Z2, Z0
-	VPCMPD.BCST    $0x00, rmsnorm__any__avx512vnni_data<>+144(SB), Z16, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+148(SB), Z0, K1, Z0
-	VCMPPS.BCST    $0x11, rmsnorm__any__avx512vnni_data<>+148(SB), Z16, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+152(SB), Z0, K1, Z1
-	VPANDD.BCST    rmsnorm__any__avx512vnni_data<>+156(SB), Z16, Z0
-	VPCMPUD.BCST   $0x01, rmsnorm__any__avx512vnni_data<>+160(SB), Z0, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+144(SB), Z1, K1, Z16
-	VADDPS         Z3, Z4, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VADDPS         Z0, Z1, Z0
-	MOVQ           40(SP), AX
-	VMULPS.BCST    192(AX), Z0, Z0
-	MOVQ           40(SP), AX
-	VADDPS.BCST    196(AX), Z0, Z3
-	VPSRLD         $0x01, Z3, Z1
-	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+128(SB), Z0
-	VPSUBD         Z1, Z0, Z2
-	VMULPS         Z2, Z3, Z0
-	VMULPS         Z2, Z0, Z1
-	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+132(SB), Z1, Z0
-	VMULPS         Z1, Z0, Z0
-	VADDPS.BCST    rmsnorm__any__avx512vnni_data<>+136(SB), Z0, Z0
-	VMULPS         Z0, Z2, Z2
-	VMULPS         Z2, Z3, Z0
-	VMULPS         Z2, Z0, Z1
-	VBROADCASTSS   rmsnorm__any__avx512vnni_data<>+140(SB), Z0
-	VSUBPS         Z1, Z0, Z0
-	VMULPS         Z0, Z2, Z0
-	VPCMPD.BCST    $0x00, rmsnorm__any__avx512vnni_data<>+144(SB), Z3, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+148(SB), Z0, K1, Z0
-	VCMPPS.BCST    $0x11, rmsnorm__any__avx512vnni_data<>+148(SB), Z3, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+152(SB), Z0, K1, Z1
-	VPANDD.BCST    rmsnorm__any__avx512vnni_data<>+156(SB), Z3, Z0
-	VPCMPUD.BCST   $0x01, rmsnorm__any__avx512vnni_data<>+160(SB), Z0, K1
-	VPBLENDMD.BCST rmsnorm__any__avx512vnni_data<>+144(SB), Z1, K1, Z4
-	XORQ           AX, AX
-	CMPQ           AX, 8(SP)
-	JGE            end8
+	VADDPS Z2, Z18, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	MOVQ 40(SP), AX
+	VMULPS.BCST 192(AX), Z0, Z0
+	MOVQ 40(SP), AX
+	VADDPS.BCST 196(AX), Z0, Z18
+	VPSRLD $0x01, Z18, Z1
+	VBROADCASTSS data<>+128(SB), Z0
+	VPSUBD Z1, Z0, Z2
+	VMULPS Z2, Z18, Z0
+	VMULPS Z2, Z0, Z1
+	VADDPS.BCST data<>+132(SB), Z1, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS.BCST data<>+136(SB), Z0, Z0
+	VMULPS Z0, Z2, Z2
+	VMULPS Z2, Z18, Z0
+	VMULPS Z2, Z0, Z1
+	VBROADCASTSS data<>+140(SB), Z0
+	VSUBPS Z1, Z0, Z0
+	VMULPS Z0, Z2, Z0
+	VPCMPD.BCST $0x00, data<>+144(SB), Z18, K1
+	VPBLENDMD.BCST data<>+148(SB), Z0, K1, Z0
+	VCMPPS.BCST $0x11, data<>+148(SB), Z18, K1
+	VPBLENDMD.BCST data<>+152(SB), Z0, K1, Z1
+	VPANDD.BCST data<>+156(SB), Z18, Z0
+	VPCMPUD.BCST $0x01, data<>+160(SB), Z0, K1
+	VPBLENDMD.BCST data<>+144(SB), Z1, K1, Z18
+	VADDPS Z17, Z20, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	MOVQ 40(SP), AX
+	VMULPS.BCST 192(AX), Z0, Z0
+	MOVQ 40(SP), AX
+	VADDPS.BCST 196(AX), Z0, Z17
+	VPSRLD $0x01, Z17, Z1
+	VBROADCASTSS data<>+128(SB), Z0
+	VPSUBD Z1, Z0, Z2
+	VMULPS Z2, Z17, Z0
+	VMULPS Z2, Z0, Z1
+	VADDPS.BCST data<>+132(SB), Z1, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS.BCST data<>+136(SB), Z0, Z0
+	VMULPS Z0, Z2, Z2
+	VMULPS Z2, Z17, Z0
+	VMULPS Z2, Z0, Z1
+	VBROADCASTSS data<>+140(SB), Z0
+	VSUBPS Z1, Z0, Z0
+	VMULPS Z0, Z2, Z0
+	VPCMPD.BCST $0x00, data<>+144(SB), Z17, K1
+	VPBLENDMD.BCST data<>+148(SB), Z0, K1, Z0
+	VCMPPS.BCST $0x11, data<>+148(SB), Z17, K1
+	VPBLENDMD.BCST data<>+152(SB), Z0, K1, Z1
+	VPANDD.BCST data<>+156(SB), Z17, Z0
+	VPCMPUD.BCST $0x01, data<>+160(SB), Z0, K1
+	VPBLENDMD.BCST data<>+144(SB), Z1, K1, Z17
+	VADDPS Z16, Z19, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	MOVQ 40(SP), AX
+	VMULPS.BCST 192(AX), Z0, Z0
+	MOVQ 40(SP), AX
+	VADDPS.BCST 196(AX), Z0, Z16
+	VPSRLD $0x01, Z16, Z1
+	VBROADCASTSS data<>+128(SB), Z0
+	VPSUBD Z1, Z0, Z2
+	VMULPS Z2, Z16, Z0
+	VMULPS Z2, Z0, Z1
+	VADDPS.BCST data<>+132(SB), Z1, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS.BCST data<>+136(SB), Z0, Z0
+	VMULPS Z0, Z2, Z2
+	VMULPS Z2, Z16, Z0
+	VMULPS Z2, Z0, Z1
+	VBROADCASTSS data<>+140(SB), Z0
+	VSUBPS Z1, Z0, Z0
+	VMULPS Z0, Z2, Z0
+	VPCMPD.BCST $0x00, data<>+144(SB), Z16, K1
+	VPBLENDMD.BCST data<>+148(SB), Z0, K1, Z0
+	VCMPPS.BCST $0x11, data<>+148(SB), Z16, K1
+	VPBLENDMD.BCST data<>+152(SB), Z0, K1, Z1
+	VPANDD.BCST data<>+156(SB), Z16, Z0
+	VPCMPUD.BCST $0x01, data<>+160(SB), Z0, K1
+	VPBLENDMD.BCST data<>+144(SB), Z1, K1, Z16
+	VADDPS Z3, Z4, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	MOVQ 40(SP), AX
+	VMULPS.BCST 192(AX), Z0, Z0
+	MOVQ 40(SP), AX
+	VADDPS.BCST 196(AX), Z0, Z3
+	VPSRLD $0x01, Z3, Z1
+	VBROADCASTSS data<>+128(SB), Z0
+	VPSUBD Z1, Z0, Z2
+	VMULPS Z2, Z3, Z0
+	VMULPS Z2, Z0, Z1
+	VADDPS.BCST data<>+132(SB), Z1, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS.BCST data<>+136(SB), Z0, Z0
+	VMULPS Z0, Z2, Z2
+	VMULPS Z2, Z3, Z0
+	VMULPS Z2, Z0, Z1
+	VBROADCASTSS data<>+140(SB), Z0
+	VSUBPS Z1, Z0, Z0
+	VMULPS Z0, Z2, Z0
+	VPCMPD.BCST $0x00, data<>+144(SB), Z3, K1
+	VPBLENDMD.BCST data<>+148(SB), Z0, K1, Z0
+	VCMPPS.BCST $0x11, data<>+148(SB), Z3, K1
+	VPBLENDMD.BCST data<>+152(SB), Z0, K1, Z1
+	VPANDD.BCST data<>+156(SB), Z3, Z0
+	VPCMPUD.BCST $0x01, data<>+160(SB), Z0, K1
+	VPBLENDMD.BCST data<>+144(SB), Z1, K1, Z4
+	XORQ AX, AX
+	CMPQ AX, 8(SP)
+	JGE end8
 
 loop7:
-	VMULPS  (R10)(AX*4), Z18, Z1
-	VMULPS  64(R10)(AX*4), Z18, Z0
-	VMULPS  (R8)(AX*4), Z1, Z1
-	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMULPS (R10)(AX*4), Z18, Z1
+	VMULPS 64(R10)(AX*4), Z18, Z0
+	VMULPS (R8)(AX*4), Z1, Z1
+	VMULPS 64(R8)(AX*4), Z0, Z0
 	VMOVUPS Z1, (SI)(AX*4)
 	VMOVUPS Z0, 64(SI)(AX*4)
-	VMULPS  (R15)(AX*4), Z17, Z1
-	VMULPS  64(R15)(AX*4), Z17, Z0
-	VMULPS  (R8)(AX*4), Z1, Z1
-	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMULPS (R15)(AX*4), Z17, Z1
+	VMULPS 64(R15)(AX*4), Z17, Z0
+	VMULPS (R8)(AX*4), Z1, Z1
+	VMULPS 64(R8)(AX*4), Z0, Z0
 	VMOVUPS Z1, (R12)(AX*4)
 	VMOVUPS Z0, 64(R12)(AX*4)
-	VMULPS  (R14)(AX*4), Z16, Z1
-	VMULPS  64(R14)(AX*4), Z16, Z0
-	VMULPS  (R8)(AX*4), Z1, Z1
-	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMULPS (R14)(AX*4), Z16, Z1
+	VMULPS 64(R14)(AX*4), Z16, Z0
+	VMULPS (R8)(AX*4), Z1, Z1
+	VMULPS 64(R8)(AX*4), Z0, Z0
 	VMOVUPS Z1, (BX)(AX*4)
 	VMOVUPS Z0, 64(BX)(AX*4)
-	VMULPS  (R13)(AX*4), Z4, Z1
-	VMULPS  64(R13)(AX*4), Z4, Z0
-	VMULPS  (R8)(AX*4), Z1, Z1
-	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMULPS (R13)(AX*4), Z4, Z1
+	VMULPS 64(R13)(AX*4), Z4, Z0
+	VMULPS (R8)(AX*4), Z1, Z1
+	VMULPS 64(R8)(AX*4), Z0, Z0
 	VMOVUPS Z1, (DX)(AX*4)
 	VMOVUPS Z0, 64(DX)(AX*4)
-	ADDQ    $+32, AX
-	CMPQ    AX, 8(SP)
-	JLT     loop7
+	ADDQ $+32, AX
+	CMPQ AX, 8(SP)
+	JLT loop7
 
 end8:
 	MOVQ 64(SP), AX
 	MOVQ AX, (SP)
 	MOVQ 8(SP), R11
 	CMPQ R11, R9
-	JGE  end10
+	JGE end10
 
 loop9:
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z1
-	MOVQ         (SP), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ (SP), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R10)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R10)(R11*4), K1, Z0
-	VMULPS       Z18, Z1, Z3
-	VMULPS       Z18, Z0, Z2
-	VMOVUPS.Z    (R8)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R8)(R11*4), K1, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K2, (SI)(R11*4)
-	VMOVUPS      Z0, K1, 64(SI)(R11*4)
-	VMOVUPS.Z    (R15)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R15)(R11*4), K1, Z0
-	VMULPS       Z17, Z1, Z3
-	VMULPS       Z17, Z0, Z2
-	VMOVUPS.Z    (R8)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R8)(R11*4), K1, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K2, (R12)(R11*4)
-	VMOVUPS      Z0, K1, 64(R12)(R11*4)
-	VMOVUPS.Z    (R14)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R14)(R11*4), K1, Z0
-	VMULPS       Z16, Z1, Z3
-	VMULPS       Z16, Z0, Z2
-	VMOVUPS.Z    (R8)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R8)(R11*4), K1, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K2, (BX)(R11*4)
-	VMOVUPS      Z0, K1, 64(BX)(R11*4)
-	VMOVUPS.Z    (R13)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R13)(R11*4), K1, Z0
-	VMULPS       Z4, Z1, Z3
-	VMULPS       Z4, Z0, Z2
-	VMOVUPS.Z    (R8)(R11*4), K2, Z1
-	VMOVUPS.Z    64(R8)(R11*4), K1, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K2, (DX)(R11*4)
-	VMOVUPS      Z0, K1, 64(DX)(R11*4)
-	ADDQ         $-32, (SP)
-	ADDQ         $+32, R11
-	CMPQ         R11, R9
-	JLT          loop9
+	VPCMPD $0x01, Z0, Z2, K2
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R10)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R10)(R11*4), K1, Z0
+	VMULPS Z18, Z1, Z3
+	VMULPS Z18, Z0, Z2
+	VMOVUPS.Z (R8)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R8)(R11*4), K1, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VMOVUPS Z1, K2, (SI)(R11*4)
+	VMOVUPS Z0, K1, 64(SI)(R11*4)
+	VMOVUPS.Z (R15)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R15)(R11*4), K1, Z0
+	VMULPS Z17, Z1, Z3
+	VMULPS Z17, Z0, Z2
+	VMOVUPS.Z (R8)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R8)(R11*4), K1, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VMOVUPS Z1, K2, (R12)(R11*4)
+	VMOVUPS Z0, K1, 64(R12)(R11*4)
+	VMOVUPS.Z (R14)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R14)(R11*4), K1, Z0
+	VMULPS Z16, Z1, Z3
+	VMULPS Z16, Z0, Z2
+	VMOVUPS.Z (R8)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R8)(R11*4), K1, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VMOVUPS Z1, K2, (BX)(R11*4)
+	VMOVUPS Z0, K1, 64(BX)(R11*4)
+	VMOVUPS.Z (R13)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R13)(R11*4), K1, Z0
+	VMULPS Z4, Z1, Z3
+	VMULPS Z4, Z0, Z2
+	VMOVUPS.Z (R8)(R11*4), K2, Z1
+	VMOVUPS.Z 64(R8)(R11*4), K1, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VMOVUPS Z1, K2, (DX)(R11*4)
+	VMOVUPS Z0, K1, 64(DX)(R11*4)
+	ADDQ $-32, (SP)
+	ADDQ $+32, R11
+	CMPQ R11, R9
+	JLT loop9
 
 end10:
 	JMP end2
 
 else1:
 	CMPQ R11, 32(SP)
-	JGE  end12
+	JGE end12
 
 loop11:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z0, Z0, Z0
-	XORQ   AX, AX
-	CMPQ   AX, DI
-	JGE    end14
+	XORQ AX, AX
+	CMPQ AX, DI
+	JGE end14
 
 loop13:
 	VMOVUPS (R10)(AX*4), Z3
 	VMOVUPS 64(R10)(AX*4), Z2
-	VMULPS  Z3, Z3, Z3
-	VMULPS  Z2, Z2, Z2
-	VADDPS  Z3, Z1, Z1
-	VADDPS  Z2, Z0, Z0
-	ADDQ    $+32, AX
-	CMPQ    AX, DI
-	JLT     loop13
+	VMULPS Z3, Z3, Z3
+	VMULPS Z2, Z2, Z2
+	VADDPS Z3, Z1, Z1
+	VADDPS Z2, Z0, Z0
+	ADDQ $+32, AX
+	CMPQ AX, DI
+	JLT loop13
 
 end14:
 	MOVQ 24(SP), BX
 	MOVQ DI, DX
 	CMPQ DX, R9
-	JGE  end16
+	JGE end16
 
 loop15:
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z4
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z3
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z4
+	VMOVUPS data<>+64(SB), Z3
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z2
-	VPCMPD       $0x01, Z2, Z4, K2
-	VPCMPD       $0x01, Z2, Z3, K1
-	VMOVUPS.Z    (R10)(DX*4), K2, Z3
-	VMOVUPS.Z    64(R10)(DX*4), K1, Z2
-	VMULPS       Z3, Z3, Z3
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z3, Z1, Z1
-	VADDPS       Z2, Z0, Z0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop15
+	VPCMPD $0x01, Z2, Z4, K2
+	VPCMPD $0x01, Z2, Z3, K1
+	VMOVUPS.Z (R10)(DX*4), K2, Z3
+	VMOVUPS.Z 64(R10)(DX*4), K1, Z2
+	VMULPS Z3, Z3, Z3
+	VMULPS Z2, Z2, Z2
+	VADDPS Z3, Z1, Z1
+	VADDPS Z2, Z0, Z0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop15
 
 end16:
-	VADDPS     Z0, Z1, Z1
+	VADDPS Z0, Z1, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VADDPS     Z0, Z1, Z1
+	VADDPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VADDPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VADDPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VADDPS     Z0, Z1, Z0
-	VMULPS     Z15, Z0, Z0
-	VADDPS     Z14, Z0, Z3
-	VPSRLD     $0x01, Z3, Z0
-	VPSUBD     Z0, Z13, Z2
-	VMULPS     Z2, Z3, Z0
-	VMULPS     Z2, Z0, Z1
-	VADDPS     Z12, Z1, Z0
-	VMULPS     Z1, Z0, Z0
-	VADDPS     Z11, Z0, Z0
-	VMULPS     Z0, Z2, Z1
-	VMULPS     Z1, Z3, Z0
-	VMULPS     Z1, Z0, Z0
-	VSUBPS     Z0, Z10, Z0
-	VMULPS     Z0, Z1, Z0
-	VPCMPD     $0x00, Z9, Z3, K1
-	VPBLENDMD  Z8, Z0, K1, Z0
-	VCMPPS     $0x11, Z8, Z3, K1
-	VPBLENDMD  Z7, Z0, K1, Z1
-	VPANDD     Z6, Z3, Z0
-	VPCMPUD    $0x01, Z5, Z0, K1
-	VPBLENDMD  Z9, Z1, K1, Z4
-	XORQ       AX, AX
-	CMPQ       AX, DI
-	JGE        end18
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	VMULPS Z15, Z0, Z0
+	VADDPS Z14, Z0, Z3
+	VPSRLD $0x01, Z3, Z0
+	VPSUBD Z0, Z13, Z2
+	VMULPS Z2, Z3, Z0
+	VMULPS Z2, Z0, Z1
+	VADDPS Z12, Z1, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z11, Z0, Z0
+	VMULPS Z0, Z2, Z1
+	VMULPS Z1, Z3, Z0
+	VMULPS Z1, Z0, Z0
+	VSUBPS Z0, Z10, Z0
+	VMULPS Z0, Z1, Z0
+	VPCMPD $0x00, Z9, Z3, K1
+	VPBLENDMD Z8, Z0, K1, Z0
+	VCMPPS $0x11, Z8, Z3, K1
+	VPBLENDMD Z7, Z0, K1, Z1
+	VPANDD Z6, Z3, Z0
+	VPCMPUD $0x01, Z5, Z0, K1
+	VPBLENDMD Z9, Z1, K1, Z4
+	XORQ AX, AX
+	CMPQ AX, DI
+	JGE end18
 
 loop17:
-	VMULPS  (R10)(AX*4), Z4, Z1
-	VMULPS  64(R10)(AX*4), Z4, Z0
-	VMULPS  (R8)(AX*4), Z1, Z1
-	VMULPS  64(R8)(AX*4), Z0, Z0
+	VMULPS (R10)(AX*4), Z4, Z1
+	VMULPS 64(R10)(AX*4), Z4, Z0
+	VMULPS (R8)(AX*4), Z1, Z1
+	VMULPS 64(R8)(AX*4), Z0, Z0
 	VMOVUPS Z1, (SI)(AX*4)
 	VMOVUPS Z0, 64(SI)(AX*4)
-	ADDQ    $+32, AX
-	CMPQ    AX, DI
-	JLT     loop17
+	ADDQ $+32, AX
+	CMPQ AX, DI
+	JLT loop17
 
 end18:
 	MOVQ 24(SP), BX
 	MOVQ DI, DX
 	CMPQ DX, R9
-	JGE  end20
+	JGE end20
 
 loop19:
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      rmsnorm__any__avx512vnni_data<>+64(SB), Z1
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R10)(DX*4), K2, Z1
-	VMOVUPS.Z    64(R10)(DX*4), K1, Z0
-	VMULPS       Z4, Z1, Z3
-	VMULPS       Z4, Z0, Z2
-	VMOVUPS.Z    (R8)(DX*4), K2, Z1
-	VMOVUPS.Z    64(R8)(DX*4), K1, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K2, (SI)(DX*4)
-	VMOVUPS      Z0, K1, 64(SI)(DX*4)
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop19
+	VPCMPD $0x01, Z0, Z2, K2
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R10)(DX*4), K2, Z1
+	VMOVUPS.Z 64(R10)(DX*4), K1, Z0
+	VMULPS Z4, Z1, Z3
+	VMULPS Z4, Z0, Z2
+	VMOVUPS.Z (R8)(DX*4), K2, Z1
+	VMOVUPS.Z 64(R8)(DX*4), K1, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VMOVUPS Z1, K2, (SI)(DX*4)
+	VMOVUPS Z0, K1, 64(SI)(DX*4)
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop19
 
 end20:
 	ADDQ 16(SP), R10
 	ADDQ 16(SP), SI
 	ADDQ $+1, R11
 	CMPQ R11, 32(SP)
-	JLT  loop11
+	JLT loop11
 
 end12:
 end2:
 	MOVQ 56(SP), AX
 	DECQ AX
 	MOVQ AX, 56(SP)
-	JEQ  done
+	JEQ done
 	MOVQ 48(SP), AX
 	INCQ AX
 	MOVQ AX, 48(SP)
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA rmsnorm__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA rmsnorm__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA rmsnorm__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA rmsnorm__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA rmsnorm__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA rmsnorm__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA rmsnorm__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA rmsnorm__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA rmsnorm__any__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA rmsnorm__any__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA rmsnorm__any__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA rmsnorm__any__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA rmsnorm__any__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA rmsnorm__any__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA rmsnorm__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA rmsnorm__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA rmsnorm__any__avx512vnni_data<>+128(SB)/4, $0x5f095c9c
-DATA rmsnorm__any__avx512vnni_data<>+132(SB)/4, $0xc0038932
-DATA rmsnorm__any__avx512vnni_data<>+136(SB)/4, $0x3ff2f1cf
-DATA rmsnorm__any__avx512vnni_data<>+140(SB)/4, $0x3ff1e7a4
-DATA rmsnorm__any__avx512vnni_data<>+144(SB)/4, $0x7f800000
-DATA rmsnorm__any__avx512vnni_data<>+148(SB)/4, $0x00000000
-DATA rmsnorm__any__avx512vnni_data<>+152(SB)/4, $0x7fc00000
-DATA rmsnorm__any__avx512vnni_data<>+156(SB)/4, $0x7fffffff
-DATA rmsnorm__any__avx512vnni_data<>+160(SB)/4, $0x00800000
-GLOBL rmsnorm__any__avx512vnni_data<>(SB), RODATA|NOPTR, $164
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/4, $0x5f095c9c
+DATA data<>+132(SB)/4, $0xc0038932
+DATA data<>+136(SB)/4, $0x3ff2f1cf
+DATA data<>+140(SB)/4, $0x3ff1e7a4
+DATA data<>+144(SB)/4, $0x7f800000
+DATA data<>+148(SB)/4, $0x00000000
+DATA data<>+152(SB)/4, $0x7fc00000
+DATA data<>+156(SB)/4, $0x7fffffff
+DATA data<>+160(SB)/4, $0x00800000
+GLOBL data<>(SB), RODATA|NOPTR, $164

@@ -7,303 +7,303 @@
 // func rmsnorm_quantize__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·rmsnorm_quantize__any__avx2(SB), NOSPLIT, $80-24
-	MOVQ   lo+8(FP), R14
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, (SP)
-	SUBQ   R14, (SP)
-	JLE    done
-	MOVQ   a+0(FP), R13
-	MOVQ   104(R13), R12
-	MOVQ   R12, CX
-	SHRQ   $0x05, CX
+	MOVQ lo+8(FP), R14
+	MOVQ hi+16(FP), AX
+	MOVQ AX, (SP)
+	SUBQ R14, (SP)
+	JLE done
+	MOVQ a+0(FP), R13
+	MOVQ 104(R13), R12
+	MOVQ R12, CX
+	SHRQ $0x05, CX
 	IMUL3Q $+32, CX, R11
-	MOVQ   (R13), AX
-	MOVQ   AX, 72(SP)
+	MOVQ (R13), AX
+	MOVQ AX, 72(SP)
 	IMUL3Q $-32, CX, AX
-	LEAQ   (R12)(AX*1), AX
-	MOVQ   AX, 64(SP)
-	LEAQ   63(R12), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   24(SP), AX
-	SHRQ   $0x06, AX
-	MOVQ   AX, 24(SP)
-	MOVQ   R12, DX
-	SHRQ   $0x06, DX
+	LEAQ (R12)(AX*1), AX
+	MOVQ AX, 64(SP)
+	LEAQ 63(R12), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 24(SP)
+	MOVQ R12, DX
+	SHRQ $0x06, DX
 	IMUL3Q $+2, DX, R10
-	MOVQ   8(R13), AX
-	MOVQ   AX, 32(SP)
-	MOVQ   16(R13), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   24(SP), AX
+	MOVQ 8(R13), AX
+	MOVQ AX, 32(SP)
+	MOVQ 16(R13), AX
+	MOVQ AX, 16(SP)
+	MOVQ 24(SP), AX
 	IMUL3Q $+2, AX, R9
 	IMUL3Q $-64, DX, AX
-	LEAQ   (R12)(AX*1), AX
-	MOVQ   AX, 56(SP)
+	LEAQ (R12)(AX*1), AX
+	MOVQ AX, 56(SP)
 	IMUL3Q $+256, DX, AX
-	MOVQ   AX, 48(SP)
+	MOVQ AX, 48(SP)
 	IMUL3Q $+256, DX, CX
-	MOVQ   32(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 40(SP)
+	MOVQ 32(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 40(SP)
 	IMUL3Q $+384, DX, AX
-	MOVQ   AX, 8(SP)
+	MOVQ AX, 8(SP)
 
 tile:
 	VPXOR Y3, Y3, Y3
 	VPXOR Y2, Y2, Y2
 	VPXOR Y1, Y1, Y1
 	VPXOR Y0, Y0, Y0
-	MOVQ  R12, CX
+	MOVQ R12, CX
 	IMULQ R14, CX
-	MOVQ  72(SP), AX
-	LEAQ  (AX)(CX*4), DI
-	XORQ  AX, AX
-	CMPQ  AX, R11
-	JGE   end2
+	MOVQ 72(SP), AX
+	LEAQ (AX)(CX*4), DI
+	XORQ AX, AX
+	CMPQ AX, R11
+	JGE end2
 
 loop1:
 	VMOVUPS (DI)(AX*4), Y7
 	VMOVUPS 32(DI)(AX*4), Y6
 	VMOVUPS 64(DI)(AX*4), Y5
 	VMOVUPS 96(DI)(AX*4), Y4
-	VMULPS  Y7, Y7, Y7
-	VMULPS  Y6, Y6, Y6
-	VMULPS  Y5, Y5, Y5
-	VMULPS  Y4, Y4, Y4
-	VADDPS  Y7, Y3, Y3
-	VADDPS  Y6, Y2, Y2
-	VADDPS  Y5, Y1, Y1
-	VADDPS  Y4, Y0, Y0
-	ADDQ    $+32, AX
-	CMPQ    AX, R11
-	JLT     loop1
+	VMULPS Y7, Y7, Y7
+	VMULPS Y6, Y6, Y6
+	VMULPS Y5, Y5, Y5
+	VMULPS Y4, Y4, Y4
+	VADDPS Y7, Y3, Y3
+	VADDPS Y6, Y2, Y2
+	VADDPS Y5, Y1, Y1
+	VADDPS Y4, Y0, Y0
+	ADDQ $+32, AX
+	CMPQ AX, R11
+	JLT loop1
 
 end2:
 	MOVQ 64(SP), BX
 	MOVQ R11, DX
 	CMPQ DX, R12
-	JGE  end4
+	JGE end4
 
 loop3:
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+0(SB), Y7
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+32(SB), Y6
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+64(SB), Y5
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+96(SB), Y8
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X4
+	VMOVUPS data<>+0(SB), Y7
+	VMOVUPS data<>+32(SB), Y6
+	VMOVUPS data<>+64(SB), Y5
+	VMOVUPS data<>+96(SB), Y8
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X4
 	VPBROADCASTD X4, Y4
-	VPCMPGTD     Y7, Y4, Y7
-	VPCMPGTD     Y6, Y4, Y6
-	VPCMPGTD     Y5, Y4, Y5
-	VPCMPGTD     Y8, Y4, Y4
-	VPMASKMOVD   (DI)(DX*4), Y7, Y7
-	VPMASKMOVD   32(DI)(DX*4), Y6, Y6
-	VPMASKMOVD   64(DI)(DX*4), Y5, Y5
-	VPMASKMOVD   96(DI)(DX*4), Y4, Y4
-	VMULPS       Y7, Y7, Y7
-	VMULPS       Y6, Y6, Y6
-	VMULPS       Y5, Y5, Y5
-	VMULPS       Y4, Y4, Y4
-	VADDPS       Y7, Y3, Y3
-	VADDPS       Y6, Y2, Y2
-	VADDPS       Y5, Y1, Y1
-	VADDPS       Y4, Y0, Y0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R12
-	JLT          loop3
+	VPCMPGTD Y7, Y4, Y7
+	VPCMPGTD Y6, Y4, Y6
+	VPCMPGTD Y5, Y4, Y5
+	VPCMPGTD Y8, Y4, Y4
+	VPMASKMOVD (DI)(DX*4), Y7, Y7
+	VPMASKMOVD 32(DI)(DX*4), Y6, Y6
+	VPMASKMOVD 64(DI)(DX*4), Y5, Y5
+	VPMASKMOVD 96(DI)(DX*4), Y4, Y4
+	VMULPS Y7, Y7, Y7
+	VMULPS Y6, Y6, Y6
+	VMULPS Y5, Y5, Y5
+	VMULPS Y4, Y4, Y4
+	VADDPS Y7, Y3, Y3
+	VADDPS Y6, Y2, Y2
+	VADDPS Y5, Y1, Y1
+	VADDPS Y4, Y0, Y0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R12
+	JLT loop3
 
 end4:
-	VADDPS       Y1, Y3, Y1
-	VADDPS       Y0, Y2, Y0
-	VADDPS       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VADDPS       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VADDPS       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VADDPS       Y0, Y1, Y1
+	VADDPS Y1, Y3, Y1
+	VADDPS Y0, Y2, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VADDPS Y0, Y1, Y1
 	VBROADCASTSS 192(R13), Y0
-	VMULPS       Y0, Y1, Y1
+	VMULPS Y0, Y1, Y1
 	VBROADCASTSS 196(R13), Y0
-	VADDPS       Y0, Y1, Y4
-	VPSRLD       $0x01, Y4, Y1
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+128(SB), Y0
-	VPSUBD       Y1, Y0, Y2
-	VMULPS       Y2, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+160(SB), Y1, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+192(SB), Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y2, Y4, Y0
-	VMULPS       Y2, Y0, Y1
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+224(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y2, Y1
-	VPCMPEQD     rmsnorm_quantize__any__avx2_data<>+256(SB), Y4, Y0
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y1, Y1
-	VCMPPS       $0x11, rmsnorm_quantize__any__avx2_data<>+288(SB), Y4, Y0
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+320(SB), Y1, Y3
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y4, Y2
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+384(SB), Y0
-	VPMAXUD      Y0, Y2, Y1
-	VPCMPEQD     Y2, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y0
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+256(SB), Y3, Y3
-	MOVQ         R14, AX
-	SHRQ         $0x02, AX
-	MOVQ         R14, CX
-	ANDQ         $+3, CX
-	MOVQ         DI, R15
-	MOVQ         32(SP), R8
-	MOVQ         24(SP), BX
-	IMULQ        AX, BX
-	IMUL3Q       $+384, BX, DX
-	MOVQ         16(SP), AX
-	LEAQ         (AX)(DX*1), DX
-	IMUL3Q       $+32, CX, AX
-	LEAQ         (DX)(AX*1), DX
-	MOVQ         DX, SI
-	IMUL3Q       $+384, BX, BX
-	MOVQ         16(SP), AX
-	LEAQ         (AX)(BX*1), AX
-	LEAQ         (AX)(CX*4), CX
-	MOVQ         CX, BX
-	XORQ         AX, AX
-	CMPQ         AX, R10
-	JGE          end6
+	VADDPS Y0, Y1, Y4
+	VPSRLD $0x01, Y4, Y1
+	VMOVUPS data<>+128(SB), Y0
+	VPSUBD Y1, Y0, Y2
+	VMULPS Y2, Y4, Y0
+	VMULPS Y2, Y0, Y1
+	VADDPS data<>+160(SB), Y1, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+192(SB), Y0, Y0
+	VMULPS Y0, Y2, Y2
+	VMULPS Y2, Y4, Y0
+	VMULPS Y2, Y0, Y1
+	VMOVUPS data<>+224(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y2, Y1
+	VPCMPEQD data<>+256(SB), Y4, Y0
+	VBLENDVPS Y0, data<>+288(SB), Y1, Y1
+	VCMPPS $0x11, data<>+288(SB), Y4, Y0
+	VBLENDVPS Y0, data<>+320(SB), Y1, Y3
+	VPAND data<>+352(SB), Y4, Y2
+	VMOVUPS data<>+384(SB), Y0
+	VPMAXUD Y0, Y2, Y1
+	VPCMPEQD Y2, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y0
+	VBLENDVPS Y0, data<>+256(SB), Y3, Y3
+	MOVQ R14, AX
+	SHRQ $0x02, AX
+	MOVQ R14, CX
+	ANDQ $+3, CX
+	MOVQ DI, R15
+	MOVQ 32(SP), R8
+	MOVQ 24(SP), BX
+	IMULQ AX, BX
+	IMUL3Q $+384, BX, DX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(DX*1), DX
+	IMUL3Q $+32, CX, AX
+	LEAQ (DX)(AX*1), DX
+	MOVQ DX, SI
+	IMUL3Q $+384, BX, BX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(BX*1), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ CX, BX
+	XORQ AX, AX
+	CMPQ AX, R10
+	JGE end6
 
 loop5:
-	VMULPS       (R15), Y3, Y4
-	VMULPS       32(R15), Y3, Y2
-	VMULPS       64(R15), Y3, Y1
-	VMULPS       96(R15), Y3, Y0
-	VMULPS       (R8), Y4, Y5
-	VMULPS       32(R8), Y2, Y8
-	VMULPS       64(R8), Y1, Y7
-	VMULPS       96(R8), Y0, Y6
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y5, Y4
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y8, Y2
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y7, Y1
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y6, Y0
-	VPMAXUD      Y1, Y4, Y1
-	VPMAXUD      Y0, Y2, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPMAXUD      Y0, Y1, Y4
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+416(SB), Y0
-	VPMAXUD      Y0, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y12
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+448(SB), Y0
-	VPMAXUD      Y4, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y2
-	VMULPS       rmsnorm_quantize__any__avx2_data<>+480(SB), Y4, Y11
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+512(SB), Y0
-	VPSUBD       Y11, Y0, Y4
-	VMULPS       Y4, Y11, Y1
-	VMULPS       rmsnorm_quantize__any__avx2_data<>+544(SB), Y1, Y0
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+576(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+608(SB), Y0, Y0
-	VMULPS       Y0, Y4, Y4
-	VMULPS       Y4, Y11, Y1
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+640(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y0, Y5, Y5
-	VMULPS       Y0, Y8, Y4
-	VMULPS       Y0, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y5, Y5
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y4, Y4
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y1, Y1
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y0, Y0
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y5, Y6
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y4, Y5
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y1, Y4
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y0, Y1
-	VPOR         Y2, Y12, Y0
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y6, Y10
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y5, Y9
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y4, Y8
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y1, Y7
-	VBLENDVPS    Y12, rmsnorm_quantize__any__avx2_data<>+288(SB), Y11, Y0
-	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y6
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y5
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y4
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+736(SB), Y1
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+736(SB), Y0
-	VPSLLVD      Y5, Y10, Y5
-	VPSLLVD      Y4, Y9, Y4
-	VPSLLVD      Y1, Y8, Y1
-	VPSLLVD      Y0, Y7, Y0
-	VPADDD       Y5, Y10, Y5
-	VPADDD       Y4, Y9, Y4
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y7, Y0
-	VPADDD       Y1, Y5, Y1
-	VPADDD       Y0, Y4, Y0
-	VPADDD       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSLLD       $0x10, Y1, Y0
-	VPSRAD       $0x10, Y0, Y5
-	VPSUBD       Y5, Y1, Y0
-	VPSRAD       $0x10, Y0, Y4
-	VCVTDQ2PS    Y5, Y0
-	VMULPS       Y6, Y0, Y0
-	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y2
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y10, Y1
+	VMULPS (R15), Y3, Y4
+	VMULPS 32(R15), Y3, Y2
+	VMULPS 64(R15), Y3, Y1
+	VMULPS 96(R15), Y3, Y0
+	VMULPS (R8), Y4, Y5
+	VMULPS 32(R8), Y2, Y8
+	VMULPS 64(R8), Y1, Y7
+	VMULPS 96(R8), Y0, Y6
+	VPAND data<>+352(SB), Y5, Y4
+	VPAND data<>+352(SB), Y8, Y2
+	VPAND data<>+352(SB), Y7, Y1
+	VPAND data<>+352(SB), Y6, Y0
+	VPMAXUD Y1, Y4, Y1
+	VPMAXUD Y0, Y2, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPMAXUD Y0, Y1, Y4
+	VMOVUPS data<>+416(SB), Y0
+	VPMAXUD Y0, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y12
+	VMOVUPS data<>+448(SB), Y0
+	VPMAXUD Y4, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y2
+	VMULPS data<>+480(SB), Y4, Y11
+	VMOVUPS data<>+512(SB), Y0
+	VPSUBD Y11, Y0, Y4
+	VMULPS Y4, Y11, Y1
+	VMULPS data<>+544(SB), Y1, Y0
+	VADDPS data<>+576(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+608(SB), Y0, Y0
+	VMULPS Y0, Y4, Y4
+	VMULPS Y4, Y11, Y1
+	VMOVUPS data<>+640(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y4, Y0
+	VMULPS Y0, Y5, Y5
+	VMULPS Y0, Y8, Y4
+	VMULPS Y0, Y7, Y1
+	VMULPS Y0, Y6, Y0
+	VADDPS data<>+672(SB), Y5, Y5
+	VADDPS data<>+672(SB), Y4, Y4
+	VADDPS data<>+672(SB), Y1, Y1
+	VADDPS data<>+672(SB), Y0, Y0
+	VPSUBD data<>+672(SB), Y5, Y6
+	VPSUBD data<>+672(SB), Y4, Y5
+	VPSUBD data<>+672(SB), Y1, Y4
+	VPSUBD data<>+672(SB), Y0, Y1
+	VPOR Y2, Y12, Y0
+	VBLENDVPS Y0, data<>+288(SB), Y6, Y10
+	VBLENDVPS Y0, data<>+288(SB), Y5, Y9
+	VBLENDVPS Y0, data<>+288(SB), Y4, Y8
+	VBLENDVPS Y0, data<>+288(SB), Y1, Y7
+	VBLENDVPS Y12, data<>+288(SB), Y11, Y0
+	VBLENDVPS Y2, data<>+320(SB), Y0, Y6
+	VMOVUPS data<>+704(SB), Y5
+	VMOVUPS data<>+704(SB), Y4
+	VMOVUPS data<>+736(SB), Y1
+	VMOVUPS data<>+736(SB), Y0
+	VPSLLVD Y5, Y10, Y5
+	VPSLLVD Y4, Y9, Y4
+	VPSLLVD Y1, Y8, Y1
+	VPSLLVD Y0, Y7, Y0
+	VPADDD Y5, Y10, Y5
+	VPADDD Y4, Y9, Y4
+	VPADDD Y1, Y8, Y1
+	VPADDD Y0, Y7, Y0
+	VPADDD Y1, Y5, Y1
+	VPADDD Y0, Y4, Y0
+	VPADDD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSLLD $0x10, Y1, Y0
+	VPSRAD $0x10, Y0, Y5
+	VPSUBD Y5, Y1, Y0
+	VPSRAD $0x10, Y0, Y4
+	VCVTDQ2PS Y5, Y0
+	VMULPS Y6, Y0, Y0
+	VBLENDVPS Y2, data<>+320(SB), Y0, Y2
+	VPSHUFB data<>+768(SB), Y10, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, (SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y9, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, (SI)
+	VPSHUFB data<>+768(SB), Y9, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 8(SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y8, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 8(SI)
+	VPSHUFB data<>+768(SB), Y8, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 16(SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y7, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 16(SI)
+	VPSHUFB data<>+768(SB), Y7, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 24(SI)
-	VMOVD        X6, 128(BX)
-	VMOVD        X2, 144(BX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y5, Y0, Y0
-	VMOVD        X0, 160(BX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y4, Y0, Y0
-	VMOVD        X0, 176(BX)
-	ADDQ         $+128, R15
-	ADDQ         $+128, R8
-	ADDQ         $+192, SI
-	ADDQ         $+192, BX
-	ADDQ         $+1, AX
-	CMPQ         AX, R10
-	JLT          loop5
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 24(SI)
+	VMOVD X6, 128(BX)
+	VMOVD X2, 144(BX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y5, Y0, Y0
+	VMOVD X0, 160(BX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y4, Y0, Y0
+	VMOVD X0, 176(BX)
+	ADDQ $+128, R15
+	ADDQ $+128, R8
+	ADDQ $+192, SI
+	ADDQ $+192, BX
+	ADDQ $+1, AX
+	CMPQ AX, R10
+	JLT loop5
 
 end6:
 	MOVQ 56(SP), R15
@@ -316,273 +316,273 @@ end6:
 	LEAQ (CX)(AX*1), BX
 	MOVQ R10, DX
 	CMPQ DX, R9
-	JGE  end8
+	JGE end8
 
 loop7:
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+0(SB), Y5
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+32(SB), Y4
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+64(SB), Y2
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+96(SB), Y1
-	MOVQ         R15, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y5
+	VMOVUPS data<>+32(SB), Y4
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ R15, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y5, Y0, Y11
-	VPCMPGTD     Y4, Y0, Y8
-	VPCMPGTD     Y2, Y0, Y10
-	VPCMPGTD     Y1, Y0, Y9
-	VPMASKMOVD   (R8), Y11, Y4
-	VPMASKMOVD   32(R8), Y8, Y2
-	VPMASKMOVD   64(R8), Y10, Y1
-	VPMASKMOVD   96(R8), Y9, Y0
-	VMULPS       Y3, Y4, Y5
-	VMULPS       Y3, Y2, Y12
-	VMULPS       Y3, Y1, Y7
-	VMULPS       Y3, Y0, Y6
-	VPMASKMOVD   (DI), Y11, Y4
-	VPMASKMOVD   32(DI), Y8, Y2
-	VPMASKMOVD   64(DI), Y10, Y1
-	VPMASKMOVD   96(DI), Y9, Y0
-	VMULPS       Y4, Y5, Y5
-	VMULPS       Y2, Y12, Y4
-	VMULPS       Y1, Y7, Y2
-	VMULPS       Y0, Y6, Y1
-	VPXOR        Y0, Y0, Y0
-	VBLENDVPS    Y11, Y5, Y0, Y5
-	VBLENDVPS    Y8, Y4, Y0, Y8
-	VBLENDVPS    Y10, Y2, Y0, Y7
-	VBLENDVPS    Y9, Y1, Y0, Y6
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y5, Y4
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y8, Y2
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y7, Y1
-	VPAND        rmsnorm_quantize__any__avx2_data<>+352(SB), Y6, Y0
-	VPMAXUD      Y1, Y4, Y1
-	VPMAXUD      Y0, Y2, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPMAXUD      Y0, Y1, Y4
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+416(SB), Y0
-	VPMAXUD      Y0, Y4, Y1
-	VPCMPEQD     Y4, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y12
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+448(SB), Y0
-	VPMAXUD      Y4, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y2
-	VMULPS       rmsnorm_quantize__any__avx2_data<>+480(SB), Y4, Y11
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+512(SB), Y0
-	VPSUBD       Y11, Y0, Y4
-	VMULPS       Y4, Y11, Y1
-	VMULPS       rmsnorm_quantize__any__avx2_data<>+544(SB), Y1, Y0
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+576(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+608(SB), Y0, Y0
-	VMULPS       Y0, Y4, Y4
-	VMULPS       Y4, Y11, Y1
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+640(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y4, Y0
-	VMULPS       Y0, Y5, Y5
-	VMULPS       Y0, Y8, Y4
-	VMULPS       Y0, Y7, Y1
-	VMULPS       Y0, Y6, Y0
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y5, Y5
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y4, Y4
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y1, Y1
-	VADDPS       rmsnorm_quantize__any__avx2_data<>+672(SB), Y0, Y0
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y5, Y6
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y4, Y5
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y1, Y4
-	VPSUBD       rmsnorm_quantize__any__avx2_data<>+672(SB), Y0, Y1
-	VPOR         Y2, Y12, Y0
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y6, Y10
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y5, Y9
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y4, Y8
-	VBLENDVPS    Y0, rmsnorm_quantize__any__avx2_data<>+288(SB), Y1, Y7
-	VBLENDVPS    Y12, rmsnorm_quantize__any__avx2_data<>+288(SB), Y11, Y0
-	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y6
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y5
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+704(SB), Y4
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+736(SB), Y1
-	VMOVUPS      rmsnorm_quantize__any__avx2_data<>+736(SB), Y0
-	VPSLLVD      Y5, Y10, Y5
-	VPSLLVD      Y4, Y9, Y4
-	VPSLLVD      Y1, Y8, Y1
-	VPSLLVD      Y0, Y7, Y0
-	VPADDD       Y5, Y10, Y5
-	VPADDD       Y4, Y9, Y4
-	VPADDD       Y1, Y8, Y1
-	VPADDD       Y0, Y7, Y0
-	VPADDD       Y1, Y5, Y1
-	VPADDD       Y0, Y4, Y0
-	VPADDD       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSLLD       $0x10, Y1, Y0
-	VPSRAD       $0x10, Y0, Y5
-	VPSUBD       Y5, Y1, Y0
-	VPSRAD       $0x10, Y0, Y4
-	VCVTDQ2PS    Y5, Y0
-	VMULPS       Y6, Y0, Y0
-	VBLENDVPS    Y2, rmsnorm_quantize__any__avx2_data<>+320(SB), Y0, Y2
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y10, Y1
+	VPCMPGTD Y5, Y0, Y11
+	VPCMPGTD Y4, Y0, Y8
+	VPCMPGTD Y2, Y0, Y10
+	VPCMPGTD Y1, Y0, Y9
+	VPMASKMOVD (R8), Y11, Y4
+	VPMASKMOVD 32(R8), Y8, Y2
+	VPMASKMOVD 64(R8), Y10, Y1
+	VPMASKMOVD 96(R8), Y9, Y0
+	VMULPS Y3, Y4, Y5
+	VMULPS Y3, Y2, Y12
+	VMULPS Y3, Y1, Y7
+	VMULPS Y3, Y0, Y6
+	VPMASKMOVD (DI), Y11, Y4
+	VPMASKMOVD 32(DI), Y8, Y2
+	VPMASKMOVD 64(DI), Y10, Y1
+	VPMASKMOVD 96(DI), Y9, Y0
+	VMULPS Y4, Y5, Y5
+	VMULPS Y2, Y12, Y4
+	VMULPS Y1, Y7, Y2
+	VMULPS Y0, Y6, Y1
+	VPXOR Y0, Y0, Y0
+	VBLENDVPS Y11, Y5, Y0, Y5
+	VBLENDVPS Y8, Y4, Y0, Y8
+	VBLENDVPS Y10, Y2, Y0, Y7
+	VBLENDVPS Y9, Y1, Y0, Y6
+	VPAND data<>+352(SB), Y5, Y4
+	VPAND data<>+352(SB), Y8, Y2
+	VPAND data<>+352(SB), Y7, Y1
+	VPAND data<>+352(SB), Y6, Y0
+	VPMAXUD Y1, Y4, Y1
+	VPMAXUD Y0, Y2, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPMAXUD Y0, Y1, Y4
+	VMOVUPS data<>+416(SB), Y0
+	VPMAXUD Y0, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y12
+	VMOVUPS data<>+448(SB), Y0
+	VPMAXUD Y4, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y2
+	VMULPS data<>+480(SB), Y4, Y11
+	VMOVUPS data<>+512(SB), Y0
+	VPSUBD Y11, Y0, Y4
+	VMULPS Y4, Y11, Y1
+	VMULPS data<>+544(SB), Y1, Y0
+	VADDPS data<>+576(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+608(SB), Y0, Y0
+	VMULPS Y0, Y4, Y4
+	VMULPS Y4, Y11, Y1
+	VMOVUPS data<>+640(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y4, Y0
+	VMULPS Y0, Y5, Y5
+	VMULPS Y0, Y8, Y4
+	VMULPS Y0, Y7, Y1
+	VMULPS Y0, Y6, Y0
+	VADDPS data<>+672(SB), Y5, Y5
+	VADDPS data<>+672(SB), Y4, Y4
+	VADDPS data<>+672(SB), Y1, Y1
+	VADDPS data<>+672(SB), Y0, Y0
+	VPSUBD data<>+672(SB), Y5, Y6
+	VPSUBD data<>+672(SB), Y4, Y5
+	VPSUBD data<>+672(SB), Y1, Y4
+	VPSUBD data<>+672(SB), Y0, Y1
+	VPOR Y2, Y12, Y0
+	VBLENDVPS Y0, data<>+288(SB), Y6, Y10
+	VBLENDVPS Y0, data<>+288(SB), Y5, Y9
+	VBLENDVPS Y0, data<>+288(SB), Y4, Y8
+	VBLENDVPS Y0, data<>+288(SB), Y1, Y7
+	VBLENDVPS Y12, data<>+288(SB), Y11, Y0
+	VBLENDVPS Y2, data<>+320(SB), Y0, Y6
+	VMOVUPS data<>+704(SB), Y5
+	VMOVUPS data<>+704(SB), Y4
+	VMOVUPS data<>+736(SB), Y1
+	VMOVUPS data<>+736(SB), Y0
+	VPSLLVD Y5, Y10, Y5
+	VPSLLVD Y4, Y9, Y4
+	VPSLLVD Y1, Y8, Y1
+	VPSLLVD Y0, Y7, Y0
+	VPADDD Y5, Y10, Y5
+	VPADDD Y4, Y9, Y4
+	VPADDD Y1, Y8, Y1
+	VPADDD Y0, Y7, Y0
+	VPADDD Y1, Y5, Y1
+	VPADDD Y0, Y4, Y0
+	VPADDD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSLLD $0x10, Y1, Y0
+	VPSRAD $0x10, Y0, Y5
+	VPSUBD Y5, Y1, Y0
+	VPSRAD $0x10, Y0, Y4
+	VCVTDQ2PS Y5, Y0
+	VMULPS Y6, Y0, Y0
+	VBLENDVPS Y2, data<>+320(SB), Y0, Y2
+	VPSHUFB data<>+768(SB), Y10, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, (SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y9, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, (SI)
+	VPSHUFB data<>+768(SB), Y9, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 8(SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y8, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 8(SI)
+	VPSHUFB data<>+768(SB), Y8, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 16(SI)
-	VPSHUFB      rmsnorm_quantize__any__avx2_data<>+768(SB), Y7, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 16(SI)
+	VPSHUFB data<>+768(SB), Y7, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 24(SI)
-	VMOVD        X6, 128(BX)
-	VMOVD        X2, 144(BX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y5, Y0, Y0
-	VMOVD        X0, 160(BX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y4, Y0, Y0
-	VMOVD        X0, 176(BX)
-	ADDQ         $-32, R15
-	ADDQ         $+128, R8
-	ADDQ         $+128, DI
-	ADDQ         $+192, SI
-	ADDQ         $+192, BX
-	ADDQ         $+1, DX
-	CMPQ         DX, R9
-	JLT          loop7
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 24(SI)
+	VMOVD X6, 128(BX)
+	VMOVD X2, 144(BX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y5, Y0, Y0
+	VMOVD X0, 160(BX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y4, Y0, Y0
+	VMOVD X0, 176(BX)
+	ADDQ $-32, R15
+	ADDQ $+128, R8
+	ADDQ $+128, DI
+	ADDQ $+192, SI
+	ADDQ $+192, BX
+	ADDQ $+1, DX
+	CMPQ DX, R9
+	JLT loop7
 
 end8:
 	MOVQ (SP), AX
 	DECQ AX
 	MOVQ AX, (SP)
-	JEQ  done
+	JEQ done
 	INCQ R14
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA rmsnorm_quantize__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA rmsnorm_quantize__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA rmsnorm_quantize__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA rmsnorm_quantize__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA rmsnorm_quantize__any__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA rmsnorm_quantize__any__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA rmsnorm_quantize__any__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA rmsnorm_quantize__any__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA rmsnorm_quantize__any__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA rmsnorm_quantize__any__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA rmsnorm_quantize__any__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA rmsnorm_quantize__any__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA rmsnorm_quantize__any__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA rmsnorm_quantize__any__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA rmsnorm_quantize__any__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA rmsnorm_quantize__any__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA rmsnorm_quantize__any__avx2_data<>+128(SB)/8, $0x5f095c9c5f095c9c
-DATA rmsnorm_quantize__any__avx2_data<>+136(SB)/8, $0x5f095c9c5f095c9c
-DATA rmsnorm_quantize__any__avx2_data<>+144(SB)/8, $0x5f095c9c5f095c9c
-DATA rmsnorm_quantize__any__avx2_data<>+152(SB)/8, $0x5f095c9c5f095c9c
-DATA rmsnorm_quantize__any__avx2_data<>+160(SB)/8, $0xc0038932c0038932
-DATA rmsnorm_quantize__any__avx2_data<>+168(SB)/8, $0xc0038932c0038932
-DATA rmsnorm_quantize__any__avx2_data<>+176(SB)/8, $0xc0038932c0038932
-DATA rmsnorm_quantize__any__avx2_data<>+184(SB)/8, $0xc0038932c0038932
-DATA rmsnorm_quantize__any__avx2_data<>+192(SB)/8, $0x3ff2f1cf3ff2f1cf
-DATA rmsnorm_quantize__any__avx2_data<>+200(SB)/8, $0x3ff2f1cf3ff2f1cf
-DATA rmsnorm_quantize__any__avx2_data<>+208(SB)/8, $0x3ff2f1cf3ff2f1cf
-DATA rmsnorm_quantize__any__avx2_data<>+216(SB)/8, $0x3ff2f1cf3ff2f1cf
-DATA rmsnorm_quantize__any__avx2_data<>+224(SB)/8, $0x3ff1e7a43ff1e7a4
-DATA rmsnorm_quantize__any__avx2_data<>+232(SB)/8, $0x3ff1e7a43ff1e7a4
-DATA rmsnorm_quantize__any__avx2_data<>+240(SB)/8, $0x3ff1e7a43ff1e7a4
-DATA rmsnorm_quantize__any__avx2_data<>+248(SB)/8, $0x3ff1e7a43ff1e7a4
-DATA rmsnorm_quantize__any__avx2_data<>+256(SB)/8, $0x7f8000007f800000
-DATA rmsnorm_quantize__any__avx2_data<>+264(SB)/8, $0x7f8000007f800000
-DATA rmsnorm_quantize__any__avx2_data<>+272(SB)/8, $0x7f8000007f800000
-DATA rmsnorm_quantize__any__avx2_data<>+280(SB)/8, $0x7f8000007f800000
-DATA rmsnorm_quantize__any__avx2_data<>+288(SB)/8, $0x0000000000000000
-DATA rmsnorm_quantize__any__avx2_data<>+296(SB)/8, $0x0000000000000000
-DATA rmsnorm_quantize__any__avx2_data<>+304(SB)/8, $0x0000000000000000
-DATA rmsnorm_quantize__any__avx2_data<>+312(SB)/8, $0x0000000000000000
-DATA rmsnorm_quantize__any__avx2_data<>+320(SB)/8, $0x7fc000007fc00000
-DATA rmsnorm_quantize__any__avx2_data<>+328(SB)/8, $0x7fc000007fc00000
-DATA rmsnorm_quantize__any__avx2_data<>+336(SB)/8, $0x7fc000007fc00000
-DATA rmsnorm_quantize__any__avx2_data<>+344(SB)/8, $0x7fc000007fc00000
-DATA rmsnorm_quantize__any__avx2_data<>+352(SB)/8, $0x7fffffff7fffffff
-DATA rmsnorm_quantize__any__avx2_data<>+360(SB)/8, $0x7fffffff7fffffff
-DATA rmsnorm_quantize__any__avx2_data<>+368(SB)/8, $0x7fffffff7fffffff
-DATA rmsnorm_quantize__any__avx2_data<>+376(SB)/8, $0x7fffffff7fffffff
-DATA rmsnorm_quantize__any__avx2_data<>+384(SB)/8, $0x0080000000800000
-DATA rmsnorm_quantize__any__avx2_data<>+392(SB)/8, $0x0080000000800000
-DATA rmsnorm_quantize__any__avx2_data<>+400(SB)/8, $0x0080000000800000
-DATA rmsnorm_quantize__any__avx2_data<>+408(SB)/8, $0x0080000000800000
-DATA rmsnorm_quantize__any__avx2_data<>+416(SB)/8, $0x2680000026800000
-DATA rmsnorm_quantize__any__avx2_data<>+424(SB)/8, $0x2680000026800000
-DATA rmsnorm_quantize__any__avx2_data<>+432(SB)/8, $0x2680000026800000
-DATA rmsnorm_quantize__any__avx2_data<>+440(SB)/8, $0x2680000026800000
-DATA rmsnorm_quantize__any__avx2_data<>+448(SB)/8, $0x5f7fffff5f7fffff
-DATA rmsnorm_quantize__any__avx2_data<>+456(SB)/8, $0x5f7fffff5f7fffff
-DATA rmsnorm_quantize__any__avx2_data<>+464(SB)/8, $0x5f7fffff5f7fffff
-DATA rmsnorm_quantize__any__avx2_data<>+472(SB)/8, $0x5f7fffff5f7fffff
-DATA rmsnorm_quantize__any__avx2_data<>+480(SB)/8, $0x3c0102043c010204
-DATA rmsnorm_quantize__any__avx2_data<>+488(SB)/8, $0x3c0102043c010204
-DATA rmsnorm_quantize__any__avx2_data<>+496(SB)/8, $0x3c0102043c010204
-DATA rmsnorm_quantize__any__avx2_data<>+504(SB)/8, $0x3c0102043c010204
-DATA rmsnorm_quantize__any__avx2_data<>+512(SB)/8, $0x7f0000007f000000
-DATA rmsnorm_quantize__any__avx2_data<>+520(SB)/8, $0x7f0000007f000000
-DATA rmsnorm_quantize__any__avx2_data<>+528(SB)/8, $0x7f0000007f000000
-DATA rmsnorm_quantize__any__avx2_data<>+536(SB)/8, $0x7f0000007f000000
-DATA rmsnorm_quantize__any__avx2_data<>+544(SB)/8, $0x3f55feef3f55feef
-DATA rmsnorm_quantize__any__avx2_data<>+552(SB)/8, $0x3f55feef3f55feef
-DATA rmsnorm_quantize__any__avx2_data<>+560(SB)/8, $0x3f55feef3f55feef
-DATA rmsnorm_quantize__any__avx2_data<>+568(SB)/8, $0x3f55feef3f55feef
-DATA rmsnorm_quantize__any__avx2_data<>+576(SB)/8, $0xc02a8710c02a8710
-DATA rmsnorm_quantize__any__avx2_data<>+584(SB)/8, $0xc02a8710c02a8710
-DATA rmsnorm_quantize__any__avx2_data<>+592(SB)/8, $0xc02a8710c02a8710
-DATA rmsnorm_quantize__any__avx2_data<>+600(SB)/8, $0xc02a8710c02a8710
-DATA rmsnorm_quantize__any__avx2_data<>+608(SB)/8, $0x4035075540350755
-DATA rmsnorm_quantize__any__avx2_data<>+616(SB)/8, $0x4035075540350755
-DATA rmsnorm_quantize__any__avx2_data<>+624(SB)/8, $0x4035075540350755
-DATA rmsnorm_quantize__any__avx2_data<>+632(SB)/8, $0x4035075540350755
-DATA rmsnorm_quantize__any__avx2_data<>+640(SB)/8, $0x4000000040000000
-DATA rmsnorm_quantize__any__avx2_data<>+648(SB)/8, $0x4000000040000000
-DATA rmsnorm_quantize__any__avx2_data<>+656(SB)/8, $0x4000000040000000
-DATA rmsnorm_quantize__any__avx2_data<>+664(SB)/8, $0x4000000040000000
-DATA rmsnorm_quantize__any__avx2_data<>+672(SB)/8, $0x4b4000004b400000
-DATA rmsnorm_quantize__any__avx2_data<>+680(SB)/8, $0x4b4000004b400000
-DATA rmsnorm_quantize__any__avx2_data<>+688(SB)/8, $0x4b4000004b400000
-DATA rmsnorm_quantize__any__avx2_data<>+696(SB)/8, $0x4b4000004b400000
-DATA rmsnorm_quantize__any__avx2_data<>+704(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx2_data<>+712(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx2_data<>+720(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx2_data<>+728(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx2_data<>+736(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx2_data<>+744(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx2_data<>+752(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx2_data<>+760(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx2_data<>+768(SB)/8, $0x808080800c080400
-DATA rmsnorm_quantize__any__avx2_data<>+776(SB)/8, $0x8080808080808080
-DATA rmsnorm_quantize__any__avx2_data<>+784(SB)/8, $0x808080800c080400
-DATA rmsnorm_quantize__any__avx2_data<>+792(SB)/8, $0x8080808080808080
-GLOBL rmsnorm_quantize__any__avx2_data<>(SB), RODATA|NOPTR, $800
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x5f095c9c5f095c9c
+DATA data<>+136(SB)/8, $0x5f095c9c5f095c9c
+DATA data<>+144(SB)/8, $0x5f095c9c5f095c9c
+DATA data<>+152(SB)/8, $0x5f095c9c5f095c9c
+DATA data<>+160(SB)/8, $0xc0038932c0038932
+DATA data<>+168(SB)/8, $0xc0038932c0038932
+DATA data<>+176(SB)/8, $0xc0038932c0038932
+DATA data<>+184(SB)/8, $0xc0038932c0038932
+DATA data<>+192(SB)/8, $0x3ff2f1cf3ff2f1cf
+DATA data<>+200(SB)/8, $0x3ff2f1cf3ff2f1cf
+DATA data<>+208(SB)/8, $0x3ff2f1cf3ff2f1cf
+DATA data<>+216(SB)/8, $0x3ff2f1cf3ff2f1cf
+DATA data<>+224(SB)/8, $0x3ff1e7a43ff1e7a4
+DATA data<>+232(SB)/8, $0x3ff1e7a43ff1e7a4
+DATA data<>+240(SB)/8, $0x3ff1e7a43ff1e7a4
+DATA data<>+248(SB)/8, $0x3ff1e7a43ff1e7a4
+DATA data<>+256(SB)/8, $0x7f8000007f800000
+DATA data<>+264(SB)/8, $0x7f8000007f800000
+DATA data<>+272(SB)/8, $0x7f8000007f800000
+DATA data<>+280(SB)/8, $0x7f8000007f800000
+DATA data<>+288(SB)/8, $0x0000000000000000
+DATA data<>+296(SB)/8, $0x0000000000000000
+DATA data<>+304(SB)/8, $0x0000000000000000
+DATA data<>+312(SB)/8, $0x0000000000000000
+DATA data<>+320(SB)/8, $0x7fc000007fc00000
+DATA data<>+328(SB)/8, $0x7fc000007fc00000
+DATA data<>+336(SB)/8, $0x7fc000007fc00000
+DATA data<>+344(SB)/8, $0x7fc000007fc00000
+DATA data<>+352(SB)/8, $0x7fffffff7fffffff
+DATA data<>+360(SB)/8, $0x7fffffff7fffffff
+DATA data<>+368(SB)/8, $0x7fffffff7fffffff
+DATA data<>+376(SB)/8, $0x7fffffff7fffffff
+DATA data<>+384(SB)/8, $0x0080000000800000
+DATA data<>+392(SB)/8, $0x0080000000800000
+DATA data<>+400(SB)/8, $0x0080000000800000
+DATA data<>+408(SB)/8, $0x0080000000800000
+DATA data<>+416(SB)/8, $0x2680000026800000
+DATA data<>+424(SB)/8, $0x2680000026800000
+DATA data<>+432(SB)/8, $0x2680000026800000
+DATA data<>+440(SB)/8, $0x2680000026800000
+DATA data<>+448(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+456(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+464(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+472(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+480(SB)/8, $0x3c0102043c010204
+DATA data<>+488(SB)/8, $0x3c0102043c010204
+DATA data<>+496(SB)/8, $0x3c0102043c010204
+DATA data<>+504(SB)/8, $0x3c0102043c010204
+DATA data<>+512(SB)/8, $0x7f0000007f000000
+DATA data<>+520(SB)/8, $0x7f0000007f000000
+DATA data<>+528(SB)/8, $0x7f0000007f000000
+DATA data<>+536(SB)/8, $0x7f0000007f000000
+DATA data<>+544(SB)/8, $0x3f55feef3f55feef
+DATA data<>+552(SB)/8, $0x3f55feef3f55feef
+DATA data<>+560(SB)/8, $0x3f55feef3f55feef
+DATA data<>+568(SB)/8, $0x3f55feef3f55feef
+DATA data<>+576(SB)/8, $0xc02a8710c02a8710
+DATA data<>+584(SB)/8, $0xc02a8710c02a8710
+DATA data<>+592(SB)/8, $0xc02a8710c02a8710
+DATA data<>+600(SB)/8, $0xc02a8710c02a8710
+DATA data<>+608(SB)/8, $0x4035075540350755
+DATA data<>+616(SB)/8, $0x4035075540350755
+DATA data<>+624(SB)/8, $0x4035075540350755
+DATA data<>+632(SB)/8, $0x4035075540350755
+DATA data<>+640(SB)/8, $0x4000000040000000
+DATA data<>+648(SB)/8, $0x4000000040000000
+DATA data<>+656(SB)/8, $0x4000000040000000
+DATA data<>+664(SB)/8, $0x4000000040000000
+DATA data<>+672(SB)/8, $0x4b4000004b400000
+DATA data<>+680(SB)/8, $0x4b4000004b400000
+DATA data<>+688(SB)/8, $0x4b4000004b400000
+DATA data<>+696(SB)/8, $0x4b4000004b400000
+DATA data<>+704(SB)/8, $0x0000001000000010
+DATA data<>+712(SB)/8, $0x0000001000000010
+DATA data<>+720(SB)/8, $0x0000001000000010
+DATA data<>+728(SB)/8, $0x0000001000000010
+DATA data<>+736(SB)/8, $0x0000002000000020
+DATA data<>+744(SB)/8, $0x0000002000000020
+DATA data<>+752(SB)/8, $0x0000002000000020
+DATA data<>+760(SB)/8, $0x0000002000000020
+DATA data<>+768(SB)/8, $0x808080800c080400
+DATA data<>+776(SB)/8, $0x8080808080808080
+DATA data<>+784(SB)/8, $0x808080800c080400
+DATA data<>+792(SB)/8, $0x8080808080808080
+GLOBL data<>(SB), RODATA|NOPTR, $800

@@ -7,312 +7,312 @@
 // func rmsnorm_quantize__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·rmsnorm_quantize__any__avx512vnni(SB), NOSPLIT, $88-24
-	MOVQ         lo+8(FP), R14
-	MOVQ         hi+16(FP), AX
-	MOVQ         AX, (SP)
-	SUBQ         R14, (SP)
-	JLE          done
-	MOVQ         a+0(FP), R13
-	MOVQ         104(R13), R12
-	MOVQ         R12, CX
-	SHRQ         $0x05, CX
-	IMUL3Q       $+32, CX, R11
-	MOVQ         (R13), AX
-	MOVQ         AX, 80(SP)
-	IMUL3Q       $-32, CX, AX
-	LEAQ         (R12)(AX*1), AX
-	MOVQ         AX, 72(SP)
-	LEAQ         63(R12), AX
-	MOVQ         AX, 24(SP)
-	MOVQ         24(SP), AX
-	SHRQ         $0x06, AX
-	MOVQ         AX, 24(SP)
-	MOVQ         R12, R10
-	SHRQ         $0x06, R10
-	MOVQ         8(R13), AX
-	MOVQ         AX, 32(SP)
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+156(SB), Z16
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+164(SB), Z15
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+168(SB), Z14
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+172(SB), Z13
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+176(SB), Z12
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+180(SB), Z11
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+184(SB), Z10
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+188(SB), Z9
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+192(SB), Z8
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+196(SB), Z7
-	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS rmsnorm_quantize__any__avx512vnni_data<>+152(SB), Z5
-	MOVQ         16(R13), AX
-	MOVQ         AX, 16(SP)
-	IMUL3Q       $+2, R10, AX
-	MOVQ         AX, 64(SP)
-	MOVQ         24(SP), AX
-	IMUL3Q       $+2, AX, R9
-	IMUL3Q       $-64, R10, AX
-	LEAQ         (R12)(AX*1), AX
-	MOVQ         AX, 56(SP)
-	IMUL3Q       $+256, R10, AX
-	MOVQ         AX, 48(SP)
-	IMUL3Q       $+256, R10, CX
-	MOVQ         32(SP), AX
-	LEAQ         (AX)(CX*1), AX
-	MOVQ         AX, 40(SP)
-	IMUL3Q       $+384, R10, AX
-	MOVQ         AX, 8(SP)
+	MOVQ lo+8(FP), R14
+	MOVQ hi+16(FP), AX
+	MOVQ AX, (SP)
+	SUBQ R14, (SP)
+	JLE done
+	MOVQ a+0(FP), R13
+	MOVQ 104(R13), R12
+	MOVQ R12, CX
+	SHRQ $0x05, CX
+	IMUL3Q $+32, CX, R11
+	MOVQ (R13), AX
+	MOVQ AX, 80(SP)
+	IMUL3Q $-32, CX, AX
+	LEAQ (R12)(AX*1), AX
+	MOVQ AX, 72(SP)
+	LEAQ 63(R12), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 24(SP)
+	MOVQ R12, R10
+	SHRQ $0x06, R10
+	MOVQ 8(R13), AX
+	MOVQ AX, 32(SP)
+	VBROADCASTSS data<>+156(SB), Z16
+	VBROADCASTSS data<>+164(SB), Z15
+	VBROADCASTSS data<>+168(SB), Z14
+	VBROADCASTSS data<>+172(SB), Z13
+	VBROADCASTSS data<>+176(SB), Z12
+	VBROADCASTSS data<>+180(SB), Z11
+	VBROADCASTSS data<>+184(SB), Z10
+	VBROADCASTSS data<>+188(SB), Z9
+	VBROADCASTSS data<>+192(SB), Z8
+	VBROADCASTSS data<>+196(SB), Z7
+	VPXORD Z6, Z6, Z6
+	VBROADCASTSS data<>+152(SB), Z5
+	MOVQ 16(R13), AX
+	MOVQ AX, 16(SP)
+	IMUL3Q $+2, R10, AX
+	MOVQ AX, 64(SP)
+	MOVQ 24(SP), AX
+	IMUL3Q $+2, AX, R9
+	IMUL3Q $-64, R10, AX
+	LEAQ (R12)(AX*1), AX
+	MOVQ AX, 56(SP)
+	IMUL3Q $+256, R10, AX
+	MOVQ AX, 48(SP)
+	IMUL3Q $+256, R10, CX
+	MOVQ 32(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 40(SP)
+	IMUL3Q $+384, R10, AX
+	MOVQ AX, 8(SP)
 
 tile:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z0, Z0, Z0
-	MOVQ   R12, CX
-	IMULQ  R14, CX
-	MOVQ   80(SP), AX
-	LEAQ   (AX)(CX*4), DI
-	XORQ   AX, AX
-	CMPQ   AX, R11
-	JGE    end2
+	MOVQ R12, CX
+	IMULQ R14, CX
+	MOVQ 80(SP), AX
+	LEAQ (AX)(CX*4), DI
+	XORQ AX, AX
+	CMPQ AX, R11
+	JGE end2
 
 loop1:
 	VMOVUPS (DI)(AX*4), Z3
 	VMOVUPS 64(DI)(AX*4), Z2
-	VMULPS  Z3, Z3, Z3
-	VMULPS  Z2, Z2, Z2
-	VADDPS  Z3, Z1, Z1
-	VADDPS  Z2, Z0, Z0
-	ADDQ    $+32, AX
-	CMPQ    AX, R11
-	JLT     loop1
+	VMULPS Z3, Z3, Z3
+	VMULPS Z2, Z2, Z2
+	VADDPS Z3, Z1, Z1
+	VADDPS Z2, Z0, Z0
+	ADDQ $+32, AX
+	CMPQ AX, R11
+	JLT loop1
 
 end2:
 	MOVQ 72(SP), BX
 	MOVQ R11, DX
 	CMPQ DX, R12
-	JGE  end4
+	JGE end4
 
 loop3:
-	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+0(SB), Z4
-	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+64(SB), Z3
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z4
+	VMOVUPS data<>+64(SB), Z3
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z2
-	VPCMPD       $0x01, Z2, Z4, K2
-	VPCMPD       $0x01, Z2, Z3, K1
-	VMOVUPS.Z    (DI)(DX*4), K2, Z3
-	VMOVUPS.Z    64(DI)(DX*4), K1, Z2
-	VMULPS       Z3, Z3, Z3
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z3, Z1, Z1
-	VADDPS       Z2, Z0, Z0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R12
-	JLT          loop3
+	VPCMPD $0x01, Z2, Z4, K2
+	VPCMPD $0x01, Z2, Z3, K1
+	VMOVUPS.Z (DI)(DX*4), K2, Z3
+	VMOVUPS.Z 64(DI)(DX*4), K1, Z2
+	VMULPS Z3, Z3, Z3
+	VMULPS Z2, Z2, Z2
+	VADDPS Z3, Z1, Z1
+	VADDPS Z2, Z0, Z0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R12
+	JLT loop3
 
 end4:
-	VADDPS         Z0, Z1, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VADDPS         Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VADDPS         Z0, Z1, Z0
-	VMULPS.BCST    192(R13), Z0, Z0
-	VADDPS.BCST    196(R13), Z0, Z3
-	VPSRLD         $0x01, Z3, Z1
-	VBROADCASTSS   rmsnorm_quantize__any__avx512vnni_data<>+128(SB), Z0
-	VPSUBD         Z1, Z0, Z2
-	VMULPS         Z2, Z3, Z0
-	VMULPS         Z2, Z0, Z1
-	VADDPS.BCST    rmsnorm_quantize__any__avx512vnni_data<>+132(SB), Z1, Z0
-	VMULPS         Z1, Z0, Z0
-	VADDPS.BCST    rmsnorm_quantize__any__avx512vnni_data<>+136(SB), Z0, Z0
-	VMULPS         Z0, Z2, Z2
-	VMULPS         Z2, Z3, Z0
-	VMULPS         Z2, Z0, Z1
-	VBROADCASTSS   rmsnorm_quantize__any__avx512vnni_data<>+140(SB), Z0
-	VSUBPS         Z1, Z0, Z0
-	VMULPS         Z0, Z2, Z0
-	VPCMPD.BCST    $0x00, rmsnorm_quantize__any__avx512vnni_data<>+144(SB), Z3, K1
-	VPBLENDMD.BCST rmsnorm_quantize__any__avx512vnni_data<>+148(SB), Z0, K1, Z0
-	VCMPPS.BCST    $0x11, rmsnorm_quantize__any__avx512vnni_data<>+148(SB), Z3, K1
-	VPBLENDMD.BCST rmsnorm_quantize__any__avx512vnni_data<>+152(SB), Z0, K1, Z1
-	VPANDD.BCST    rmsnorm_quantize__any__avx512vnni_data<>+156(SB), Z3, Z0
-	VPCMPUD.BCST   $0x01, rmsnorm_quantize__any__avx512vnni_data<>+160(SB), Z0, K1
-	VPBLENDMD.BCST rmsnorm_quantize__any__avx512vnni_data<>+144(SB), Z1, K1, Z4
-	MOVQ           R14, AX
-	SHRQ           $0x02, AX
-	MOVQ           R14, CX
-	ANDQ           $+3, CX
-	MOVQ           DI, R15
-	MOVQ           32(SP), R8
-	MOVQ           24(SP), BX
-	IMULQ          AX, BX
-	IMUL3Q         $+384, BX, DX
-	MOVQ           16(SP), AX
-	LEAQ           (AX)(DX*1), DX
-	IMUL3Q         $+32, CX, AX
-	LEAQ           (DX)(AX*1), DX
-	MOVQ           DX, SI
-	IMUL3Q         $+384, BX, BX
-	MOVQ           16(SP), AX
-	LEAQ           (AX)(BX*1), AX
-	LEAQ           (AX)(CX*4), CX
-	MOVQ           CX, BX
-	XORQ           AX, AX
-	CMPQ           AX, R10
-	JGE            end6
+	VADDPS Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z0
+	VMULPS.BCST 192(R13), Z0, Z0
+	VADDPS.BCST 196(R13), Z0, Z3
+	VPSRLD $0x01, Z3, Z1
+	VBROADCASTSS data<>+128(SB), Z0
+	VPSUBD Z1, Z0, Z2
+	VMULPS Z2, Z3, Z0
+	VMULPS Z2, Z0, Z1
+	VADDPS.BCST data<>+132(SB), Z1, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS.BCST data<>+136(SB), Z0, Z0
+	VMULPS Z0, Z2, Z2
+	VMULPS Z2, Z3, Z0
+	VMULPS Z2, Z0, Z1
+	VBROADCASTSS data<>+140(SB), Z0
+	VSUBPS Z1, Z0, Z0
+	VMULPS Z0, Z2, Z0
+	VPCMPD.BCST $0x00, data<>+144(SB), Z3, K1
+	VPBLENDMD.BCST data<>+148(SB), Z0, K1, Z0
+	VCMPPS.BCST $0x11, data<>+148(SB), Z3, K1
+	VPBLENDMD.BCST data<>+152(SB), Z0, K1, Z1
+	VPANDD.BCST data<>+156(SB), Z3, Z0
+	VPCMPUD.BCST $0x01, data<>+160(SB), Z0, K1
+	VPBLENDMD.BCST data<>+144(SB), Z1, K1, Z4
+	MOVQ R14, AX
+	SHRQ $0x02, AX
+	MOVQ R14, CX
+	ANDQ $+3, CX
+	MOVQ DI, R15
+	MOVQ 32(SP), R8
+	MOVQ 24(SP), BX
+	IMULQ AX, BX
+	IMUL3Q $+384, BX, DX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(DX*1), DX
+	IMUL3Q $+32, CX, AX
+	LEAQ (DX)(AX*1), DX
+	MOVQ DX, SI
+	IMUL3Q $+384, BX, BX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(BX*1), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ CX, BX
+	XORQ AX, AX
+	CMPQ AX, R10
+	JGE end6
 
 loop5:
-	VMULPS     (R15), Z4, Z3
-	VMULPS     64(R15), Z4, Z2
-	VMULPS     128(R15), Z4, Z1
-	VMULPS     192(R15), Z4, Z0
-	VMULPS     (R8), Z3, Z22
-	VMULPS     64(R8), Z2, Z21
-	VMULPS     128(R8), Z1, Z20
-	VMULPS     192(R8), Z0, Z19
-	VPANDD     Z16, Z22, Z1
-	VPANDD     Z16, Z21, Z0
-	VPANDD     Z16, Z20, Z17
-	VPANDD     Z16, Z19, Z3
-	VPMAXUD    Z0, Z1, Z1
+	VMULPS (R15), Z4, Z3
+	VMULPS 64(R15), Z4, Z2
+	VMULPS 128(R15), Z4, Z1
+	VMULPS 192(R15), Z4, Z0
+	VMULPS (R8), Z3, Z22
+	VMULPS 64(R8), Z2, Z21
+	VMULPS 128(R8), Z1, Z20
+	VMULPS 192(R8), Z0, Z19
+	VPANDD Z16, Z22, Z1
+	VPANDD Z16, Z21, Z0
+	VPANDD Z16, Z20, Z17
+	VPANDD Z16, Z19, Z3
+	VPMAXUD Z0, Z1, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VPMAXUD    Z0, Z1, Z1
+	VPMAXUD Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VPMAXUD    Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VPMAXUD    Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VPMAXUD    Z0, Z1, Z2
-	VPMAXUD    Z3, Z17, Z1
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPMAXUD Z0, Z1, Z2
+	VPMAXUD Z3, Z17, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VPMAXUD    Z0, Z1, Z1
+	VPMAXUD Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VPMAXUD    Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VPMAXUD    Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VPMAXUD    Z0, Z1, Z0
-	VPCMPUD    $0x01, Z15, Z2, K6
-	VPCMPUD    $0x01, Z15, Z0, K5
-	VPCMPUD    $0x01, Z2, Z14, K4
-	VPCMPUD    $0x01, Z0, Z14, K3
-	VMULPS     Z13, Z2, Z18
-	VMULPS     Z13, Z0, Z17
-	VPSUBD     Z18, Z12, Z24
-	VPSUBD     Z17, Z12, Z23
-	VMULPS     Z24, Z18, Z3
-	VMULPS     Z23, Z17, Z2
-	VMULPS     Z3, Z11, Z1
-	VMULPS     Z2, Z11, Z0
-	VADDPS     Z10, Z1, Z1
-	VADDPS     Z10, Z0, Z0
-	VMULPS     Z3, Z1, Z1
-	VMULPS     Z2, Z0, Z0
-	VADDPS     Z9, Z1, Z1
-	VADDPS     Z9, Z0, Z0
-	VMULPS     Z1, Z24, Z3
-	VMULPS     Z0, Z23, Z2
-	VMULPS     Z3, Z18, Z1
-	VMULPS     Z2, Z17, Z0
-	VSUBPS     Z1, Z8, Z1
-	VSUBPS     Z0, Z8, Z0
-	VMULPS     Z1, Z3, Z1
-	VMULPS     Z0, Z2, Z0
-	VMULPS     Z1, Z22, Z3
-	VMULPS     Z1, Z21, Z2
-	VMULPS     Z0, Z20, Z1
-	VMULPS     Z0, Z19, Z0
-	VADDPS     Z7, Z3, Z3
-	VADDPS     Z7, Z2, Z2
-	VADDPS     Z7, Z1, Z1
-	VADDPS     Z7, Z0, Z0
-	VPSUBD     Z7, Z3, Z3
-	VPSUBD     Z7, Z2, Z2
-	VPSUBD     Z7, Z1, Z1
-	VPSUBD     Z7, Z0, Z0
-	KORW       K4, K6, K2
-	KORW       K3, K5, K1
-	VPBLENDMD  Z6, Z3, K2, Z24
-	VPBLENDMD  Z6, Z2, K2, Z23
-	VPBLENDMD  Z6, Z1, K1, Z22
-	VPBLENDMD  Z6, Z0, K1, Z21
-	VPBLENDMD  Z6, Z18, K6, Z1
-	VPBLENDMD  Z6, Z17, K5, Z0
-	VPBLENDMD  Z5, Z1, K4, Z20
-	VPBLENDMD  Z5, Z0, K3, Z19
-	VMOVUPS    rmsnorm_quantize__any__avx512vnni_data<>+256(SB), Z3
-	VMOVUPS    rmsnorm_quantize__any__avx512vnni_data<>+320(SB), Z2
-	VPSLLVD    Z3, Z24, Z1
-	VPSLLVD    Z2, Z23, Z0
-	VPSLLVD    Z3, Z22, Z3
-	VPSLLVD    Z2, Z21, Z2
-	VPADDD     Z1, Z24, Z1
-	VPADDD     Z0, Z23, Z0
-	VPADDD     Z3, Z22, Z17
-	VPADDD     Z2, Z21, Z2
-	VPADDD     Z0, Z1, Z1
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPMAXUD Z0, Z1, Z0
+	VPCMPUD $0x01, Z15, Z2, K6
+	VPCMPUD $0x01, Z15, Z0, K5
+	VPCMPUD $0x01, Z2, Z14, K4
+	VPCMPUD $0x01, Z0, Z14, K3
+	VMULPS Z13, Z2, Z18
+	VMULPS Z13, Z0, Z17
+	VPSUBD Z18, Z12, Z24
+	VPSUBD Z17, Z12, Z23
+	VMULPS Z24, Z18, Z3
+	VMULPS Z23, Z17, Z2
+	VMULPS Z3, Z11, Z1
+	VMULPS Z2, Z11, Z0
+	VADDPS Z10, Z1, Z1
+	VADDPS Z10, Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS Z9, Z1, Z1
+	VADDPS Z9, Z0, Z0
+	VMULPS Z1, Z24, Z3
+	VMULPS Z0, Z23, Z2
+	VMULPS Z3, Z18, Z1
+	VMULPS Z2, Z17, Z0
+	VSUBPS Z1, Z8, Z1
+	VSUBPS Z0, Z8, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VMULPS Z1, Z22, Z3
+	VMULPS Z1, Z21, Z2
+	VMULPS Z0, Z20, Z1
+	VMULPS Z0, Z19, Z0
+	VADDPS Z7, Z3, Z3
+	VADDPS Z7, Z2, Z2
+	VADDPS Z7, Z1, Z1
+	VADDPS Z7, Z0, Z0
+	VPSUBD Z7, Z3, Z3
+	VPSUBD Z7, Z2, Z2
+	VPSUBD Z7, Z1, Z1
+	VPSUBD Z7, Z0, Z0
+	KORW K4, K6, K2
+	KORW K3, K5, K1
+	VPBLENDMD Z6, Z3, K2, Z24
+	VPBLENDMD Z6, Z2, K2, Z23
+	VPBLENDMD Z6, Z1, K1, Z22
+	VPBLENDMD Z6, Z0, K1, Z21
+	VPBLENDMD Z6, Z18, K6, Z1
+	VPBLENDMD Z6, Z17, K5, Z0
+	VPBLENDMD Z5, Z1, K4, Z20
+	VPBLENDMD Z5, Z0, K3, Z19
+	VMOVUPS data<>+256(SB), Z3
+	VMOVUPS data<>+320(SB), Z2
+	VPSLLVD Z3, Z24, Z1
+	VPSLLVD Z2, Z23, Z0
+	VPSLLVD Z3, Z22, Z3
+	VPSLLVD Z2, Z21, Z2
+	VPADDD Z1, Z24, Z1
+	VPADDD Z0, Z23, Z0
+	VPADDD Z3, Z22, Z17
+	VPADDD Z2, Z21, Z2
+	VPADDD Z0, Z1, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VPADDD     Z0, Z1, Z1
+	VPADDD Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VPADDD     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VPADDD     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VPADDD     Z0, Z1, Z3
-	VPADDD     Z2, Z17, Z1
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPADDD Z0, Z1, Z3
+	VPADDD Z2, Z17, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VPADDD     Z0, Z1, Z1
+	VPADDD Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VPADDD     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VPADDD     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VPADDD     Z0, Z1, Z2
-	VPSLLD     $0x10, Z3, Z1
-	VPSLLD     $0x10, Z2, Z0
-	VPSRAD     $0x10, Z1, Z18
-	VPSRAD     $0x10, Z0, Z17
-	VPSUBD     Z18, Z3, Z1
-	VPSUBD     Z17, Z2, Z0
-	VPSRAD     $0x10, Z1, Z3
-	VPSRAD     $0x10, Z0, Z2
-	VCVTDQ2PS  Z18, Z1
-	VCVTDQ2PS  Z17, Z0
-	VMULPS     Z20, Z1, Z1
-	VMULPS     Z19, Z0, Z0
-	VPBLENDMD  Z5, Z1, K4, Z1
-	VPBLENDMD  Z5, Z0, K3, Z0
-	VPMOVDB    Z24, (SI)
-	VPMOVDB    Z23, 16(SI)
-	VPMOVDB    Z22, 192(SI)
-	VPMOVDB    Z21, 208(SI)
-	VMOVD      X20, 128(BX)
-	VMOVD      X19, 320(BX)
-	VMOVD      X1, 144(BX)
-	VMOVD      X0, 336(BX)
-	VPSUBD     Z18, Z6, Z1
-	VPSUBD     Z17, Z6, Z0
-	VMOVD      X1, 160(BX)
-	VMOVD      X0, 352(BX)
-	VPSUBD     Z3, Z6, Z1
-	VPSUBD     Z2, Z6, Z0
-	VMOVD      X1, 176(BX)
-	VMOVD      X0, 368(BX)
-	ADDQ       $+256, R15
-	ADDQ       $+256, R8
-	ADDQ       $+384, SI
-	ADDQ       $+384, BX
-	ADDQ       $+1, AX
-	CMPQ       AX, R10
-	JLT        loop5
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPADDD Z0, Z1, Z2
+	VPSLLD $0x10, Z3, Z1
+	VPSLLD $0x10, Z2, Z0
+	VPSRAD $0x10, Z1, Z18
+	VPSRAD $0x10, Z0, Z17
+	VPSUBD Z18, Z3, Z1
+	VPSUBD Z17, Z2, Z0
+	VPSRAD $0x10, Z1, Z3
+	VPSRAD $0x10, Z0, Z2
+	VCVTDQ2PS Z18, Z1
+	VCVTDQ2PS Z17, Z0
+	VMULPS Z20, Z1, Z1
+	VMULPS Z19, Z0, Z0
+	VPBLENDMD Z5, Z1, K4, Z1
+	VPBLENDMD Z5, Z0, K3, Z0
+	VPMOVDB Z24, (SI)
+	VPMOVDB Z23, 16(SI)
+	VPMOVDB Z22, 192(SI)
+	VPMOVDB Z21, 208(SI)
+	VMOVD X20, 128(BX)
+	VMOVD X19, 320(BX)
+	VMOVD X1, 144(BX)
+	VMOVD X0, 336(BX)
+	VPSUBD Z18, Z6, Z1
+	VPSUBD Z17, Z6, Z0
+	VMOVD X1, 160(BX)
+	VMOVD X0, 352(BX)
+	VPSUBD Z3, Z6, Z1
+	VPSUBD Z2, Z6, Z0
+	VMOVD X1, 176(BX)
+	VMOVD X0, 368(BX)
+	ADDQ $+256, R15
+	ADDQ $+256, R8
+	ADDQ $+384, SI
+	ADDQ $+384, BX
+	ADDQ $+1, AX
+	CMPQ AX, R10
+	JLT loop5
 
 end6:
 	MOVQ 56(SP), R15
@@ -325,165 +325,165 @@ end6:
 	LEAQ (CX)(AX*1), BX
 	MOVQ 64(SP), DX
 	CMPQ DX, R9
-	JGE  end8
+	JGE end8
 
 loop7:
-	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+64(SB), Z1
-	MOVQ         R15, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ R15, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R8), K2, Z1
-	VMOVUPS.Z    64(R8), K1, Z0
-	VMULPS       Z4, Z1, Z3
-	VMULPS       Z4, Z0, Z2
-	VMOVUPS.Z    (DI), K2, Z1
-	VMOVUPS.Z    64(DI), K1, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VPBLENDMD    Z1, Z6, K2, Z18
-	VPBLENDMD    Z0, Z6, K1, Z17
-	VPANDD       Z16, Z18, Z1
-	VPANDD       Z16, Z17, Z0
-	VPMAXUD      Z0, Z1, Z1
-	VSHUFI32X4   $0x4e, Z1, Z1, Z0
-	VPMAXUD      Z0, Z1, Z1
-	VSHUFI32X4   $0xb1, Z1, Z1, Z0
-	VPMAXUD      Z0, Z1, Z1
-	VPSHUFD      $0x4e, Z1, Z0
-	VPMAXUD      Z0, Z1, Z1
-	VPSHUFD      $0xb1, Z1, Z0
-	VPMAXUD      Z0, Z1, Z0
-	VPCMPUD      $0x01, Z15, Z0, K3
-	VPCMPUD      $0x01, Z0, Z14, K2
-	VMULPS       Z13, Z0, Z3
-	VPSUBD       Z3, Z12, Z2
-	VMULPS       Z2, Z3, Z1
-	VMULPS       Z1, Z11, Z0
-	VADDPS       Z10, Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS       Z9, Z0, Z0
-	VMULPS       Z0, Z2, Z1
-	VMULPS       Z1, Z3, Z0
-	VSUBPS       Z0, Z8, Z0
-	VMULPS       Z0, Z1, Z0
-	VMULPS       Z0, Z18, Z1
-	VMULPS       Z0, Z17, Z0
-	VADDPS       Z7, Z1, Z1
-	VADDPS       Z7, Z0, Z0
-	VPSUBD       Z7, Z1, Z1
-	VPSUBD       Z7, Z0, Z0
-	KORW         K2, K3, K1
-	VPBLENDMD    Z6, Z1, K1, Z18
-	VPBLENDMD    Z6, Z0, K1, Z17
-	VPBLENDMD    Z6, Z3, K3, Z0
-	VPBLENDMD    Z5, Z0, K2, Z3
-	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+256(SB), Z1
-	VMOVUPS      rmsnorm_quantize__any__avx512vnni_data<>+320(SB), Z0
-	VPSLLVD      Z1, Z18, Z1
-	VPSLLVD      Z0, Z17, Z0
-	VPADDD       Z1, Z18, Z1
-	VPADDD       Z0, Z17, Z0
-	VPADDD       Z0, Z1, Z1
-	VSHUFI32X4   $0x4e, Z1, Z1, Z0
-	VPADDD       Z0, Z1, Z1
-	VSHUFI32X4   $0xb1, Z1, Z1, Z0
-	VPADDD       Z0, Z1, Z1
-	VPSHUFD      $0x4e, Z1, Z0
-	VPADDD       Z0, Z1, Z1
-	VPSHUFD      $0xb1, Z1, Z0
-	VPADDD       Z0, Z1, Z1
-	VPSLLD       $0x10, Z1, Z0
-	VPSRAD       $0x10, Z0, Z2
-	VPSUBD       Z2, Z1, Z0
-	VPSRAD       $0x10, Z0, Z1
-	VCVTDQ2PS    Z2, Z0
-	VMULPS       Z3, Z0, Z0
-	VPBLENDMD    Z5, Z0, K2, Z0
-	VPMOVDB      Z18, (SI)
-	VPMOVDB      Z17, 16(SI)
-	VMOVD        X3, 128(BX)
-	VMOVD        X0, 144(BX)
-	VPSUBD       Z2, Z6, Z0
-	VMOVD        X0, 160(BX)
-	VPSUBD       Z1, Z6, Z0
-	VMOVD        X0, 176(BX)
-	ADDQ         $-32, R15
-	ADDQ         $+128, R8
-	ADDQ         $+128, DI
-	ADDQ         $+192, SI
-	ADDQ         $+192, BX
-	ADDQ         $+1, DX
-	CMPQ         DX, R9
-	JLT          loop7
+	VPCMPD $0x01, Z0, Z2, K2
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R8), K2, Z1
+	VMOVUPS.Z 64(R8), K1, Z0
+	VMULPS Z4, Z1, Z3
+	VMULPS Z4, Z0, Z2
+	VMOVUPS.Z (DI), K2, Z1
+	VMOVUPS.Z 64(DI), K1, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VPBLENDMD Z1, Z6, K2, Z18
+	VPBLENDMD Z0, Z6, K1, Z17
+	VPANDD Z16, Z18, Z1
+	VPANDD Z16, Z17, Z0
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPMAXUD Z0, Z1, Z0
+	VPCMPUD $0x01, Z15, Z0, K3
+	VPCMPUD $0x01, Z0, Z14, K2
+	VMULPS Z13, Z0, Z3
+	VPSUBD Z3, Z12, Z2
+	VMULPS Z2, Z3, Z1
+	VMULPS Z1, Z11, Z0
+	VADDPS Z10, Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS Z9, Z0, Z0
+	VMULPS Z0, Z2, Z1
+	VMULPS Z1, Z3, Z0
+	VSUBPS Z0, Z8, Z0
+	VMULPS Z0, Z1, Z0
+	VMULPS Z0, Z18, Z1
+	VMULPS Z0, Z17, Z0
+	VADDPS Z7, Z1, Z1
+	VADDPS Z7, Z0, Z0
+	VPSUBD Z7, Z1, Z1
+	VPSUBD Z7, Z0, Z0
+	KORW K2, K3, K1
+	VPBLENDMD Z6, Z1, K1, Z18
+	VPBLENDMD Z6, Z0, K1, Z17
+	VPBLENDMD Z6, Z3, K3, Z0
+	VPBLENDMD Z5, Z0, K2, Z3
+	VMOVUPS data<>+256(SB), Z1
+	VMOVUPS data<>+320(SB), Z0
+	VPSLLVD Z1, Z18, Z1
+	VPSLLVD Z0, Z17, Z0
+	VPADDD Z1, Z18, Z1
+	VPADDD Z0, Z17, Z0
+	VPADDD Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSLLD $0x10, Z1, Z0
+	VPSRAD $0x10, Z0, Z2
+	VPSUBD Z2, Z1, Z0
+	VPSRAD $0x10, Z0, Z1
+	VCVTDQ2PS Z2, Z0
+	VMULPS Z3, Z0, Z0
+	VPBLENDMD Z5, Z0, K2, Z0
+	VPMOVDB Z18, (SI)
+	VPMOVDB Z17, 16(SI)
+	VMOVD X3, 128(BX)
+	VMOVD X0, 144(BX)
+	VPSUBD Z2, Z6, Z0
+	VMOVD X0, 160(BX)
+	VPSUBD Z1, Z6, Z0
+	VMOVD X0, 176(BX)
+	ADDQ $-32, R15
+	ADDQ $+128, R8
+	ADDQ $+128, DI
+	ADDQ $+192, SI
+	ADDQ $+192, BX
+	ADDQ $+1, DX
+	CMPQ DX, R9
+	JLT loop7
 
 end8:
 	MOVQ (SP), AX
 	DECQ AX
 	MOVQ AX, (SP)
-	JEQ  done
+	JEQ done
 	INCQ R14
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA rmsnorm_quantize__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA rmsnorm_quantize__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA rmsnorm_quantize__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA rmsnorm_quantize__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA rmsnorm_quantize__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA rmsnorm_quantize__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA rmsnorm_quantize__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA rmsnorm_quantize__any__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA rmsnorm_quantize__any__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA rmsnorm_quantize__any__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA rmsnorm_quantize__any__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA rmsnorm_quantize__any__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA rmsnorm_quantize__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA rmsnorm_quantize__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA rmsnorm_quantize__any__avx512vnni_data<>+128(SB)/4, $0x5f095c9c
-DATA rmsnorm_quantize__any__avx512vnni_data<>+132(SB)/4, $0xc0038932
-DATA rmsnorm_quantize__any__avx512vnni_data<>+136(SB)/4, $0x3ff2f1cf
-DATA rmsnorm_quantize__any__avx512vnni_data<>+140(SB)/4, $0x3ff1e7a4
-DATA rmsnorm_quantize__any__avx512vnni_data<>+144(SB)/4, $0x7f800000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+148(SB)/4, $0x00000000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+152(SB)/4, $0x7fc00000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+156(SB)/4, $0x7fffffff
-DATA rmsnorm_quantize__any__avx512vnni_data<>+160(SB)/4, $0x00800000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+164(SB)/4, $0x26800000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+168(SB)/4, $0x5f7fffff
-DATA rmsnorm_quantize__any__avx512vnni_data<>+172(SB)/4, $0x3c010204
-DATA rmsnorm_quantize__any__avx512vnni_data<>+176(SB)/4, $0x7f000000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+180(SB)/4, $0x3f55feef
-DATA rmsnorm_quantize__any__avx512vnni_data<>+184(SB)/4, $0xc02a8710
-DATA rmsnorm_quantize__any__avx512vnni_data<>+188(SB)/4, $0x40350755
-DATA rmsnorm_quantize__any__avx512vnni_data<>+192(SB)/4, $0x40000000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+196(SB)/4, $0x4b400000
-DATA rmsnorm_quantize__any__avx512vnni_data<>+256(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+264(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+272(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+280(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+288(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+296(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+304(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+312(SB)/8, $0x0000001000000010
-DATA rmsnorm_quantize__any__avx512vnni_data<>+320(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx512vnni_data<>+328(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx512vnni_data<>+336(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx512vnni_data<>+344(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx512vnni_data<>+352(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx512vnni_data<>+360(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx512vnni_data<>+368(SB)/8, $0x0000002000000020
-DATA rmsnorm_quantize__any__avx512vnni_data<>+376(SB)/8, $0x0000002000000020
-GLOBL rmsnorm_quantize__any__avx512vnni_data<>(SB), RODATA|NOPTR, $384
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/4, $0x5f095c9c
+DATA data<>+132(SB)/4, $0xc0038932
+DATA data<>+136(SB)/4, $0x3ff2f1cf
+DATA data<>+140(SB)/4, $0x3ff1e7a4
+DATA data<>+144(SB)/4, $0x7f800000
+DATA data<>+148(SB)/4, $0x00000000
+DATA data<>+152(SB)/4, $0x7fc00000
+DATA data<>+156(SB)/4, $0x7fffffff
+DATA data<>+160(SB)/4, $0x00800000
+DATA data<>+164(SB)/4, $0x26800000
+DATA data<>+168(SB)/4, $0x5f7fffff
+DATA data<>+172(SB)/4, $0x3c010204
+DATA data<>+176(SB)/4, $0x7f000000
+DATA data<>+180(SB)/4, $0x3f55feef
+DATA data<>+184(SB)/4, $0xc02a8710
+DATA data<>+188(SB)/4, $0x40350755
+DATA data<>+192(SB)/4, $0x40000000
+DATA data<>+196(SB)/4, $0x4b400000
+DATA data<>+256(SB)/8, $0x0000001000000010
+DATA data<>+264(SB)/8, $0x0000001000000010
+DATA data<>+272(SB)/8, $0x0000001000000010
+DATA data<>+280(SB)/8, $0x0000001000000010
+DATA data<>+288(SB)/8, $0x0000001000000010
+DATA data<>+296(SB)/8, $0x0000001000000010
+DATA data<>+304(SB)/8, $0x0000001000000010
+DATA data<>+312(SB)/8, $0x0000001000000010
+DATA data<>+320(SB)/8, $0x0000002000000020
+DATA data<>+328(SB)/8, $0x0000002000000020
+DATA data<>+336(SB)/8, $0x0000002000000020
+DATA data<>+344(SB)/8, $0x0000002000000020
+DATA data<>+352(SB)/8, $0x0000002000000020
+DATA data<>+360(SB)/8, $0x0000002000000020
+DATA data<>+368(SB)/8, $0x0000002000000020
+DATA data<>+376(SB)/8, $0x0000002000000020
+GLOBL data<>(SB), RODATA|NOPTR, $384

@@ -6,414 +6,382 @@
 
 // func rope_query__p1r13__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·rope_query__p1r13__avx512vnni(SB), NOSPLIT, $224-24
-	MOVQ         lo+8(FP), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 192(SP)
-	MOVQ         192(SP), AX
-	SUBQ         184(SP), AX
-	MOVQ         AX, 192(SP)
-	JLE          done
-	MOVQ         a+0(FP), DI
-	MOVQ         96(DI), DX
-	MOVQ         104(DI), AX
-	MOVQ         AX, 152(SP)
-	MOVQ         112(DI), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         120(DI), BX
-	MOVQ         128(DI), CX
-	LEAQ         3(DX), SI
-	SHRQ         $0x02, SI
-	LEAQ         -1(DX), AX
-	MOVQ         AX, 32(SP)
-	MOVQ         24(DI), AX
-	MOVQ         AX, 112(SP)
-	MOVQ         CX, DX
-	SHRQ         $0x04, DX
-	IMUL3Q       $+16, DX, AX
-	MOVQ         AX, 104(SP)
-	MOVQ         (DI), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         88(SP), AX
-	MOVQ         AX, 72(SP)
-	MOVQ         72(SP), AX
-	IMULQ        BX, AX
-	MOVQ         AX, 72(SP)
-	MOVQ         72(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 176(SP)
-	MOVQ         152(SP), AX
-	MOVQ         AX, 56(SP)
-	MOVQ         56(SP), AX
-	IMULQ        88(SP), AX
-	MOVQ         AX, 56(SP)
-	MOVQ         56(SP), AX
-	IMULQ        BX, AX
-	MOVQ         AX, 56(SP)
-	MOVQ         8(DI), AX
-	MOVQ         AX, 96(SP)
-	MOVQ         16(DI), AX
-	MOVQ         AX, 64(SP)
-	MOVQ         64(SP), AX
-	SUBQ         96(SP), AX
-	MOVQ         AX, 64(SP)
-	MOVQ         208(DI), AX
-	MOVQ         AX, (SP)
-	IMUL3Q       $-16, DX, AX
-	LEAQ         (CX)(AX*1), AX
-	MOVQ         AX, 8(SP)
-	MOVQ         BX, 80(SP)
-	SUBQ         CX, 80(SP)
-	MOVQ         BX, DX
-	SHRQ         $0x04, DX
-	IMUL3Q       $+16, DX, AX
-	MOVQ         AX, 48(SP)
-	VBROADCASTSS 192(DI), Z12
-	VBROADCASTSS rope_query__p1r13__avx512vnni_data<>+64(SB), Z11
-	VBROADCASTSS rope_query__p1r13__avx512vnni_data<>+68(SB), Z10
-	VBROADCASTSS rope_query__p1r13__avx512vnni_data<>+72(SB), Z9
-	VBROADCASTSS rope_query__p1r13__avx512vnni_data<>+76(SB), Z8
-	VBROADCASTSS rope_query__p1r13__avx512vnni_data<>+80(SB), Z7
-	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS rope_query__p1r13__avx512vnni_data<>+84(SB), Z5
-	VBROADCASTSS rope_query__p1r13__avx512vnni_data<>+88(SB), Z4
-	MOVQ         32(DI), AX
-	MOVQ         AX, 208(SP)
-	MOVQ         BX, AX
-	IMULQ        SI, AX
-	IMUL3Q       $+16, AX, AX
-	MOVQ         AX, 144(SP)
-	IMUL3Q       $-16, DX, AX
-	LEAQ         (BX)(AX*1), AX
-	MOVQ         AX, 168(SP)
-	IMUL3Q       $+256, DX, AX
-	MOVQ         AX, 200(SP)
+TEXT ·rope_query__p1r13__avx512vnni(SB), NOSPLIT, $232-24
+	MOVQ lo+8(FP), AX
+	MOVQ AX, 192(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 200(SP)
+	MOVQ 200(SP), AX
+	SUBQ 192(SP), AX
+	MOVQ AX, 200(SP)
+	JLE done
+	MOVQ a+0(FP), DI
+	MOVQ 96(DI), DX
+	MOVQ 104(DI), AX
+	MOVQ AX, 152(SP)
+	MOVQ 112(DI), AX
+	MOVQ AX, 88(SP)
+	MOVQ 120(DI), SI
+	MOVQ 128(DI), BX
+	LEAQ 3(DX), CX
+	SHRQ $0x02, CX
+	LEAQ -1(DX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 24(DI), AX
+	MOVQ AX, 112(SP)
+	MOVQ BX, DX
+	SHRQ $0x04, DX
+	IMUL3Q $+16, DX, AX
+	MOVQ AX, 104(SP)
+	MOVQ (DI), AX
+	MOVQ AX, 224(SP)
+	MOVQ 88(SP), AX
+	MOVQ AX, 72(SP)
+	MOVQ 72(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 72(SP)
+	MOVQ 72(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 184(SP)
+	MOVQ 152(SP), AX
+	MOVQ AX, 56(SP)
+	MOVQ 56(SP), AX
+	IMULQ 88(SP), AX
+	MOVQ AX, 56(SP)
+	MOVQ 56(SP), AX
+	IMULQ SI, AX
+	MOVQ AX, 56(SP)
+	MOVQ 8(DI), AX
+	MOVQ AX, 96(SP)
+	MOVQ 16(DI), AX
+	MOVQ AX, 64(SP)
+	MOVQ 64(SP), AX
+	SUBQ 96(SP), AX
+	MOVQ AX, 64(SP)
+	MOVQ 208(DI), AX
+	MOVQ AX, 8(SP)
+	IMUL3Q $-16, DX, AX
+	LEAQ (BX)(AX*1), AX
+	MOVQ AX, (SP)
+	MOVQ SI, 80(SP)
+	SUBQ BX, 80(SP)
+	MOVQ SI, DX
+	SHRQ $0x04, DX
+	IMUL3Q $+16, DX, AX
+	MOVQ AX, 48(SP)
+	VBROADCASTSS 192(DI), Z13
+	VBROADCASTSS data<>+64(SB), Z12
+	VBROADCASTSS data<>+68(SB), Z11
+	VBROADCASTSS data<>+72(SB), Z10
+	VBROADCASTSS data<>+76(SB), Z9
+	VBROADCASTSS data<>+80(SB), Z8
+	VPXORD Z7, Z7, Z7
+	VBROADCASTSS data<>+84(SB), Z6
+	VBROADCASTSS data<>+88(SB), Z5
+	MOVQ 32(DI), AX
+	MOVQ AX, 216(SP)
+	MOVQ SI, AX
+	IMULQ CX, AX
+	IMUL3Q $+16, AX, AX
+	MOVQ AX, 144(SP)
+	IMUL3Q $-16, DX, AX
+	LEAQ (SI)(AX*1), AX
+	MOVQ AX, 176(SP)
+	IMUL3Q $+64, DX, CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 168(SP)
+	IMUL3Q $+256, DX, AX
+	MOVQ AX, 208(SP)
 
 tile:
-	MOVQ   184(SP), AX
+	MOVQ 192(SP), AX
 	IMUL3Q $+4, AX, AX
-	MOVQ   AX, 160(SP)
-	MOVQ   216(SP), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   BX, AX
-	IMULQ  184(SP), AX
-	IMUL3Q $+16, AX, DX
-	MOVQ   208(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 120(SP)
-	MOVQ   200(SP), DX
-	MOVQ   120(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 128(SP)
-	XORQ   AX, AX
-	MOVQ   AX, 136(SP)
-	MOVQ   136(SP), AX
-	CMPQ   AX, 152(SP)
-	JGE    end2
+	MOVQ AX, 160(SP)
+	MOVQ 224(SP), AX
+	MOVQ AX, 40(SP)
+	MOVQ SI, AX
+	IMULQ 192(SP), AX
+	IMUL3Q $+16, AX, CX
+	MOVQ 216(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 120(SP)
+	MOVQ 208(SP), CX
+	MOVQ 120(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 128(SP)
+	XORQ AX, AX
+	MOVQ AX, 136(SP)
+	MOVQ 136(SP), AX
+	CMPQ AX, 152(SP)
+	JGE end2
 
 loop1:
 	MOVQ 160(SP), AX
 	MOVQ AX, 24(SP)
-	MOVQ (SP), R8
+	MOVQ 8(SP), R8
 	XORQ AX, AX
 	MOVQ AX, 16(SP)
 
 loop3:
-	MOVQ    24(SP), DI
-	CMPQ    32(SP), DI
-	MOVQ    32(SP), AX
+	MOVQ 24(SP), DI
+	CMPQ 32(SP), DI
+	MOVQ 32(SP), AX
 	CMOVQLT AX, DI
-	MOVQ    DI, AX
-	XORQ    DX, DX
-	MOVQ    88(SP), SI
-	DIVQ    SI
-	MOVQ    AX, R9
-	MOVQ    DX, AX
-	MOVQ    112(SP), AX
-	MOVLQSX (AX)(R9*4), SI
-	XORQ    R15, R15
-	MOVQ    104(SP), R14
-	MOVQ    56(SP), DX
-	IMULQ   R9, DX
-	MOVQ    40(SP), AX
-	LEAQ    (AX)(DX*4), DX
-	MOVQ    72(SP), AX
-	IMULQ   R9, AX
-	IMUL3Q  $-4, AX, AX
-	LEAQ    (DX)(AX*1), DX
-	MOVQ    BX, AX
-	IMULQ   DI, AX
-	LEAQ    (DX)(AX*4), R10
-	MOVQ    BX, DX
-	IMULQ   SI, DX
-	MOVQ    96(SP), AX
-	LEAQ    (AX)(DX*4), R13
-	MOVQ    64(SP), AX
-	LEAQ    (R13)(AX*1), R12
-	MOVQ    CX, R11
-	XORQ    R9, R9
+	MOVQ DI, AX
+	XORQ DX, DX
+	MOVQ 88(SP), CX
+	DIVQ CX
+	MOVQ AX, R9
+	MOVQ DX, AX
+	MOVQ 112(SP), AX
+	MOVLQSX (AX)(R9*4), DX
+	XORQ R15, R15
+	MOVQ 104(SP), R14
+	MOVQ 56(SP), CX
+	IMULQ R9, CX
+	MOVQ 40(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 72(SP), AX
+	IMULQ R9, AX
+	IMUL3Q $-4, AX, AX
+	LEAQ (CX)(AX*1), CX
+	MOVQ SI, AX
+	IMULQ DI, AX
+	LEAQ (CX)(AX*4), R10
+	MOVQ SI, CX
+	IMULQ DX, CX
+	MOVQ 96(SP), AX
+	LEAQ (AX)(CX*4), R13
+	MOVQ 64(SP), AX
+	LEAQ (R13)(AX*1), R12
+	MOVQ BX, R11
+	XORQ R9, R9
 
 loop5:
 	MOVQ R15, AX
 	CMPQ AX, R14
-	JGE  end8
+	JGE end8
 
 loop7:
 	VMOVUPS (R10)(AX*4), Z1
 	VPSHUFD $0xb1, Z1, Z0
-	VMULPS  (R13)(AX*4), Z1, Z1
-	VMULPS  (R12)(AX*4), Z0, Z0
-	VADDPS  Z0, Z1, Z0
+	VMULPS (R13)(AX*4), Z1, Z1
+	VMULPS (R12)(AX*4), Z0, Z0
+	VADDPS Z0, Z1, Z0
 	VMOVUPS Z0, (R8)(AX*4)
-	ADDQ    $+16, AX
-	CMPQ    AX, R14
-	JLT     loop7
+	ADDQ $+16, AX
+	CMPQ AX, R14
+	JLT loop7
 
 end8:
-	MOVQ 8(SP), DI
-	MOVQ R14, SI
-	CMPQ SI, R11
-	JGE  end10
+	MOVQ (SP), DI
+	MOVQ R14, DX
+	CMPQ DX, R11
+	JGE end10
 
 loop9:
-	VMOVUPS      rope_query__p1r13__avx512vnni_data<>+0(SB), Z1
-	MOVQ         DI, DX
-	MOVQ         $+2147483647, AX
-	CMPQ         DX, AX
-	CMOVQGT      AX, DX
-	MOVQ         $-2147483647, AX
-	CMPQ         DX, AX
-	CMOVQLT      AX, DX
-	VPBROADCASTD DX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R10)(SI*4), K1, Z1
-	VPSHUFD      $0xb1, Z1, Z2
-	VMOVUPS.Z    (R13)(SI*4), K1, Z0
-	VMULPS       Z0, Z1, Z1
-	VMOVUPS.Z    (R12)(SI*4), K1, Z0
-	VMULPS       Z0, Z2, Z0
-	VADDPS       Z0, Z1, Z0
-	VMOVUPS      Z0, K1, (R8)(SI*4)
-	ADDQ         $-16, DI
-	ADDQ         $+16, SI
-	CMPQ         SI, R11
-	JLT          loop9
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ DI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R10)(DX*4), K1, Z1
+	VPSHUFD $0xb1, Z1, Z2
+	VMOVUPS.Z (R13)(DX*4), K1, Z0
+	VMULPS Z0, Z1, Z1
+	VMOVUPS.Z (R12)(DX*4), K1, Z0
+	VMULPS Z0, Z2, Z0
+	VADDPS Z0, Z1, Z0
+	VMOVUPS Z0, K1, (R8)(DX*4)
+	ADDQ $-16, DI
+	ADDQ $+16, DX
+	CMPQ DX, R11
+	JLT loop9
 
 end10:
-	ADDQ CX, R15
-	ADDQ CX, R14
-	ADDQ CX, R11
+	ADDQ BX, R15
+	ADDQ BX, R14
+	ADDQ BX, R11
 	ADDQ $+1, R9
 	CMPQ R9, $+1
-	JLT  loop5
+	JLT loop5
 
 end6:
 	MOVQ 80(SP), DI
-	MOVQ CX, SI
-	CMPQ SI, BX
-	JGE  end12
+	MOVQ BX, DX
+	CMPQ DX, SI
+	JGE end12
 
 loop11:
-	VMOVUPS      rope_query__p1r13__avx512vnni_data<>+0(SB), Z1
-	MOVQ         DI, DX
-	MOVQ         $+2147483647, AX
-	CMPQ         DX, AX
-	CMOVQGT      AX, DX
-	MOVQ         $-2147483647, AX
-	CMPQ         DX, AX
-	CMOVQLT      AX, DX
-	VPBROADCASTD DX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R10)(SI*4), K1, Z0
-	VMOVUPS      Z0, K1, (R8)(SI*4)
-	ADDQ         $-16, DI
-	ADDQ         $+16, SI
-	CMPQ         SI, BX
-	JLT          loop11
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ DI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R10)(DX*4), K1, Z0
+	VMOVUPS Z0, K1, (R8)(DX*4)
+	ADDQ $-16, DI
+	ADDQ $+16, DX
+	CMPQ DX, SI
+	JLT loop11
 
 end12:
 	ADDQ $+1, 24(SP)
 	ADDQ $+1024, R8
 	ADDQ $+1, 16(SP)
 	CMPQ 16(SP), $+4
-	JLT  loop3
+	JLT loop3
 
 end4:
-	MOVQ 120(SP), SI
-	XORQ DX, DX
-	CMPQ DX, 48(SP)
-	JGE  end14
+	MOVQ 120(SP), DX
+	XORQ CX, CX
+	CMPQ CX, 48(SP)
+	JGE end14
 
 loop13:
-	MOVQ          (SP), AX
-	VMULPS        (AX)(DX*4), Z12, Z0
-	VPANDD        Z11, Z0, Z2
-	VPCMPUD       $0x01, Z10, Z2, K1
-	VPADDD        Z9, Z0, Z1
-	VPSRLD        $0x0b, Z0, Z0
-	VPANDD        Z8, Z0, Z0
-	VPADDD        Z0, Z1, Z0
-	VPANDD        Z7, Z0, Z0
-	VPBLENDMD     Z6, Z0, K1, Z0
-	VPCMPUD       $0x01, Z2, Z5, K1
-	VPBLENDMD     Z4, Z0, K1, Z14
-	MOVQ          (SP), AX
-	VMULPS        1024(AX)(DX*4), Z12, Z0
-	VPANDD        Z11, Z0, Z2
-	VPCMPUD       $0x01, Z10, Z2, K1
-	VPADDD        Z9, Z0, Z1
-	VPSRLD        $0x0b, Z0, Z0
-	VPANDD        Z8, Z0, Z0
-	VPADDD        Z0, Z1, Z0
-	VPANDD        Z7, Z0, Z0
-	VPBLENDMD     Z6, Z0, K1, Z0
-	VPCMPUD       $0x01, Z2, Z5, K1
-	VPBLENDMD     Z4, Z0, K1, Z13
-	MOVQ          (SP), AX
-	VMULPS        2048(AX)(DX*4), Z12, Z0
-	VPANDD        Z11, Z0, Z2
-	VPCMPUD       $0x01, Z10, Z2, K1
-	VPADDD        Z9, Z0, Z1
-	VPSRLD        $0x0b, Z0, Z0
-	VPANDD        Z8, Z0, Z0
-	VPADDD        Z0, Z1, Z0
-	VPANDD        Z7, Z0, Z0
-	VPBLENDMD     Z6, Z0, K1, Z0
-	VPCMPUD       $0x01, Z2, Z5, K1
-	VPBLENDMD     Z4, Z0, K1, Z3
-	MOVQ          (SP), AX
-	VMULPS        3072(AX)(DX*4), Z12, Z0
-	VPANDD        Z11, Z0, Z2
-	VPCMPUD       $0x01, Z10, Z2, K1
-	VPADDD        Z9, Z0, Z1
-	VPSRLD        $0x0b, Z0, Z0
-	VPANDD        Z8, Z0, Z0
-	VPADDD        Z0, Z1, Z0
-	VPANDD        Z7, Z0, Z0
-	VPBLENDMD     Z6, Z0, K1, Z0
-	VPCMPUD       $0x01, Z2, Z5, K1
-	VPBLENDMD     Z4, Z0, K1, Z0
-	VUNPCKLPS     Z13, Z14, Z2
-	VUNPCKHPS     Z13, Z14, Z13
-	VUNPCKLPS     Z0, Z3, Z1
-	VUNPCKHPS     Z0, Z3, Z0
-	VUNPCKLPD     Z1, Z2, Z3
-	VUNPCKHPD     Z1, Z2, Z2
-	VUNPCKLPD     Z0, Z13, Z1
-	VUNPCKHPD     Z0, Z13, Z0
-	VMOVUPS       X3, (SI)
-	VEXTRACTF32X4 $0x01, Z3, 64(SI)
-	VEXTRACTF32X4 $0x02, Z3, 128(SI)
-	VEXTRACTF32X4 $0x03, Z3, 192(SI)
-	VMOVUPS       X2, 16(SI)
-	VEXTRACTF32X4 $0x01, Z2, 80(SI)
-	VEXTRACTF32X4 $0x02, Z2, 144(SI)
-	VEXTRACTF32X4 $0x03, Z2, 208(SI)
-	VMOVUPS       X1, 32(SI)
-	VEXTRACTF32X4 $0x01, Z1, 96(SI)
-	VEXTRACTF32X4 $0x02, Z1, 160(SI)
-	VEXTRACTF32X4 $0x03, Z1, 224(SI)
-	VMOVUPS       X0, 48(SI)
-	VEXTRACTF32X4 $0x01, Z0, 112(SI)
-	VEXTRACTF32X4 $0x02, Z0, 176(SI)
-	VEXTRACTF32X4 $0x03, Z0, 240(SI)
-	ADDQ          $+256, SI
-	ADDQ          $+16, DX
-	CMPQ          DX, 48(SP)
-	JLT           loop13
+	MOVQ 8(SP), AX
+	VMULPS (AX)(CX*4), Z13, Z0
+	VPANDD Z12, Z0, Z2
+	VPCMPUD $0x01, Z11, Z2, K1
+	VPADDD Z10, Z0, Z1
+	VPSRLD $0x0b, Z0, Z0
+	VPANDD Z9, Z0, Z0
+	VPADDD Z0, Z1, Z0
+	VPANDD Z8, Z0, Z0
+	VPBLENDMD Z7, Z0, K1, Z0
+	VPCMPUD $0x01, Z2, Z6, K1
+	VPBLENDMD Z5, Z0, K1, Z14
+	MOVQ 8(SP), AX
+	VMULPS 1024(AX)(CX*4), Z13, Z0
+	VPANDD Z12, Z0, Z2
+	VPCMPUD $0x01, Z11, Z2, K1
+	VPADDD Z10, Z0, Z1
+	VPSRLD $0x0b, Z0, Z0
+	VPANDD Z9, Z0, Z0
+	VPADDD Z0, Z1, Z0
+	VPANDD Z8, Z0, Z0
+	VPBLENDMD Z7, Z0, K1, Z0
+	VPCMPUD $0x01, Z2, Z6, K1
+	VPBLENDMD Z5, Z0, K1, Z4
+	MOVQ 8(SP), AX
+	VMULPS 2048(AX)(CX*4), Z13, Z0
+	VPANDD Z12, Z0, Z2
+	VPCMPUD $0x01, Z11, Z2, K1
+	VPADDD Z10, Z0, Z1
+	VPSRLD $0x0b, Z0, Z0
+	VPANDD Z9, Z0, Z0
+	VPADDD Z0, Z1, Z0
+	VPANDD Z8, Z0, Z0
+	VPBLENDMD Z7, Z0, K1, Z0
+	VPCMPUD $0x01, Z2, Z6, K1
+	VPBLENDMD Z5, Z0, K1, Z3
+	MOVQ 8(SP), AX
+	VMULPS 3072(AX)(CX*4), Z13, Z0
+	VPANDD Z12, Z0, Z2
+	VPCMPUD $0x01, Z11, Z2, K1
+	VPADDD Z10, Z0, Z1
+	VPSRLD $0x0b, Z0, Z0
+	VPANDD Z9, Z0, Z0
+	VPADDD Z0, Z1, Z0
+	VPANDD Z8, Z0, Z0
+	VPBLENDMD Z7, Z0, K1, Z0
+	VPCMPUD $0x01, Z2, Z6, K1
+	VPBLENDMD Z5, Z0, K1, Z0
+	VUNPCKLPS Z4, Z14, Z2
+	VUNPCKHPS Z4, Z14, Z4
+	VUNPCKLPS Z0, Z3, Z1
+	VUNPCKHPS Z0, Z3, Z0
+	VUNPCKLPD Z1, Z2, Z3
+	VUNPCKHPD Z1, Z2, Z2
+	VUNPCKLPD Z0, Z4, Z1
+	VUNPCKHPD Z0, Z4, Z0
+	VMOVUPS X3, (DX)
+	VEXTRACTF32X4 $0x01, Z3, 64(DX)
+	VEXTRACTF32X4 $0x02, Z3, 128(DX)
+	VEXTRACTF32X4 $0x03, Z3, 192(DX)
+	VMOVUPS X2, 16(DX)
+	VEXTRACTF32X4 $0x01, Z2, 80(DX)
+	VEXTRACTF32X4 $0x02, Z2, 144(DX)
+	VEXTRACTF32X4 $0x03, Z2, 208(DX)
+	VMOVUPS X1, 32(DX)
+	VEXTRACTF32X4 $0x01, Z1, 96(DX)
+	VEXTRACTF32X4 $0x02, Z1, 160(DX)
+	VEXTRACTF32X4 $0x03, Z1, 224(DX)
+	VMOVUPS X0, 48(DX)
+	VEXTRACTF32X4 $0x01, Z0, 112(DX)
+	VEXTRACTF32X4 $0x02, Z0, 176(DX)
+	VEXTRACTF32X4 $0x03, Z0, 240(DX)
+	ADDQ $+256, DX
+	ADDQ $+16, CX
+	CMPQ CX, 48(SP)
+	JLT loop13
 
 end14:
-	MOVQ 168(SP), R8
-	MOVQ 128(SP), DI
-	MOVQ 48(SP), SI
-	CMPQ SI, BX
-	JGE  end16
+	MOVQ 176(SP), R11
+	MOVQ 168(SP), R10
+	MOVQ 128(SP), R9
+	MOVQ 48(SP), R8
+	CMPQ R8, SI
+	JGE end16
 
 loop15:
-	VMOVUPS      rope_query__p1r13__avx512vnni_data<>+0(SB), Z1
-	MOVQ         R8, DX
-	MOVQ         $+2147483647, AX
-	CMPQ         DX, AX
-	CMOVQGT      AX, DX
-	MOVQ         $-2147483647, AX
-	CMPQ         DX, AX
-	CMOVQLT      AX, DX
-	VPBROADCASTD DX, Z0
-	VPCMPD       $0x01, Z0, Z1, K2
-	MOVQ         (SP), AX
-	VMOVUPS.Z    (AX)(SI*4), K2, Z0
-	VMULPS       Z12, Z0, Z0
-	VPANDD       Z11, Z0, Z2
-	VPCMPUD      $0x01, Z10, Z2, K1
-	VPADDD       Z9, Z0, Z1
-	VPSRLD       $0x0b, Z0, Z0
-	VPANDD       Z8, Z0, Z0
-	VPADDD       Z0, Z1, Z0
-	VPANDD       Z7, Z0, Z0
-	VPBLENDMD    Z6, Z0, K1, Z0
-	VPCMPUD      $0x01, Z2, Z5, K1
-	VPBLENDMD    Z4, Z0, K1, Z14
-	MOVQ         (SP), AX
-	VMOVUPS.Z    1024(AX)(SI*4), K2, Z0
-	VMULPS       Z12, Z0, Z0
-	VPANDD       Z11, Z0, Z2
-	VPCMPUD      $0x01, Z10, Z2, K1
-	VPADDD       Z9, Z0, Z1
-	VPSRLD       $0x0b, Z0, Z0
-	VPANDD       Z8, Z0, Z0
-	VPADDD       Z0, Z1, Z0
-	VPANDD       Z7, Z0, Z0
-	VPBLENDMD    Z6, Z0, K1, Z0
-	VPCMPUD      $0x01, Z2, Z5, K1
-	VPBLENDMD    Z4, Z0, K1, Z13
-	MOVQ         (SP), AX
-	VMOVUPS.Z    2048(AX)(SI*4), K2, Z0
-	VMULPS       Z12, Z0, Z0
-	VPANDD       Z11, Z0, Z2
-	VPCMPUD      $0x01, Z10, Z2, K1
-	VPADDD       Z9, Z0, Z1
-	VPSRLD       $0x0b, Z0, Z0
-	VPANDD       Z8, Z0, Z0
-	VPADDD       Z0, Z1, Z0
-	VPANDD       Z7, Z0, Z0
-	VPBLENDMD    Z6, Z0, K1, Z0
-	VPCMPUD      $0x01, Z2, Z5, K1
-	VPBLENDMD    Z4, Z0, K1, Z3
-	MOVQ         (SP), AX
-	VMOVUPS.Z    3072(AX)(SI*4), K2, Z0
-	VMULPS       Z12, Z0, Z0
-	VPANDD       Z11, Z0, Z2
-	VPCMPUD      $0x01, Z10, Z2, K1
-	VPADDD       Z9, Z0, Z1
-	VPSRLD       $0x0b, Z0, Z0
-	VPANDD       Z8, Z0, Z0
-	VPADDD       Z0, Z1, Z0
-	VPANDD       Z7, Z0, Z0
-	VPBLENDMD    Z6, Z0, K1, Z0
-	VPCMPUD      $0x01, Z2, Z5, K1
-	VPBLENDMD    Z4, Z0, K1, Z1
-	VMOVUPS      rope_query__p1r13__avx512vnni_data<>+128(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z14, K1, (DI)(Z0*4)
-	VMOVUPS      rope_query__p1r13__avx512vnni_data<>+128(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z13, K1, 4(DI)(Z0*4)
-	VMOVUPS      rope_query__p1r13__avx512vnni_data<>+128(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z3, K1, 8(DI)(Z0*4)
-	VMOVUPS      rope_query__p1r13__avx512vnni_data<>+128(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z1, K1, 12(DI)(Z0*4)
-	ADDQ         $-16, R8
-	ADDQ         $+256, DI
-	ADDQ         $+16, SI
-	CMPQ         SI, BX
-	JLT          loop15
+	MOVQ R10, DI
+	XORQ DX, DX
+
+loop17:
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R11, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD $0x01, Z0, Z1, K2
+	VMOVUPS.Z (DI), K2, Z0
+	VMULPS Z13, Z0, Z0
+	VPANDD Z12, Z0, Z2
+	VPCMPUD $0x01, Z11, Z2, K1
+	VPADDD Z10, Z0, Z1
+	VPSRLD $0x0b, Z0, Z0
+	VPANDD Z9, Z0, Z0
+	VPADDD Z0, Z1, Z0
+	VPANDD Z8, Z0, Z0
+	VPBLENDMD Z7, Z0, K1, Z0
+	VPCMPUD $0x01, Z2, Z6, K1
+	VPBLENDMD Z5, Z0, K1, Z1
+	LEAQ (R9)(DX*4), AX
+	VMOVUPS data<>+128(SB), Z0
+	KMOVW K2, K1
+	VPSCATTERDD Z1, K1, (AX)(Z0*4)
+	ADDQ $+1024, DI
+	ADDQ $+1, DX
+	CMPQ DX, $+4
+	JLT loop17
+
+end18:
+	ADDQ $-16, R11
+	ADDQ $+64, R10
+	ADDQ $+256, R9
+	ADDQ $+16, R8
+	CMPQ R8, SI
+	JLT loop15
 
 end16:
 	MOVQ 40(SP), AX
-	ADDQ 176(SP), AX
+	ADDQ 184(SP), AX
 	MOVQ AX, 40(SP)
 	MOVQ 120(SP), AX
 	ADDQ 144(SP), AX
@@ -424,43 +392,43 @@ end16:
 	ADDQ $+1, 136(SP)
 	MOVQ 136(SP), AX
 	CMPQ AX, 152(SP)
-	JLT  loop1
+	JLT loop1
 
 end2:
-	MOVQ 192(SP), AX
+	MOVQ 200(SP), AX
 	DECQ AX
-	MOVQ AX, 192(SP)
-	JEQ  done
-	MOVQ 184(SP), AX
+	MOVQ AX, 200(SP)
+	JEQ done
+	MOVQ 192(SP), AX
 	INCQ AX
-	MOVQ AX, 184(SP)
-	JMP  tile
+	MOVQ AX, 192(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA rope_query__p1r13__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA rope_query__p1r13__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA rope_query__p1r13__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA rope_query__p1r13__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA rope_query__p1r13__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA rope_query__p1r13__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA rope_query__p1r13__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA rope_query__p1r13__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA rope_query__p1r13__avx512vnni_data<>+64(SB)/4, $0x7fffffff
-DATA rope_query__p1r13__avx512vnni_data<>+68(SB)/4, $0x26800000
-DATA rope_query__p1r13__avx512vnni_data<>+72(SB)/4, $0x000003ff
-DATA rope_query__p1r13__avx512vnni_data<>+76(SB)/4, $0x00000001
-DATA rope_query__p1r13__avx512vnni_data<>+80(SB)/4, $0xfffff800
-DATA rope_query__p1r13__avx512vnni_data<>+84(SB)/4, $0x5f7fffff
-DATA rope_query__p1r13__avx512vnni_data<>+88(SB)/4, $0x7fc00000
-DATA rope_query__p1r13__avx512vnni_data<>+128(SB)/8, $0x0000000400000000
-DATA rope_query__p1r13__avx512vnni_data<>+136(SB)/8, $0x0000000c00000008
-DATA rope_query__p1r13__avx512vnni_data<>+144(SB)/8, $0x0000001400000010
-DATA rope_query__p1r13__avx512vnni_data<>+152(SB)/8, $0x0000001c00000018
-DATA rope_query__p1r13__avx512vnni_data<>+160(SB)/8, $0x0000002400000020
-DATA rope_query__p1r13__avx512vnni_data<>+168(SB)/8, $0x0000002c00000028
-DATA rope_query__p1r13__avx512vnni_data<>+176(SB)/8, $0x0000003400000030
-DATA rope_query__p1r13__avx512vnni_data<>+184(SB)/8, $0x0000003c00000038
-GLOBL rope_query__p1r13__avx512vnni_data<>(SB), RODATA|NOPTR, $192
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/4, $0x7fffffff
+DATA data<>+68(SB)/4, $0x26800000
+DATA data<>+72(SB)/4, $0x000003ff
+DATA data<>+76(SB)/4, $0x00000001
+DATA data<>+80(SB)/4, $0xfffff800
+DATA data<>+84(SB)/4, $0x5f7fffff
+DATA data<>+88(SB)/4, $0x7fc00000
+DATA data<>+128(SB)/8, $0x0000000400000000
+DATA data<>+136(SB)/8, $0x0000000c00000008
+DATA data<>+144(SB)/8, $0x0000001400000010
+DATA data<>+152(SB)/8, $0x0000001c00000018
+DATA data<>+160(SB)/8, $0x0000002400000020
+DATA data<>+168(SB)/8, $0x0000002c00000028
+DATA data<>+176(SB)/8, $0x0000003400000030
+DATA data<>+184(SB)/8, $0x0000003c00000038
+GLOBL data<>(SB), RODATA|NOPTR, $192

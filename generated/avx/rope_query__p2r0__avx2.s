@@ -6,222 +6,226 @@
 
 // func rope_query__p2r0__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
-TEXT ·rope_query__p2r0__avx2(SB), NOSPLIT, $384-24
-	MOVQ         lo+8(FP), AX
-	MOVQ         AX, 344(SP)
-	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 352(SP)
-	MOVQ         352(SP), AX
-	SUBQ         344(SP), AX
-	MOVQ         AX, 352(SP)
-	JLE          done
-	MOVQ         a+0(FP), SI
-	MOVQ         96(SI), DX
-	MOVQ         104(SI), AX
-	MOVQ         AX, 312(SP)
-	MOVQ         112(SI), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         120(SI), AX
-	MOVQ         AX, 136(SP)
-	MOVQ         128(SI), AX
-	MOVQ         AX, 232(SP)
-	LEAQ         3(DX), CX
-	SHRQ         $0x02, CX
-	LEAQ         -1(DX), AX
-	MOVQ         AX, 176(SP)
-	MOVQ         24(SI), AX
-	MOVQ         AX, 272(SP)
-	MOVQ         232(SP), BX
-	SHRQ         $0x01, BX
-	MOVQ         BX, DX
-	SHRQ         $0x04, DX
-	IMUL3Q       $+16, DX, AX
-	MOVQ         AX, 264(SP)
-	MOVQ         (SI), AX
-	MOVQ         AX, 376(SP)
-	MOVQ         240(SP), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         216(SP), AX
-	IMULQ        136(SP), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         216(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 336(SP)
-	MOVQ         312(SP), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         200(SP), AX
-	IMULQ        240(SP), AX
-	MOVQ         AX, 200(SP)
-	MOVQ         200(SP), AX
-	IMULQ        136(SP), AX
-	MOVQ         AX, 200(SP)
-	IMUL3Q       $+4, BX, AX
-	MOVQ         AX, 256(SP)
-	IMUL3Q       $-8, BX, AX
-	MOVQ         AX, 152(SP)
-	MOVQ         8(SI), AX
-	MOVQ         AX, 248(SP)
-	MOVQ         16(SI), AX
-	MOVQ         AX, 208(SP)
-	MOVQ         208(SP), AX
-	SUBQ         248(SP), AX
-	MOVQ         AX, 208(SP)
-	MOVQ         208(SI), AX
-	MOVQ         AX, 128(SP)
-	IMUL3Q       $-16, DX, AX
-	LEAQ         (BX)(AX*1), AX
-	MOVQ         AX, 144(SP)
-	MOVQ         136(SP), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         224(SP), AX
-	SUBQ         232(SP), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         136(SP), DX
-	SHRQ         $0x04, DX
-	IMUL3Q       $+16, DX, AX
-	MOVQ         AX, 192(SP)
-	VBROADCASTSS 192(SI), Y7
-	MOVQ         32(SI), AX
-	MOVQ         AX, 368(SP)
-	MOVQ         136(SP), AX
-	IMULQ        CX, AX
-	IMUL3Q       $+16, AX, AX
-	MOVQ         AX, 304(SP)
-	IMUL3Q       $-16, DX, CX
-	MOVQ         136(SP), AX
-	LEAQ         (AX)(CX*1), AX
-	MOVQ         AX, 328(SP)
-	IMUL3Q       $+256, DX, AX
-	MOVQ         AX, 360(SP)
+TEXT ·rope_query__p2r0__avx2(SB), NOSPLIT, $392-24
+	MOVQ lo+8(FP), AX
+	MOVQ AX, 352(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 360(SP)
+	MOVQ 360(SP), AX
+	SUBQ 352(SP), AX
+	MOVQ AX, 360(SP)
+	JLE done
+	MOVQ a+0(FP), SI
+	MOVQ 96(SI), DX
+	MOVQ 104(SI), AX
+	MOVQ AX, 312(SP)
+	MOVQ 112(SI), AX
+	MOVQ AX, 240(SP)
+	MOVQ 120(SI), AX
+	MOVQ AX, 128(SP)
+	MOVQ 128(SI), AX
+	MOVQ AX, 232(SP)
+	LEAQ 3(DX), CX
+	SHRQ $0x02, CX
+	LEAQ -1(DX), AX
+	MOVQ AX, 176(SP)
+	MOVQ 24(SI), AX
+	MOVQ AX, 272(SP)
+	MOVQ 232(SP), BX
+	SHRQ $0x01, BX
+	MOVQ BX, DX
+	SHRQ $0x04, DX
+	IMUL3Q $+16, DX, AX
+	MOVQ AX, 264(SP)
+	MOVQ (SI), AX
+	MOVQ AX, 384(SP)
+	MOVQ 240(SP), AX
+	MOVQ AX, 216(SP)
+	MOVQ 216(SP), AX
+	IMULQ 128(SP), AX
+	MOVQ AX, 216(SP)
+	MOVQ 216(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 344(SP)
+	MOVQ 312(SP), AX
+	MOVQ AX, 200(SP)
+	MOVQ 200(SP), AX
+	IMULQ 240(SP), AX
+	MOVQ AX, 200(SP)
+	MOVQ 200(SP), AX
+	IMULQ 128(SP), AX
+	MOVQ AX, 200(SP)
+	IMUL3Q $+4, BX, AX
+	MOVQ AX, 256(SP)
+	IMUL3Q $-8, BX, AX
+	MOVQ AX, 152(SP)
+	MOVQ 8(SI), AX
+	MOVQ AX, 248(SP)
+	MOVQ 16(SI), AX
+	MOVQ AX, 208(SP)
+	MOVQ 208(SP), AX
+	SUBQ 248(SP), AX
+	MOVQ AX, 208(SP)
+	MOVQ 208(SI), AX
+	MOVQ AX, 136(SP)
+	IMUL3Q $-16, DX, AX
+	LEAQ (BX)(AX*1), AX
+	MOVQ AX, 144(SP)
+	MOVQ 128(SP), AX
+	MOVQ AX, 224(SP)
+	MOVQ 224(SP), AX
+	SUBQ 232(SP), AX
+	MOVQ AX, 224(SP)
+	MOVQ 128(SP), DX
+	SHRQ $0x04, DX
+	IMUL3Q $+16, DX, AX
+	MOVQ AX, 192(SP)
+	VBROADCASTSS 192(SI), Y6
+	MOVQ 32(SI), AX
+	MOVQ AX, 376(SP)
+	MOVQ 128(SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+16, AX, AX
+	MOVQ AX, 304(SP)
+	IMUL3Q $-16, DX, CX
+	MOVQ 128(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 336(SP)
+	IMUL3Q $+64, DX, CX
+	MOVQ 136(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 328(SP)
+	IMUL3Q $+256, DX, AX
+	MOVQ AX, 368(SP)
 
 tile:
-	MOVQ   344(SP), AX
+	MOVQ 352(SP), AX
 	IMUL3Q $+4, AX, AX
-	MOVQ   AX, 320(SP)
-	MOVQ   376(SP), AX
-	MOVQ   AX, 184(SP)
-	MOVQ   136(SP), AX
-	IMULQ  344(SP), AX
+	MOVQ AX, 320(SP)
+	MOVQ 384(SP), AX
+	MOVQ AX, 184(SP)
+	MOVQ 128(SP), AX
+	IMULQ 352(SP), AX
 	IMUL3Q $+16, AX, CX
-	MOVQ   368(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 280(SP)
-	MOVQ   360(SP), CX
-	MOVQ   280(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 288(SP)
-	XORQ   AX, AX
-	MOVQ   AX, 296(SP)
-	MOVQ   296(SP), AX
-	CMPQ   AX, 312(SP)
-	JGE    end2
+	MOVQ 376(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 280(SP)
+	MOVQ 368(SP), CX
+	MOVQ 280(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 288(SP)
+	XORQ AX, AX
+	MOVQ AX, 296(SP)
+	MOVQ 296(SP), AX
+	CMPQ AX, 312(SP)
+	JGE end2
 
 loop1:
 	MOVQ 320(SP), AX
 	MOVQ AX, 168(SP)
-	MOVQ 128(SP), R8
+	MOVQ 136(SP), R8
 	XORQ AX, AX
 	MOVQ AX, 160(SP)
 
 loop3:
-	MOVQ    168(SP), SI
-	CMPQ    176(SP), SI
-	MOVQ    176(SP), AX
+	MOVQ 168(SP), SI
+	CMPQ 176(SP), SI
+	MOVQ 176(SP), AX
 	CMOVQLT AX, SI
-	MOVQ    SI, AX
-	XORQ    DX, DX
-	MOVQ    240(SP), CX
-	DIVQ    CX
-	MOVQ    AX, DI
-	MOVQ    DX, AX
-	MOVQ    272(SP), AX
+	MOVQ SI, AX
+	XORQ DX, DX
+	MOVQ 240(SP), CX
+	DIVQ CX
+	MOVQ AX, DI
+	MOVQ DX, AX
+	MOVQ 272(SP), AX
 	MOVLQSX (AX)(DI*4), DX
-	XORQ    R15, R15
-	MOVQ    264(SP), R14
-	MOVQ    200(SP), CX
-	IMULQ   DI, CX
-	MOVQ    184(SP), AX
-	LEAQ    (AX)(CX*4), CX
-	MOVQ    216(SP), AX
-	IMULQ   DI, AX
-	IMUL3Q  $-4, AX, AX
-	LEAQ    (CX)(AX*1), CX
-	MOVQ    136(SP), AX
-	IMULQ   SI, AX
-	LEAQ    (CX)(AX*4), R10
-	MOVQ    256(SP), AX
-	LEAQ    (R10)(AX*1), R13
-	MOVQ    136(SP), CX
-	IMULQ   DX, CX
-	MOVQ    248(SP), AX
-	LEAQ    (AX)(CX*4), R12
-	MOVQ    208(SP), AX
-	LEAQ    (R12)(AX*1), R11
-	MOVQ    BX, R9
-	XORQ    DI, DI
+	XORQ R15, R15
+	MOVQ 264(SP), R14
+	MOVQ 200(SP), CX
+	IMULQ DI, CX
+	MOVQ 184(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 216(SP), AX
+	IMULQ DI, AX
+	IMUL3Q $-4, AX, AX
+	LEAQ (CX)(AX*1), CX
+	MOVQ 128(SP), AX
+	IMULQ SI, AX
+	LEAQ (CX)(AX*4), R10
+	MOVQ 256(SP), AX
+	LEAQ (R10)(AX*1), R13
+	MOVQ 128(SP), CX
+	IMULQ DX, CX
+	MOVQ 248(SP), AX
+	LEAQ (AX)(CX*4), R12
+	MOVQ 208(SP), AX
+	LEAQ (R12)(AX*1), R11
+	MOVQ BX, R9
+	XORQ DI, DI
 
 loop5:
 	MOVQ R15, AX
 	CMPQ AX, R14
-	JGE  end8
+	JGE end8
 
 loop7:
 	VMOVUPS (R10)(AX*4), Y3
 	VMOVUPS 32(R10)(AX*4), Y2
 	VMOVUPS (R13)(AX*4), Y1
 	VMOVUPS 32(R13)(AX*4), Y0
-	VMULPS  (R12)(AX*4), Y3, Y3
-	VMULPS  32(R12)(AX*4), Y2, Y2
-	VMULPS  (R11)(AX*4), Y1, Y1
-	VMULPS  32(R11)(AX*4), Y0, Y0
-	VADDPS  Y1, Y3, Y1
-	VADDPS  Y0, Y2, Y0
+	VMULPS (R12)(AX*4), Y3, Y3
+	VMULPS 32(R12)(AX*4), Y2, Y2
+	VMULPS (R11)(AX*4), Y1, Y1
+	VMULPS 32(R11)(AX*4), Y0, Y0
+	VADDPS Y1, Y3, Y1
+	VADDPS Y0, Y2, Y0
 	VMOVUPS Y1, (R8)(AX*4)
 	VMOVUPS Y0, 32(R8)(AX*4)
-	ADDQ    $+16, AX
-	CMPQ    AX, R14
-	JLT     loop7
+	ADDQ $+16, AX
+	CMPQ AX, R14
+	JLT loop7
 
 end8:
 	MOVQ 144(SP), SI
 	MOVQ R14, DX
 	CMPQ DX, R9
-	JGE  end10
+	JGE end10
 
 loop9:
-	VMOVUPS      rope_query__p2r0__avx2_data<>+0(SB), Y2
-	VMOVUPS      rope_query__p2r0__avx2_data<>+32(SB), Y1
-	MOVQ         SI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ SI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y8
-	VPCMPGTD     Y1, Y0, Y6
-	VPMASKMOVD   (R10)(DX*4), Y8, Y3
-	VPMASKMOVD   32(R10)(DX*4), Y6, Y2
-	VPMASKMOVD   (R13)(DX*4), Y8, Y5
-	VPMASKMOVD   32(R13)(DX*4), Y6, Y4
-	VPMASKMOVD   (R12)(DX*4), Y8, Y1
-	VPMASKMOVD   32(R12)(DX*4), Y6, Y0
-	VMULPS       Y1, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VPMASKMOVD   (R11)(DX*4), Y8, Y1
-	VPMASKMOVD   32(R11)(DX*4), Y6, Y0
-	VMULPS       Y1, Y5, Y1
-	VMULPS       Y0, Y4, Y0
-	VADDPS       Y1, Y3, Y1
-	VADDPS       Y0, Y2, Y0
-	VPMASKMOVD   Y1, Y8, (R8)(DX*4)
-	VPMASKMOVD   Y0, Y6, 32(R8)(DX*4)
-	ADDQ         $-16, SI
-	ADDQ         $+16, DX
-	CMPQ         DX, R9
-	JLT          loop9
+	VPCMPGTD Y2, Y0, Y8
+	VPCMPGTD Y1, Y0, Y7
+	VPMASKMOVD (R10)(DX*4), Y8, Y3
+	VPMASKMOVD 32(R10)(DX*4), Y7, Y2
+	VPMASKMOVD (R13)(DX*4), Y8, Y5
+	VPMASKMOVD 32(R13)(DX*4), Y7, Y4
+	VPMASKMOVD (R12)(DX*4), Y8, Y1
+	VPMASKMOVD 32(R12)(DX*4), Y7, Y0
+	VMULPS Y1, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VPMASKMOVD (R11)(DX*4), Y8, Y1
+	VPMASKMOVD 32(R11)(DX*4), Y7, Y0
+	VMULPS Y1, Y5, Y1
+	VMULPS Y0, Y4, Y0
+	VADDPS Y1, Y3, Y1
+	VADDPS Y0, Y2, Y0
+	VPMASKMOVD Y1, Y8, (R8)(DX*4)
+	VPMASKMOVD Y0, Y7, 32(R8)(DX*4)
+	ADDQ $-16, SI
+	ADDQ $+16, DX
+	CMPQ DX, R9
+	JLT loop9
 
 end10:
 	ADDQ BX, R15
@@ -230,638 +234,271 @@ end10:
 	ADDQ BX, R9
 	ADDQ $+1, DI
 	CMPQ DI, $+2
-	JLT  loop5
+	JLT loop5
 
 end6:
 	MOVQ 224(SP), SI
 	MOVQ 232(SP), DX
-	CMPQ DX, 136(SP)
-	JGE  end12
+	CMPQ DX, 128(SP)
+	JGE end12
 
 loop11:
-	VMOVUPS      rope_query__p2r0__avx2_data<>+0(SB), Y2
-	VMOVUPS      rope_query__p2r0__avx2_data<>+32(SB), Y1
-	MOVQ         SI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ SI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y3
-	VPCMPGTD     Y1, Y0, Y2
-	VPMASKMOVD   (R10)(DX*4), Y3, Y1
-	VPMASKMOVD   32(R10)(DX*4), Y2, Y0
-	VPMASKMOVD   Y1, Y3, (R8)(DX*4)
-	VPMASKMOVD   Y0, Y2, 32(R8)(DX*4)
-	ADDQ         $-16, SI
-	ADDQ         $+16, DX
-	CMPQ         DX, 136(SP)
-	JLT          loop11
+	VPCMPGTD Y2, Y0, Y3
+	VPCMPGTD Y1, Y0, Y2
+	VPMASKMOVD (R10)(DX*4), Y3, Y1
+	VPMASKMOVD 32(R10)(DX*4), Y2, Y0
+	VPMASKMOVD Y1, Y3, (R8)(DX*4)
+	VPMASKMOVD Y0, Y2, 32(R8)(DX*4)
+	ADDQ $-16, SI
+	ADDQ $+16, DX
+	CMPQ DX, 128(SP)
+	JLT loop11
 
 end12:
 	ADDQ $+1, 168(SP)
 	ADDQ $+1024, R8
 	ADDQ $+1, 160(SP)
 	CMPQ 160(SP), $+4
-	JLT  loop3
+	JLT loop3
 
 end4:
 	MOVQ 280(SP), DX
 	XORQ CX, CX
 	CMPQ CX, 192(SP)
-	JGE  end14
+	JGE end14
 
 loop13:
-	MOVQ         128(SP), AX
-	VMULPS       (AX)(CX*4), Y7, Y4
-	MOVQ         128(SP), AX
-	VMULPS       32(AX)(CX*4), Y7, Y9
-	MOVQ         128(SP), AX
-	VMULPS       1024(AX)(CX*4), Y7, Y1
-	MOVQ         128(SP), AX
-	VMULPS       1056(AX)(CX*4), Y7, Y8
-	MOVQ         128(SP), AX
-	VMULPS       2048(AX)(CX*4), Y7, Y3
-	MOVQ         128(SP), AX
-	VMULPS       2080(AX)(CX*4), Y7, Y6
-	MOVQ         128(SP), AX
-	VMULPS       3072(AX)(CX*4), Y7, Y0
-	MOVQ         128(SP), AX
-	VMULPS       3104(AX)(CX*4), Y7, Y5
-	VUNPCKLPS    Y1, Y4, Y2
-	VUNPCKHPS    Y1, Y4, Y4
-	VUNPCKLPS    Y0, Y3, Y1
-	VUNPCKHPS    Y0, Y3, Y0
-	VUNPCKLPD    Y1, Y2, Y3
-	VUNPCKHPD    Y1, Y2, Y2
-	VUNPCKLPD    Y0, Y4, Y1
-	VUNPCKHPD    Y0, Y4, Y0
-	VMOVUPS      X3, (DX)
+	MOVQ 136(SP), AX
+	VMULPS (AX)(CX*4), Y6, Y4
+	MOVQ 136(SP), AX
+	VMULPS 32(AX)(CX*4), Y6, Y9
+	MOVQ 136(SP), AX
+	VMULPS 1024(AX)(CX*4), Y6, Y1
+	MOVQ 136(SP), AX
+	VMULPS 1056(AX)(CX*4), Y6, Y8
+	MOVQ 136(SP), AX
+	VMULPS 2048(AX)(CX*4), Y6, Y3
+	MOVQ 136(SP), AX
+	VMULPS 2080(AX)(CX*4), Y6, Y7
+	MOVQ 136(SP), AX
+	VMULPS 3072(AX)(CX*4), Y6, Y0
+	MOVQ 136(SP), AX
+	VMULPS 3104(AX)(CX*4), Y6, Y5
+	VUNPCKLPS Y1, Y4, Y2
+	VUNPCKHPS Y1, Y4, Y4
+	VUNPCKLPS Y0, Y3, Y1
+	VUNPCKHPS Y0, Y3, Y0
+	VUNPCKLPD Y1, Y2, Y3
+	VUNPCKHPD Y1, Y2, Y2
+	VUNPCKLPD Y0, Y4, Y1
+	VUNPCKHPD Y0, Y4, Y0
+	VMOVUPS X3, (DX)
 	VEXTRACTF128 $0x01, Y3, 64(DX)
-	VMOVUPS      X2, 16(DX)
+	VMOVUPS X2, 16(DX)
 	VEXTRACTF128 $0x01, Y2, 80(DX)
-	VMOVUPS      X1, 32(DX)
+	VMOVUPS X1, 32(DX)
 	VEXTRACTF128 $0x01, Y1, 96(DX)
-	VMOVUPS      X0, 48(DX)
+	VMOVUPS X0, 48(DX)
 	VEXTRACTF128 $0x01, Y0, 112(DX)
-	VUNPCKLPS    Y8, Y9, Y2
-	VUNPCKHPS    Y8, Y9, Y4
-	VUNPCKLPS    Y5, Y6, Y1
-	VUNPCKHPS    Y5, Y6, Y0
-	VUNPCKLPD    Y1, Y2, Y3
-	VUNPCKHPD    Y1, Y2, Y2
-	VUNPCKLPD    Y0, Y4, Y1
-	VUNPCKHPD    Y0, Y4, Y0
-	VMOVUPS      X3, 128(DX)
+	VUNPCKLPS Y8, Y9, Y2
+	VUNPCKHPS Y8, Y9, Y4
+	VUNPCKLPS Y5, Y7, Y1
+	VUNPCKHPS Y5, Y7, Y0
+	VUNPCKLPD Y1, Y2, Y3
+	VUNPCKHPD Y1, Y2, Y2
+	VUNPCKLPD Y0, Y4, Y1
+	VUNPCKHPD Y0, Y4, Y0
+	VMOVUPS X3, 128(DX)
 	VEXTRACTF128 $0x01, Y3, 192(DX)
-	VMOVUPS      X2, 144(DX)
+	VMOVUPS X2, 144(DX)
 	VEXTRACTF128 $0x01, Y2, 208(DX)
-	VMOVUPS      X1, 160(DX)
+	VMOVUPS X1, 160(DX)
 	VEXTRACTF128 $0x01, Y1, 224(DX)
-	VMOVUPS      X0, 176(DX)
+	VMOVUPS X0, 176(DX)
 	VEXTRACTF128 $0x01, Y0, 240(DX)
-	ADDQ         $+256, DX
-	ADDQ         $+16, CX
-	CMPQ         CX, 192(SP)
-	JLT          loop13
+	ADDQ $+256, DX
+	ADDQ $+16, CX
+	CMPQ CX, 192(SP)
+	JLT loop13
 
 end14:
-	MOVQ 328(SP), DI
-	MOVQ 288(SP), SI
-	MOVQ 192(SP), DX
-	CMPQ DX, 136(SP)
-	JGE  end16
+	MOVQ 336(SP), R11
+	MOVQ 328(SP), R10
+	MOVQ 288(SP), R9
+	MOVQ 192(SP), R8
+	CMPQ R8, 128(SP)
+	JGE end16
 
 loop15:
-	VMOVUPS      rope_query__p2r0__avx2_data<>+0(SB), Y2
-	VMOVUPS      rope_query__p2r0__avx2_data<>+32(SB), Y1
-	MOVQ         DI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	MOVQ R10, DI
+	XORQ SI, SI
+
+loop17:
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+32(SB), Y1
+	MOVQ R11, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y2, Y0, Y6
-	VPCMPGTD     Y1, Y0, Y5
-	MOVQ         128(SP), AX
-	VPMASKMOVD   (AX)(DX*4), Y6, Y1
-	MOVQ         128(SP), AX
-	VPMASKMOVD   32(AX)(DX*4), Y5, Y0
-	VMULPS       Y7, Y1, Y12
-	VMULPS       Y7, Y0, Y11
-	MOVQ         128(SP), AX
-	VPMASKMOVD   1024(AX)(DX*4), Y6, Y1
-	MOVQ         128(SP), AX
-	VPMASKMOVD   1056(AX)(DX*4), Y5, Y0
-	VMULPS       Y7, Y1, Y10
-	VMULPS       Y7, Y0, Y9
-	MOVQ         128(SP), AX
-	VPMASKMOVD   2048(AX)(DX*4), Y6, Y1
-	MOVQ         128(SP), AX
-	VPMASKMOVD   2080(AX)(DX*4), Y5, Y0
-	VMULPS       Y7, Y1, Y8
-	VMULPS       Y7, Y0, Y4
-	MOVQ         128(SP), AX
-	VPMASKMOVD   3072(AX)(DX*4), Y6, Y1
-	MOVQ         128(SP), AX
-	VPMASKMOVD   3104(AX)(DX*4), Y5, Y0
-	VMULPS       Y7, Y1, Y3
-	VMULPS       Y7, Y0, Y2
-	VMOVUPS      rope_query__p2r0__avx2_data<>+64(SB), Y1
-	VMOVUPS      rope_query__p2r0__avx2_data<>+96(SB), Y0
-	VMOVUPS      Y12, (SP)
-	VMOVUPS      Y11, 32(SP)
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      Y0, 96(SP)
-	VMOVMSKPS    Y6, R8
-	BTL          $0x00, R8
-	JCC          masked17
-	MOVLQSX      64(SP), CX
-	MOVL         (SP), AX
-	MOVL         AX, (SI)(CX*4)
-
-masked17:
-	BTL     $0x01, R8
-	JCC     masked18
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, (SI)(CX*4)
-
-masked18:
-	BTL     $0x02, R8
-	JCC     masked19
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	VPCMPGTD Y2, Y0, Y5
+	VPCMPGTD Y1, Y0, Y4
+	VPMASKMOVD (DI), Y5, Y1
+	VPMASKMOVD 32(DI), Y4, Y0
+	VMULPS Y6, Y1, Y3
+	VMULPS Y6, Y0, Y2
+	LEAQ (R9)(SI*4), DX
+	VMOVUPS data<>+64(SB), Y1
+	VMOVUPS data<>+96(SB), Y0
+	VMOVUPS Y3, (SP)
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS Y1, 64(SP)
+	VMOVUPS Y0, 96(SP)
+	VMOVMSKPS Y5, R12
+	BTL $0x00, R12
+	JCC masked19
+	MOVLQSX 64(SP), CX
+	MOVL (SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked19:
-	BTL     $0x03, R8
-	JCC     masked20
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x01, R12
+	JCC masked20
+	MOVLQSX 68(SP), CX
+	MOVL 4(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked20:
-	BTL     $0x04, R8
-	JCC     masked21
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x02, R12
+	JCC masked21
+	MOVLQSX 72(SP), CX
+	MOVL 8(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked21:
-	BTL     $0x05, R8
-	JCC     masked22
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x03, R12
+	JCC masked22
+	MOVLQSX 76(SP), CX
+	MOVL 12(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked22:
-	BTL     $0x06, R8
-	JCC     masked23
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x04, R12
+	JCC masked23
+	MOVLQSX 80(SP), CX
+	MOVL 16(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked23:
-	BTL     $0x07, R8
-	JCC     masked24
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x05, R12
+	JCC masked24
+	MOVLQSX 84(SP), CX
+	MOVL 20(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked24:
-	VMOVMSKPS Y5, R8
-	BTL       $0x00, R8
-	JCC       masked25
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, (SI)(CX*4)
+	BTL $0x06, R12
+	JCC masked25
+	MOVLQSX 88(SP), CX
+	MOVL 24(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked25:
-	BTL     $0x01, R8
-	JCC     masked26
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x07, R12
+	JCC masked26
+	MOVLQSX 92(SP), CX
+	MOVL 28(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked26:
-	BTL     $0x02, R8
-	JCC     masked27
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	VMOVMSKPS Y4, R12
+	BTL $0x00, R12
+	JCC masked27
+	MOVLQSX 96(SP), CX
+	MOVL 32(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked27:
-	BTL     $0x03, R8
-	JCC     masked28
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x01, R12
+	JCC masked28
+	MOVLQSX 100(SP), CX
+	MOVL 36(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked28:
-	BTL     $0x04, R8
-	JCC     masked29
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x02, R12
+	JCC masked29
+	MOVLQSX 104(SP), CX
+	MOVL 40(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked29:
-	BTL     $0x05, R8
-	JCC     masked30
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x03, R12
+	JCC masked30
+	MOVLQSX 108(SP), CX
+	MOVL 44(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked30:
-	BTL     $0x06, R8
-	JCC     masked31
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x04, R12
+	JCC masked31
+	MOVLQSX 112(SP), CX
+	MOVL 48(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked31:
-	BTL     $0x07, R8
-	JCC     masked32
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, (SI)(CX*4)
+	BTL $0x05, R12
+	JCC masked32
+	MOVLQSX 116(SP), CX
+	MOVL 52(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked32:
-	VMOVUPS   rope_query__p2r0__avx2_data<>+64(SB), Y1
-	VMOVUPS   rope_query__p2r0__avx2_data<>+96(SB), Y0
-	VMOVUPS   Y10, (SP)
-	VMOVUPS   Y9, 32(SP)
-	VMOVUPS   Y1, 64(SP)
-	VMOVUPS   Y0, 96(SP)
-	VMOVMSKPS Y6, R8
-	BTL       $0x00, R8
-	JCC       masked33
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVL      AX, 4(SI)(CX*4)
+	BTL $0x06, R12
+	JCC masked33
+	MOVLQSX 120(SP), CX
+	MOVL 56(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked33:
-	BTL     $0x01, R8
-	JCC     masked34
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
+	BTL $0x07, R12
+	JCC masked34
+	MOVLQSX 124(SP), CX
+	MOVL 60(SP), AX
+	MOVL AX, (DX)(CX*4)
 
 masked34:
-	BTL     $0x02, R8
-	JCC     masked35
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
+	ADDQ $+1024, DI
+	ADDQ $+1, SI
+	CMPQ SI, $+4
+	JLT loop17
 
-masked35:
-	BTL     $0x03, R8
-	JCC     masked36
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked36:
-	BTL     $0x04, R8
-	JCC     masked37
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked37:
-	BTL     $0x05, R8
-	JCC     masked38
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked38:
-	BTL     $0x06, R8
-	JCC     masked39
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked39:
-	BTL     $0x07, R8
-	JCC     masked40
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked40:
-	VMOVMSKPS Y5, R8
-	BTL       $0x00, R8
-	JCC       masked41
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, 4(SI)(CX*4)
-
-masked41:
-	BTL     $0x01, R8
-	JCC     masked42
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked42:
-	BTL     $0x02, R8
-	JCC     masked43
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked43:
-	BTL     $0x03, R8
-	JCC     masked44
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked44:
-	BTL     $0x04, R8
-	JCC     masked45
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked45:
-	BTL     $0x05, R8
-	JCC     masked46
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked46:
-	BTL     $0x06, R8
-	JCC     masked47
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked47:
-	BTL     $0x07, R8
-	JCC     masked48
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, 4(SI)(CX*4)
-
-masked48:
-	VMOVUPS   rope_query__p2r0__avx2_data<>+64(SB), Y1
-	VMOVUPS   rope_query__p2r0__avx2_data<>+96(SB), Y0
-	VMOVUPS   Y8, (SP)
-	VMOVUPS   Y4, 32(SP)
-	VMOVUPS   Y1, 64(SP)
-	VMOVUPS   Y0, 96(SP)
-	VMOVMSKPS Y6, R8
-	BTL       $0x00, R8
-	JCC       masked49
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVL      AX, 8(SI)(CX*4)
-
-masked49:
-	BTL     $0x01, R8
-	JCC     masked50
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked50:
-	BTL     $0x02, R8
-	JCC     masked51
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked51:
-	BTL     $0x03, R8
-	JCC     masked52
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked52:
-	BTL     $0x04, R8
-	JCC     masked53
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked53:
-	BTL     $0x05, R8
-	JCC     masked54
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked54:
-	BTL     $0x06, R8
-	JCC     masked55
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked55:
-	BTL     $0x07, R8
-	JCC     masked56
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked56:
-	VMOVMSKPS Y5, R8
-	BTL       $0x00, R8
-	JCC       masked57
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, 8(SI)(CX*4)
-
-masked57:
-	BTL     $0x01, R8
-	JCC     masked58
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked58:
-	BTL     $0x02, R8
-	JCC     masked59
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked59:
-	BTL     $0x03, R8
-	JCC     masked60
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked60:
-	BTL     $0x04, R8
-	JCC     masked61
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked61:
-	BTL     $0x05, R8
-	JCC     masked62
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked62:
-	BTL     $0x06, R8
-	JCC     masked63
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked63:
-	BTL     $0x07, R8
-	JCC     masked64
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, 8(SI)(CX*4)
-
-masked64:
-	VMOVUPS   rope_query__p2r0__avx2_data<>+64(SB), Y1
-	VMOVUPS   rope_query__p2r0__avx2_data<>+96(SB), Y0
-	VMOVUPS   Y3, (SP)
-	VMOVUPS   Y2, 32(SP)
-	VMOVUPS   Y1, 64(SP)
-	VMOVUPS   Y0, 96(SP)
-	VMOVMSKPS Y6, R8
-	BTL       $0x00, R8
-	JCC       masked65
-	MOVLQSX   64(SP), CX
-	MOVL      (SP), AX
-	MOVL      AX, 12(SI)(CX*4)
-
-masked65:
-	BTL     $0x01, R8
-	JCC     masked66
-	MOVLQSX 68(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked66:
-	BTL     $0x02, R8
-	JCC     masked67
-	MOVLQSX 72(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked67:
-	BTL     $0x03, R8
-	JCC     masked68
-	MOVLQSX 76(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked68:
-	BTL     $0x04, R8
-	JCC     masked69
-	MOVLQSX 80(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked69:
-	BTL     $0x05, R8
-	JCC     masked70
-	MOVLQSX 84(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked70:
-	BTL     $0x06, R8
-	JCC     masked71
-	MOVLQSX 88(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked71:
-	BTL     $0x07, R8
-	JCC     masked72
-	MOVLQSX 92(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked72:
-	VMOVMSKPS Y5, R8
-	BTL       $0x00, R8
-	JCC       masked73
-	MOVLQSX   96(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, 12(SI)(CX*4)
-
-masked73:
-	BTL     $0x01, R8
-	JCC     masked74
-	MOVLQSX 100(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked74:
-	BTL     $0x02, R8
-	JCC     masked75
-	MOVLQSX 104(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked75:
-	BTL     $0x03, R8
-	JCC     masked76
-	MOVLQSX 108(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked76:
-	BTL     $0x04, R8
-	JCC     masked77
-	MOVLQSX 112(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked77:
-	BTL     $0x05, R8
-	JCC     masked78
-	MOVLQSX 116(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked78:
-	BTL     $0x06, R8
-	JCC     masked79
-	MOVLQSX 120(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked79:
-	BTL     $0x07, R8
-	JCC     masked80
-	MOVLQSX 124(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, 12(SI)(CX*4)
-
-masked80:
-	ADDQ $-16, DI
-	ADDQ $+256, SI
-	ADDQ $+16, DX
-	CMPQ DX, 136(SP)
-	JLT  loop15
+end18:
+	ADDQ $-16, R11
+	ADDQ $+64, R10
+	ADDQ $+256, R9
+	ADDQ $+16, R8
+	CMPQ R8, 128(SP)
+	JLT loop15
 
 end16:
 	MOVQ 184(SP), AX
-	ADDQ 336(SP), AX
+	ADDQ 344(SP), AX
 	MOVQ AX, 184(SP)
 	MOVQ 280(SP), AX
 	ADDQ 304(SP), AX
@@ -872,36 +509,36 @@ end16:
 	ADDQ $+1, 296(SP)
 	MOVQ 296(SP), AX
 	CMPQ AX, 312(SP)
-	JLT  loop1
+	JLT loop1
 
 end2:
-	MOVQ 352(SP), AX
+	MOVQ 360(SP), AX
 	DECQ AX
-	MOVQ AX, 352(SP)
-	JEQ  done
-	MOVQ 344(SP), AX
+	MOVQ AX, 360(SP)
+	JEQ done
+	MOVQ 352(SP), AX
 	INCQ AX
-	MOVQ AX, 344(SP)
-	JMP  tile
+	MOVQ AX, 352(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA rope_query__p2r0__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA rope_query__p2r0__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA rope_query__p2r0__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA rope_query__p2r0__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA rope_query__p2r0__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA rope_query__p2r0__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA rope_query__p2r0__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA rope_query__p2r0__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA rope_query__p2r0__avx2_data<>+64(SB)/8, $0x0000000400000000
-DATA rope_query__p2r0__avx2_data<>+72(SB)/8, $0x0000000c00000008
-DATA rope_query__p2r0__avx2_data<>+80(SB)/8, $0x0000001400000010
-DATA rope_query__p2r0__avx2_data<>+88(SB)/8, $0x0000001c00000018
-DATA rope_query__p2r0__avx2_data<>+96(SB)/8, $0x0000002400000020
-DATA rope_query__p2r0__avx2_data<>+104(SB)/8, $0x0000002c00000028
-DATA rope_query__p2r0__avx2_data<>+112(SB)/8, $0x0000003400000030
-DATA rope_query__p2r0__avx2_data<>+120(SB)/8, $0x0000003c00000038
-GLOBL rope_query__p2r0__avx2_data<>(SB), RODATA|NOPTR, $128
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000000400000000
+DATA data<>+72(SB)/8, $0x0000000c00000008
+DATA data<>+80(SB)/8, $0x0000001400000010
+DATA data<>+88(SB)/8, $0x0000001c00000018
+DATA data<>+96(SB)/8, $0x0000002400000020
+DATA data<>+104(SB)/8, $0x0000002c00000028
+DATA data<>+112(SB)/8, $0x0000003400000030
+DATA data<>+120(SB)/8, $0x0000003c00000038
+GLOBL data<>(SB), RODATA|NOPTR, $128

@@ -6,341 +6,339 @@
 
 // func rope_query__p2r0__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
-TEXT ·rope_query__p2r0__avx512vnni(SB), NOSPLIT, $256-24
-	MOVQ         lo+8(FP), AX
-	MOVQ         AX, 216(SP)
-	MOVQ         hi+16(FP), AX
-	MOVQ         AX, 224(SP)
-	MOVQ         224(SP), AX
-	SUBQ         216(SP), AX
-	MOVQ         AX, 224(SP)
-	JLE          done
-	MOVQ         a+0(FP), SI
-	MOVQ         96(SI), CX
-	MOVQ         104(SI), AX
-	MOVQ         AX, 184(SP)
-	MOVQ         112(SI), AX
-	MOVQ         AX, 112(SP)
-	MOVQ         120(SI), AX
-	MOVQ         AX, (SP)
-	MOVQ         128(SI), AX
-	MOVQ         AX, 104(SP)
-	LEAQ         3(CX), DX
-	SHRQ         $0x02, DX
-	LEAQ         -1(CX), AX
-	MOVQ         AX, 48(SP)
-	MOVQ         24(SI), AX
-	MOVQ         AX, 144(SP)
-	MOVQ         104(SP), CX
-	SHRQ         $0x01, CX
-	MOVQ         CX, BX
-	SHRQ         $0x04, BX
-	IMUL3Q       $+16, BX, AX
-	MOVQ         AX, 136(SP)
-	MOVQ         (SI), AX
-	MOVQ         AX, 248(SP)
-	MOVQ         112(SP), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         88(SP), AX
-	IMULQ        (SP), AX
-	MOVQ         AX, 88(SP)
-	MOVQ         88(SP), AX
-	IMUL3Q       $+4, AX, AX
-	MOVQ         AX, 208(SP)
-	MOVQ         184(SP), AX
-	MOVQ         AX, 72(SP)
-	MOVQ         72(SP), AX
-	IMULQ        112(SP), AX
-	MOVQ         AX, 72(SP)
-	MOVQ         72(SP), AX
-	IMULQ        (SP), AX
-	MOVQ         AX, 72(SP)
-	IMUL3Q       $+4, CX, AX
-	MOVQ         AX, 128(SP)
-	IMUL3Q       $-8, CX, AX
-	MOVQ         AX, 24(SP)
-	MOVQ         8(SI), AX
-	MOVQ         AX, 120(SP)
-	MOVQ         16(SI), AX
-	MOVQ         AX, 80(SP)
-	MOVQ         80(SP), AX
-	SUBQ         120(SP), AX
-	MOVQ         AX, 80(SP)
-	MOVQ         208(SI), AX
-	MOVQ         AX, 8(SP)
-	IMUL3Q       $-16, BX, AX
-	LEAQ         (CX)(AX*1), AX
-	MOVQ         AX, 16(SP)
-	MOVQ         (SP), AX
-	MOVQ         AX, 96(SP)
-	MOVQ         96(SP), AX
-	SUBQ         104(SP), AX
-	MOVQ         AX, 96(SP)
-	MOVQ         (SP), BX
-	SHRQ         $0x04, BX
-	IMUL3Q       $+16, BX, AX
-	MOVQ         AX, 64(SP)
+TEXT ·rope_query__p2r0__avx512vnni(SB), NOSPLIT, $264-24
+	MOVQ lo+8(FP), AX
+	MOVQ AX, 224(SP)
+	MOVQ hi+16(FP), AX
+	MOVQ AX, 232(SP)
+	MOVQ 232(SP), AX
+	SUBQ 224(SP), AX
+	MOVQ AX, 232(SP)
+	JLE done
+	MOVQ a+0(FP), SI
+	MOVQ 96(SI), DX
+	MOVQ 104(SI), AX
+	MOVQ AX, 184(SP)
+	MOVQ 112(SI), AX
+	MOVQ AX, 112(SP)
+	MOVQ 120(SI), AX
+	MOVQ AX, (SP)
+	MOVQ 128(SI), AX
+	MOVQ AX, 104(SP)
+	LEAQ 3(DX), CX
+	SHRQ $0x02, CX
+	LEAQ -1(DX), AX
+	MOVQ AX, 48(SP)
+	MOVQ 24(SI), AX
+	MOVQ AX, 144(SP)
+	MOVQ 104(SP), BX
+	SHRQ $0x01, BX
+	MOVQ BX, DX
+	SHRQ $0x04, DX
+	IMUL3Q $+16, DX, AX
+	MOVQ AX, 136(SP)
+	MOVQ (SI), AX
+	MOVQ AX, 256(SP)
+	MOVQ 112(SP), AX
+	MOVQ AX, 88(SP)
+	MOVQ 88(SP), AX
+	IMULQ (SP), AX
+	MOVQ AX, 88(SP)
+	MOVQ 88(SP), AX
+	IMUL3Q $+4, AX, AX
+	MOVQ AX, 216(SP)
+	MOVQ 184(SP), AX
+	MOVQ AX, 72(SP)
+	MOVQ 72(SP), AX
+	IMULQ 112(SP), AX
+	MOVQ AX, 72(SP)
+	MOVQ 72(SP), AX
+	IMULQ (SP), AX
+	MOVQ AX, 72(SP)
+	IMUL3Q $+4, BX, AX
+	MOVQ AX, 128(SP)
+	IMUL3Q $-8, BX, AX
+	MOVQ AX, 16(SP)
+	MOVQ 8(SI), AX
+	MOVQ AX, 120(SP)
+	MOVQ 16(SI), AX
+	MOVQ AX, 80(SP)
+	MOVQ 80(SP), AX
+	SUBQ 120(SP), AX
+	MOVQ AX, 80(SP)
+	MOVQ 208(SI), AX
+	MOVQ AX, 24(SP)
+	IMUL3Q $-16, DX, AX
+	LEAQ (BX)(AX*1), AX
+	MOVQ AX, 8(SP)
+	MOVQ (SP), AX
+	MOVQ AX, 96(SP)
+	MOVQ 96(SP), AX
+	SUBQ 104(SP), AX
+	MOVQ AX, 96(SP)
+	MOVQ (SP), DX
+	SHRQ $0x04, DX
+	IMUL3Q $+16, DX, AX
+	MOVQ AX, 64(SP)
 	VBROADCASTSS 192(SI), Z5
-	MOVQ         32(SI), AX
-	MOVQ         AX, 240(SP)
-	MOVQ         (SP), AX
-	IMULQ        DX, AX
-	IMUL3Q       $+16, AX, AX
-	MOVQ         AX, 176(SP)
-	IMUL3Q       $-16, BX, DX
-	MOVQ         (SP), AX
-	LEAQ         (AX)(DX*1), AX
-	MOVQ         AX, 200(SP)
-	IMUL3Q       $+256, BX, AX
-	MOVQ         AX, 232(SP)
+	MOVQ 32(SI), AX
+	MOVQ AX, 248(SP)
+	MOVQ (SP), AX
+	IMULQ CX, AX
+	IMUL3Q $+16, AX, AX
+	MOVQ AX, 176(SP)
+	IMUL3Q $-16, DX, CX
+	MOVQ (SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 208(SP)
+	IMUL3Q $+64, DX, CX
+	MOVQ 24(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 200(SP)
+	IMUL3Q $+256, DX, AX
+	MOVQ AX, 240(SP)
 
 tile:
-	MOVQ   216(SP), AX
+	MOVQ 224(SP), AX
 	IMUL3Q $+4, AX, AX
-	MOVQ   AX, 192(SP)
-	MOVQ   248(SP), AX
-	MOVQ   AX, 56(SP)
-	MOVQ   (SP), AX
-	IMULQ  216(SP), AX
-	IMUL3Q $+16, AX, DX
-	MOVQ   240(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 152(SP)
-	MOVQ   232(SP), DX
-	MOVQ   152(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	MOVQ   AX, 160(SP)
-	XORQ   AX, AX
-	MOVQ   AX, 168(SP)
-	MOVQ   168(SP), AX
-	CMPQ   AX, 184(SP)
-	JGE    end2
+	MOVQ AX, 192(SP)
+	MOVQ 256(SP), AX
+	MOVQ AX, 56(SP)
+	MOVQ (SP), AX
+	IMULQ 224(SP), AX
+	IMUL3Q $+16, AX, CX
+	MOVQ 248(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 152(SP)
+	MOVQ 240(SP), CX
+	MOVQ 152(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 160(SP)
+	XORQ AX, AX
+	MOVQ AX, 168(SP)
+	MOVQ 168(SP), AX
+	CMPQ AX, 184(SP)
+	JGE end2
 
 loop1:
 	MOVQ 192(SP), AX
 	MOVQ AX, 40(SP)
-	MOVQ 8(SP), R8
+	MOVQ 24(SP), R8
 	XORQ AX, AX
 	MOVQ AX, 32(SP)
 
 loop3:
-	MOVQ    40(SP), SI
-	CMPQ    48(SP), SI
-	MOVQ    48(SP), AX
+	MOVQ 40(SP), SI
+	CMPQ 48(SP), SI
+	MOVQ 48(SP), AX
 	CMOVQLT AX, SI
-	MOVQ    SI, AX
-	XORQ    DX, DX
-	MOVQ    112(SP), BX
-	DIVQ    BX
-	MOVQ    AX, DI
-	MOVQ    DX, AX
-	MOVQ    144(SP), AX
-	MOVLQSX (AX)(DI*4), BX
-	XORQ    R15, R15
-	MOVQ    136(SP), R14
-	MOVQ    72(SP), DX
-	IMULQ   DI, DX
-	MOVQ    56(SP), AX
-	LEAQ    (AX)(DX*4), DX
-	MOVQ    88(SP), AX
-	IMULQ   DI, AX
-	IMUL3Q  $-4, AX, AX
-	LEAQ    (DX)(AX*1), DX
-	MOVQ    (SP), AX
-	IMULQ   SI, AX
-	LEAQ    (DX)(AX*4), R10
-	MOVQ    128(SP), AX
-	LEAQ    (R10)(AX*1), R13
-	MOVQ    (SP), DX
-	IMULQ   BX, DX
-	MOVQ    120(SP), AX
-	LEAQ    (AX)(DX*4), R12
-	MOVQ    80(SP), AX
-	LEAQ    (R12)(AX*1), R11
-	MOVQ    CX, R9
-	XORQ    DI, DI
+	MOVQ SI, AX
+	XORQ DX, DX
+	MOVQ 112(SP), CX
+	DIVQ CX
+	MOVQ AX, DI
+	MOVQ DX, AX
+	MOVQ 144(SP), AX
+	MOVLQSX (AX)(DI*4), DX
+	XORQ R15, R15
+	MOVQ 136(SP), R14
+	MOVQ 72(SP), CX
+	IMULQ DI, CX
+	MOVQ 56(SP), AX
+	LEAQ (AX)(CX*4), CX
+	MOVQ 88(SP), AX
+	IMULQ DI, AX
+	IMUL3Q $-4, AX, AX
+	LEAQ (CX)(AX*1), CX
+	MOVQ (SP), AX
+	IMULQ SI, AX
+	LEAQ (CX)(AX*4), R10
+	MOVQ 128(SP), AX
+	LEAQ (R10)(AX*1), R13
+	MOVQ (SP), CX
+	IMULQ DX, CX
+	MOVQ 120(SP), AX
+	LEAQ (AX)(CX*4), R12
+	MOVQ 80(SP), AX
+	LEAQ (R12)(AX*1), R11
+	MOVQ BX, R9
+	XORQ DI, DI
 
 loop5:
 	MOVQ R15, AX
 	CMPQ AX, R14
-	JGE  end8
+	JGE end8
 
 loop7:
 	VMOVUPS (R10)(AX*4), Z1
 	VMOVUPS (R13)(AX*4), Z0
-	VMULPS  (R12)(AX*4), Z1, Z1
-	VMULPS  (R11)(AX*4), Z0, Z0
-	VADDPS  Z0, Z1, Z0
+	VMULPS (R12)(AX*4), Z1, Z1
+	VMULPS (R11)(AX*4), Z0, Z0
+	VADDPS Z0, Z1, Z0
 	VMOVUPS Z0, (R8)(AX*4)
-	ADDQ    $+16, AX
-	CMPQ    AX, R14
-	JLT     loop7
+	ADDQ $+16, AX
+	CMPQ AX, R14
+	JLT loop7
 
 end8:
-	MOVQ 16(SP), SI
-	MOVQ R14, BX
-	CMPQ BX, R9
-	JGE  end10
+	MOVQ 8(SP), SI
+	MOVQ R14, DX
+	CMPQ DX, R9
+	JGE end10
 
 loop9:
-	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+0(SB), Z1
-	MOVQ         SI, DX
-	MOVQ         $+2147483647, AX
-	CMPQ         DX, AX
-	CMOVQGT      AX, DX
-	MOVQ         $-2147483647, AX
-	CMPQ         DX, AX
-	CMOVQLT      AX, DX
-	VPBROADCASTD DX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R10)(BX*4), K1, Z1
-	VMOVUPS.Z    (R13)(BX*4), K1, Z2
-	VMOVUPS.Z    (R12)(BX*4), K1, Z0
-	VMULPS       Z0, Z1, Z1
-	VMOVUPS.Z    (R11)(BX*4), K1, Z0
-	VMULPS       Z0, Z2, Z0
-	VADDPS       Z0, Z1, Z0
-	VMOVUPS      Z0, K1, (R8)(BX*4)
-	ADDQ         $-16, SI
-	ADDQ         $+16, BX
-	CMPQ         BX, R9
-	JLT          loop9
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ SI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R10)(DX*4), K1, Z1
+	VMOVUPS.Z (R13)(DX*4), K1, Z2
+	VMOVUPS.Z (R12)(DX*4), K1, Z0
+	VMULPS Z0, Z1, Z1
+	VMOVUPS.Z (R11)(DX*4), K1, Z0
+	VMULPS Z0, Z2, Z0
+	VADDPS Z0, Z1, Z0
+	VMOVUPS Z0, K1, (R8)(DX*4)
+	ADDQ $-16, SI
+	ADDQ $+16, DX
+	CMPQ DX, R9
+	JLT loop9
 
 end10:
-	ADDQ CX, R15
-	ADDQ CX, R14
-	ADDQ 24(SP), R13
-	ADDQ CX, R9
+	ADDQ BX, R15
+	ADDQ BX, R14
+	ADDQ 16(SP), R13
+	ADDQ BX, R9
 	ADDQ $+1, DI
 	CMPQ DI, $+2
-	JLT  loop5
+	JLT loop5
 
 end6:
 	MOVQ 96(SP), SI
-	MOVQ 104(SP), BX
-	CMPQ BX, (SP)
-	JGE  end12
+	MOVQ 104(SP), DX
+	CMPQ DX, (SP)
+	JGE end12
 
 loop11:
-	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+0(SB), Z1
-	MOVQ         SI, DX
-	MOVQ         $+2147483647, AX
-	CMPQ         DX, AX
-	CMOVQGT      AX, DX
-	MOVQ         $-2147483647, AX
-	CMPQ         DX, AX
-	CMOVQLT      AX, DX
-	VPBROADCASTD DX, Z0
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (R10)(BX*4), K1, Z0
-	VMOVUPS      Z0, K1, (R8)(BX*4)
-	ADDQ         $-16, SI
-	ADDQ         $+16, BX
-	CMPQ         BX, (SP)
-	JLT          loop11
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ SI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (R10)(DX*4), K1, Z0
+	VMOVUPS Z0, K1, (R8)(DX*4)
+	ADDQ $-16, SI
+	ADDQ $+16, DX
+	CMPQ DX, (SP)
+	JLT loop11
 
 end12:
 	ADDQ $+1, 40(SP)
 	ADDQ $+1024, R8
 	ADDQ $+1, 32(SP)
 	CMPQ 32(SP), $+4
-	JLT  loop3
+	JLT loop3
 
 end4:
-	MOVQ 152(SP), BX
-	XORQ DX, DX
-	CMPQ DX, 64(SP)
-	JGE  end14
+	MOVQ 152(SP), DX
+	XORQ CX, CX
+	CMPQ CX, 64(SP)
+	JGE end14
 
 loop13:
-	MOVQ          8(SP), AX
-	VMULPS        (AX)(DX*4), Z5, Z4
-	MOVQ          8(SP), AX
-	VMULPS        1024(AX)(DX*4), Z5, Z1
-	MOVQ          8(SP), AX
-	VMULPS        2048(AX)(DX*4), Z5, Z3
-	MOVQ          8(SP), AX
-	VMULPS        3072(AX)(DX*4), Z5, Z0
-	VUNPCKLPS     Z1, Z4, Z2
-	VUNPCKHPS     Z1, Z4, Z4
-	VUNPCKLPS     Z0, Z3, Z1
-	VUNPCKHPS     Z0, Z3, Z0
-	VUNPCKLPD     Z1, Z2, Z3
-	VUNPCKHPD     Z1, Z2, Z2
-	VUNPCKLPD     Z0, Z4, Z1
-	VUNPCKHPD     Z0, Z4, Z0
-	VMOVUPS       X3, (BX)
-	VEXTRACTF32X4 $0x01, Z3, 64(BX)
-	VEXTRACTF32X4 $0x02, Z3, 128(BX)
-	VEXTRACTF32X4 $0x03, Z3, 192(BX)
-	VMOVUPS       X2, 16(BX)
-	VEXTRACTF32X4 $0x01, Z2, 80(BX)
-	VEXTRACTF32X4 $0x02, Z2, 144(BX)
-	VEXTRACTF32X4 $0x03, Z2, 208(BX)
-	VMOVUPS       X1, 32(BX)
-	VEXTRACTF32X4 $0x01, Z1, 96(BX)
-	VEXTRACTF32X4 $0x02, Z1, 160(BX)
-	VEXTRACTF32X4 $0x03, Z1, 224(BX)
-	VMOVUPS       X0, 48(BX)
-	VEXTRACTF32X4 $0x01, Z0, 112(BX)
-	VEXTRACTF32X4 $0x02, Z0, 176(BX)
-	VEXTRACTF32X4 $0x03, Z0, 240(BX)
-	ADDQ          $+256, BX
-	ADDQ          $+16, DX
-	CMPQ          DX, 64(SP)
-	JLT           loop13
+	MOVQ 24(SP), AX
+	VMULPS (AX)(CX*4), Z5, Z4
+	MOVQ 24(SP), AX
+	VMULPS 1024(AX)(CX*4), Z5, Z1
+	MOVQ 24(SP), AX
+	VMULPS 2048(AX)(CX*4), Z5, Z3
+	MOVQ 24(SP), AX
+	VMULPS 3072(AX)(CX*4), Z5, Z0
+	VUNPCKLPS Z1, Z4, Z2
+	VUNPCKHPS Z1, Z4, Z4
+	VUNPCKLPS Z0, Z3, Z1
+	VUNPCKHPS Z0, Z3, Z0
+	VUNPCKLPD Z1, Z2, Z3
+	VUNPCKHPD Z1, Z2, Z2
+	VUNPCKLPD Z0, Z4, Z1
+	VUNPCKHPD Z0, Z4, Z0
+	VMOVUPS X3, (DX)
+	VEXTRACTF32X4 $0x01, Z3, 64(DX)
+	VEXTRACTF32X4 $0x02, Z3, 128(DX)
+	VEXTRACTF32X4 $0x03, Z3, 192(DX)
+	VMOVUPS X2, 16(DX)
+	VEXTRACTF32X4 $0x01, Z2, 80(DX)
+	VEXTRACTF32X4 $0x02, Z2, 144(DX)
+	VEXTRACTF32X4 $0x03, Z2, 208(DX)
+	VMOVUPS X1, 32(DX)
+	VEXTRACTF32X4 $0x01, Z1, 96(DX)
+	VEXTRACTF32X4 $0x02, Z1, 160(DX)
+	VEXTRACTF32X4 $0x03, Z1, 224(DX)
+	VMOVUPS X0, 48(DX)
+	VEXTRACTF32X4 $0x01, Z0, 112(DX)
+	VEXTRACTF32X4 $0x02, Z0, 176(DX)
+	VEXTRACTF32X4 $0x03, Z0, 240(DX)
+	ADDQ $+256, DX
+	ADDQ $+16, CX
+	CMPQ CX, 64(SP)
+	JLT loop13
 
 end14:
-	MOVQ 200(SP), DI
-	MOVQ 160(SP), SI
-	MOVQ 64(SP), BX
-	CMPQ BX, (SP)
-	JGE  end16
+	MOVQ 208(SP), R10
+	MOVQ 200(SP), R9
+	MOVQ 160(SP), R8
+	MOVQ 64(SP), DI
+	CMPQ DI, (SP)
+	JGE end16
 
 loop15:
-	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+0(SB), Z1
-	MOVQ         DI, DX
-	MOVQ         $+2147483647, AX
-	CMPQ         DX, AX
-	CMOVQGT      AX, DX
-	MOVQ         $-2147483647, AX
-	CMPQ         DX, AX
-	CMOVQLT      AX, DX
-	VPBROADCASTD DX, Z0
-	VPCMPD       $0x01, Z0, Z1, K2
-	MOVQ         8(SP), AX
-	VMOVUPS.Z    (AX)(BX*4), K2, Z0
-	VMULPS       Z5, Z0, Z4
-	MOVQ         8(SP), AX
-	VMOVUPS.Z    1024(AX)(BX*4), K2, Z0
-	VMULPS       Z5, Z0, Z3
-	MOVQ         8(SP), AX
-	VMOVUPS.Z    2048(AX)(BX*4), K2, Z0
-	VMULPS       Z5, Z0, Z2
-	MOVQ         8(SP), AX
-	VMOVUPS.Z    3072(AX)(BX*4), K2, Z0
-	VMULPS       Z5, Z0, Z1
-	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+64(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z4, K1, (SI)(Z0*4)
-	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+64(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z3, K1, 4(SI)(Z0*4)
-	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+64(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z2, K1, 8(SI)(Z0*4)
-	VMOVUPS      rope_query__p2r0__avx512vnni_data<>+64(SB), Z0
-	KMOVW        K2, K1
-	VPSCATTERDD  Z1, K1, 12(SI)(Z0*4)
-	ADDQ         $-16, DI
-	ADDQ         $+256, SI
-	ADDQ         $+16, BX
-	CMPQ         BX, (SP)
-	JLT          loop15
+	MOVQ R9, SI
+	XORQ DX, DX
+
+loop17:
+	VMOVUPS data<>+0(SB), Z1
+	MOVQ R10, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (SI), K1, Z0
+	VMULPS Z5, Z0, Z1
+	LEAQ (R8)(DX*4), AX
+	VMOVUPS data<>+64(SB), Z0
+	KMOVW K1, K1
+	VPSCATTERDD Z1, K1, (AX)(Z0*4)
+	ADDQ $+1024, SI
+	ADDQ $+1, DX
+	CMPQ DX, $+4
+	JLT loop17
+
+end18:
+	ADDQ $-16, R10
+	ADDQ $+64, R9
+	ADDQ $+256, R8
+	ADDQ $+16, DI
+	CMPQ DI, (SP)
+	JLT loop15
 
 end16:
 	MOVQ 56(SP), AX
-	ADDQ 208(SP), AX
+	ADDQ 216(SP), AX
 	MOVQ AX, 56(SP)
 	MOVQ 152(SP), AX
 	ADDQ 176(SP), AX
@@ -351,36 +349,36 @@ end16:
 	ADDQ $+1, 168(SP)
 	MOVQ 168(SP), AX
 	CMPQ AX, 184(SP)
-	JLT  loop1
+	JLT loop1
 
 end2:
-	MOVQ 224(SP), AX
+	MOVQ 232(SP), AX
 	DECQ AX
-	MOVQ AX, 224(SP)
-	JEQ  done
-	MOVQ 216(SP), AX
+	MOVQ AX, 232(SP)
+	JEQ done
+	MOVQ 224(SP), AX
 	INCQ AX
-	MOVQ AX, 216(SP)
-	JMP  tile
+	MOVQ AX, 224(SP)
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA rope_query__p2r0__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA rope_query__p2r0__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA rope_query__p2r0__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA rope_query__p2r0__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA rope_query__p2r0__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA rope_query__p2r0__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA rope_query__p2r0__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA rope_query__p2r0__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA rope_query__p2r0__avx512vnni_data<>+64(SB)/8, $0x0000000400000000
-DATA rope_query__p2r0__avx512vnni_data<>+72(SB)/8, $0x0000000c00000008
-DATA rope_query__p2r0__avx512vnni_data<>+80(SB)/8, $0x0000001400000010
-DATA rope_query__p2r0__avx512vnni_data<>+88(SB)/8, $0x0000001c00000018
-DATA rope_query__p2r0__avx512vnni_data<>+96(SB)/8, $0x0000002400000020
-DATA rope_query__p2r0__avx512vnni_data<>+104(SB)/8, $0x0000002c00000028
-DATA rope_query__p2r0__avx512vnni_data<>+112(SB)/8, $0x0000003400000030
-DATA rope_query__p2r0__avx512vnni_data<>+120(SB)/8, $0x0000003c00000038
-GLOBL rope_query__p2r0__avx512vnni_data<>(SB), RODATA|NOPTR, $128
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000000400000000
+DATA data<>+72(SB)/8, $0x0000000c00000008
+DATA data<>+80(SB)/8, $0x0000001400000010
+DATA data<>+88(SB)/8, $0x0000001c00000018
+DATA data<>+96(SB)/8, $0x0000002400000020
+DATA data<>+104(SB)/8, $0x0000002c00000028
+DATA data<>+112(SB)/8, $0x0000003400000030
+DATA data<>+120(SB)/8, $0x0000003c00000038
+GLOBL data<>(SB), RODATA|NOPTR, $128

@@ -10,338 +10,338 @@ TEXT ·round__r0__avx2(SB), NOSPLIT, $256-24
 	MOVQ lo+8(FP), R12
 	MOVQ hi+16(FP), R11
 	SUBQ R12, R11
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), AX
 	MOVQ 104(AX), R10
 	MOVQ (AX), R9
 	MOVQ 8(AX), R8
 
 tile:
-	MOVQ   R12, DX
-	SHRQ   $0x02, DX
-	MOVQ   R10, DI
-	MOVQ   R10, AX
-	IMULQ  R12, AX
-	LEAQ   (R9)(AX*4), SI
-	MOVQ   R12, CX
-	ANDQ   $+3, CX
-	MOVQ   R10, AX
-	IMULQ  DX, AX
+	MOVQ R12, DX
+	SHRQ $0x02, DX
+	MOVQ R10, DI
+	MOVQ R10, AX
+	IMULQ R12, AX
+	LEAQ (R9)(AX*4), SI
+	MOVQ R12, CX
+	ANDQ $+3, CX
+	MOVQ R10, AX
+	IMULQ DX, AX
 	IMUL3Q $+16, AX, AX
-	LEAQ   (R8)(AX*1), AX
-	LEAQ   (AX)(CX*4), BX
-	XORQ   DX, DX
-	CMPQ   DX, R10
-	JGE    end2
+	LEAQ (R8)(AX*1), AX
+	LEAQ (AX)(CX*4), BX
+	XORQ DX, DX
+	CMPQ DX, R10
+	JGE end2
 
 loop1:
-	VMOVUPS      round__r0__avx2_data<>+0(SB), Y4
-	VMOVUPS      round__r0__avx2_data<>+32(SB), Y3
-	VMOVUPS      round__r0__avx2_data<>+64(SB), Y2
-	VMOVUPS      round__r0__avx2_data<>+96(SB), Y1
-	MOVQ         DI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y4
+	VMOVUPS data<>+32(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ DI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y4, Y0, Y11
-	VPCMPGTD     Y3, Y0, Y10
-	VPCMPGTD     Y2, Y0, Y9
-	VPCMPGTD     Y1, Y0, Y8
-	VPMASKMOVD   (SI)(DX*4), Y11, Y7
-	VPMASKMOVD   32(SI)(DX*4), Y10, Y6
-	VPMASKMOVD   64(SI)(DX*4), Y9, Y5
-	VPMASKMOVD   96(SI)(DX*4), Y8, Y4
-	VMOVUPS      round__r0__avx2_data<>+128(SB), Y3
-	VMOVUPS      round__r0__avx2_data<>+160(SB), Y2
-	VMOVUPS      round__r0__avx2_data<>+192(SB), Y1
-	VMOVUPS      round__r0__avx2_data<>+224(SB), Y0
-	VMOVUPS      Y7, (SP)
-	VMOVUPS      Y6, 32(SP)
-	VMOVUPS      Y5, 64(SP)
-	VMOVUPS      Y4, 96(SP)
-	VMOVUPS      Y3, 128(SP)
-	VMOVUPS      Y2, 160(SP)
-	VMOVUPS      Y1, 192(SP)
-	VMOVUPS      Y0, 224(SP)
-	VMOVMSKPS    Y11, R13
-	BTL          $0x00, R13
-	JCC          masked3
-	MOVLQSX      128(SP), CX
-	MOVL         (SP), AX
-	MOVL         AX, (BX)(CX*4)
+	VPCMPGTD Y4, Y0, Y11
+	VPCMPGTD Y3, Y0, Y10
+	VPCMPGTD Y2, Y0, Y9
+	VPCMPGTD Y1, Y0, Y8
+	VPMASKMOVD (SI)(DX*4), Y11, Y7
+	VPMASKMOVD 32(SI)(DX*4), Y10, Y6
+	VPMASKMOVD 64(SI)(DX*4), Y9, Y5
+	VPMASKMOVD 96(SI)(DX*4), Y8, Y4
+	VMOVUPS data<>+128(SB), Y3
+	VMOVUPS data<>+160(SB), Y2
+	VMOVUPS data<>+192(SB), Y1
+	VMOVUPS data<>+224(SB), Y0
+	VMOVUPS Y7, (SP)
+	VMOVUPS Y6, 32(SP)
+	VMOVUPS Y5, 64(SP)
+	VMOVUPS Y4, 96(SP)
+	VMOVUPS Y3, 128(SP)
+	VMOVUPS Y2, 160(SP)
+	VMOVUPS Y1, 192(SP)
+	VMOVUPS Y0, 224(SP)
+	VMOVMSKPS Y11, R13
+	BTL $0x00, R13
+	JCC masked3
+	MOVLQSX 128(SP), CX
+	MOVL (SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked3:
-	BTL     $0x01, R13
-	JCC     masked4
+	BTL $0x01, R13
+	JCC masked4
 	MOVLQSX 132(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 4(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked4:
-	BTL     $0x02, R13
-	JCC     masked5
+	BTL $0x02, R13
+	JCC masked5
 	MOVLQSX 136(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 8(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked5:
-	BTL     $0x03, R13
-	JCC     masked6
+	BTL $0x03, R13
+	JCC masked6
 	MOVLQSX 140(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 12(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked6:
-	BTL     $0x04, R13
-	JCC     masked7
+	BTL $0x04, R13
+	JCC masked7
 	MOVLQSX 144(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 16(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked7:
-	BTL     $0x05, R13
-	JCC     masked8
+	BTL $0x05, R13
+	JCC masked8
 	MOVLQSX 148(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 20(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked8:
-	BTL     $0x06, R13
-	JCC     masked9
+	BTL $0x06, R13
+	JCC masked9
 	MOVLQSX 152(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 24(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked9:
-	BTL     $0x07, R13
-	JCC     masked10
+	BTL $0x07, R13
+	JCC masked10
 	MOVLQSX 156(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 28(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked10:
 	VMOVMSKPS Y10, R13
-	BTL       $0x00, R13
-	JCC       masked11
-	MOVLQSX   160(SP), CX
-	MOVL      32(SP), AX
-	MOVL      AX, (BX)(CX*4)
+	BTL $0x00, R13
+	JCC masked11
+	MOVLQSX 160(SP), CX
+	MOVL 32(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked11:
-	BTL     $0x01, R13
-	JCC     masked12
+	BTL $0x01, R13
+	JCC masked12
 	MOVLQSX 164(SP), CX
-	MOVL    36(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 36(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked12:
-	BTL     $0x02, R13
-	JCC     masked13
+	BTL $0x02, R13
+	JCC masked13
 	MOVLQSX 168(SP), CX
-	MOVL    40(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 40(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked13:
-	BTL     $0x03, R13
-	JCC     masked14
+	BTL $0x03, R13
+	JCC masked14
 	MOVLQSX 172(SP), CX
-	MOVL    44(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 44(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked14:
-	BTL     $0x04, R13
-	JCC     masked15
+	BTL $0x04, R13
+	JCC masked15
 	MOVLQSX 176(SP), CX
-	MOVL    48(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 48(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked15:
-	BTL     $0x05, R13
-	JCC     masked16
+	BTL $0x05, R13
+	JCC masked16
 	MOVLQSX 180(SP), CX
-	MOVL    52(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 52(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked16:
-	BTL     $0x06, R13
-	JCC     masked17
+	BTL $0x06, R13
+	JCC masked17
 	MOVLQSX 184(SP), CX
-	MOVL    56(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 56(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked17:
-	BTL     $0x07, R13
-	JCC     masked18
+	BTL $0x07, R13
+	JCC masked18
 	MOVLQSX 188(SP), CX
-	MOVL    60(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 60(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked18:
 	VMOVMSKPS Y9, R13
-	BTL       $0x00, R13
-	JCC       masked19
-	MOVLQSX   192(SP), CX
-	MOVL      64(SP), AX
-	MOVL      AX, (BX)(CX*4)
+	BTL $0x00, R13
+	JCC masked19
+	MOVLQSX 192(SP), CX
+	MOVL 64(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked19:
-	BTL     $0x01, R13
-	JCC     masked20
+	BTL $0x01, R13
+	JCC masked20
 	MOVLQSX 196(SP), CX
-	MOVL    68(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 68(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked20:
-	BTL     $0x02, R13
-	JCC     masked21
+	BTL $0x02, R13
+	JCC masked21
 	MOVLQSX 200(SP), CX
-	MOVL    72(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 72(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked21:
-	BTL     $0x03, R13
-	JCC     masked22
+	BTL $0x03, R13
+	JCC masked22
 	MOVLQSX 204(SP), CX
-	MOVL    76(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 76(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked22:
-	BTL     $0x04, R13
-	JCC     masked23
+	BTL $0x04, R13
+	JCC masked23
 	MOVLQSX 208(SP), CX
-	MOVL    80(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 80(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked23:
-	BTL     $0x05, R13
-	JCC     masked24
+	BTL $0x05, R13
+	JCC masked24
 	MOVLQSX 212(SP), CX
-	MOVL    84(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 84(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked24:
-	BTL     $0x06, R13
-	JCC     masked25
+	BTL $0x06, R13
+	JCC masked25
 	MOVLQSX 216(SP), CX
-	MOVL    88(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 88(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked25:
-	BTL     $0x07, R13
-	JCC     masked26
+	BTL $0x07, R13
+	JCC masked26
 	MOVLQSX 220(SP), CX
-	MOVL    92(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 92(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked26:
 	VMOVMSKPS Y8, R13
-	BTL       $0x00, R13
-	JCC       masked27
-	MOVLQSX   224(SP), CX
-	MOVL      96(SP), AX
-	MOVL      AX, (BX)(CX*4)
+	BTL $0x00, R13
+	JCC masked27
+	MOVLQSX 224(SP), CX
+	MOVL 96(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked27:
-	BTL     $0x01, R13
-	JCC     masked28
+	BTL $0x01, R13
+	JCC masked28
 	MOVLQSX 228(SP), CX
-	MOVL    100(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 100(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked28:
-	BTL     $0x02, R13
-	JCC     masked29
+	BTL $0x02, R13
+	JCC masked29
 	MOVLQSX 232(SP), CX
-	MOVL    104(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 104(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked29:
-	BTL     $0x03, R13
-	JCC     masked30
+	BTL $0x03, R13
+	JCC masked30
 	MOVLQSX 236(SP), CX
-	MOVL    108(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 108(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked30:
-	BTL     $0x04, R13
-	JCC     masked31
+	BTL $0x04, R13
+	JCC masked31
 	MOVLQSX 240(SP), CX
-	MOVL    112(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 112(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked31:
-	BTL     $0x05, R13
-	JCC     masked32
+	BTL $0x05, R13
+	JCC masked32
 	MOVLQSX 244(SP), CX
-	MOVL    116(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 116(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked32:
-	BTL     $0x06, R13
-	JCC     masked33
+	BTL $0x06, R13
+	JCC masked33
 	MOVLQSX 248(SP), CX
-	MOVL    120(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 120(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked33:
-	BTL     $0x07, R13
-	JCC     masked34
+	BTL $0x07, R13
+	JCC masked34
 	MOVLQSX 252(SP), CX
-	MOVL    124(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 124(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked34:
 	ADDQ $-32, DI
 	ADDQ $+512, BX
 	ADDQ $+32, DX
 	CMPQ DX, R10
-	JLT  loop1
+	JLT loop1
 
 end2:
 	DECQ R11
-	JEQ  done
+	JEQ done
 	INCQ R12
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA round__r0__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA round__r0__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA round__r0__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA round__r0__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA round__r0__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA round__r0__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA round__r0__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA round__r0__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA round__r0__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA round__r0__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA round__r0__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA round__r0__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA round__r0__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA round__r0__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA round__r0__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA round__r0__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA round__r0__avx2_data<>+128(SB)/8, $0x0000000400000000
-DATA round__r0__avx2_data<>+136(SB)/8, $0x0000000c00000008
-DATA round__r0__avx2_data<>+144(SB)/8, $0x0000001400000010
-DATA round__r0__avx2_data<>+152(SB)/8, $0x0000001c00000018
-DATA round__r0__avx2_data<>+160(SB)/8, $0x0000002400000020
-DATA round__r0__avx2_data<>+168(SB)/8, $0x0000002c00000028
-DATA round__r0__avx2_data<>+176(SB)/8, $0x0000003400000030
-DATA round__r0__avx2_data<>+184(SB)/8, $0x0000003c00000038
-DATA round__r0__avx2_data<>+192(SB)/8, $0x0000004400000040
-DATA round__r0__avx2_data<>+200(SB)/8, $0x0000004c00000048
-DATA round__r0__avx2_data<>+208(SB)/8, $0x0000005400000050
-DATA round__r0__avx2_data<>+216(SB)/8, $0x0000005c00000058
-DATA round__r0__avx2_data<>+224(SB)/8, $0x0000006400000060
-DATA round__r0__avx2_data<>+232(SB)/8, $0x0000006c00000068
-DATA round__r0__avx2_data<>+240(SB)/8, $0x0000007400000070
-DATA round__r0__avx2_data<>+248(SB)/8, $0x0000007c00000078
-GLOBL round__r0__avx2_data<>(SB), RODATA|NOPTR, $256
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x0000000400000000
+DATA data<>+136(SB)/8, $0x0000000c00000008
+DATA data<>+144(SB)/8, $0x0000001400000010
+DATA data<>+152(SB)/8, $0x0000001c00000018
+DATA data<>+160(SB)/8, $0x0000002400000020
+DATA data<>+168(SB)/8, $0x0000002c00000028
+DATA data<>+176(SB)/8, $0x0000003400000030
+DATA data<>+184(SB)/8, $0x0000003c00000038
+DATA data<>+192(SB)/8, $0x0000004400000040
+DATA data<>+200(SB)/8, $0x0000004c00000048
+DATA data<>+208(SB)/8, $0x0000005400000050
+DATA data<>+216(SB)/8, $0x0000005c00000058
+DATA data<>+224(SB)/8, $0x0000006400000060
+DATA data<>+232(SB)/8, $0x0000006c00000068
+DATA data<>+240(SB)/8, $0x0000007400000070
+DATA data<>+248(SB)/8, $0x0000007c00000078
+GLOBL data<>(SB), RODATA|NOPTR, $256

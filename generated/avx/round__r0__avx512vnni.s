@@ -10,97 +10,97 @@ TEXT ·round__r0__avx512vnni(SB), NOSPLIT, $0-24
 	MOVQ lo+8(FP), R12
 	MOVQ hi+16(FP), R11
 	SUBQ R12, R11
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), AX
 	MOVQ 104(AX), R10
 	MOVQ (AX), R9
 	MOVQ 8(AX), R8
 
 tile:
-	MOVQ   R12, DX
-	SHRQ   $0x02, DX
-	MOVQ   R10, DI
-	MOVQ   R10, AX
-	IMULQ  R12, AX
-	LEAQ   (R9)(AX*4), SI
-	MOVQ   R12, CX
-	ANDQ   $+3, CX
-	MOVQ   R10, AX
-	IMULQ  DX, AX
+	MOVQ R12, DX
+	SHRQ $0x02, DX
+	MOVQ R10, DI
+	MOVQ R10, AX
+	IMULQ R12, AX
+	LEAQ (R9)(AX*4), SI
+	MOVQ R12, CX
+	ANDQ $+3, CX
+	MOVQ R10, AX
+	IMULQ DX, AX
 	IMUL3Q $+16, AX, AX
-	LEAQ   (R8)(AX*1), AX
-	LEAQ   (AX)(CX*4), BX
-	XORQ   DX, DX
-	CMPQ   DX, R10
-	JGE    end2
+	LEAQ (R8)(AX*1), AX
+	LEAQ (AX)(CX*4), BX
+	XORQ DX, DX
+	CMPQ DX, R10
+	JGE end2
 
 loop1:
-	VMOVUPS      round__r0__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      round__r0__avx512vnni_data<>+64(SB), Z1
-	MOVQ         DI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ DI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K1
-	VPCMPD       $0x01, Z0, Z1, K2
-	VMOVUPS.Z    (SI)(DX*4), K1, Z3
-	VMOVUPS.Z    64(SI)(DX*4), K2, Z2
-	VMOVUPS      round__r0__avx512vnni_data<>+128(SB), Z1
-	VMOVUPS      round__r0__avx512vnni_data<>+192(SB), Z0
-	KMOVW        K1, K1
-	VPSCATTERDD  Z3, K1, (BX)(Z1*4)
-	KMOVW        K2, K1
-	VPSCATTERDD  Z2, K1, (BX)(Z0*4)
-	ADDQ         $-32, DI
-	ADDQ         $+512, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R10
-	JLT          loop1
+	VPCMPD $0x01, Z0, Z2, K1
+	VPCMPD $0x01, Z0, Z1, K2
+	VMOVUPS.Z (SI)(DX*4), K1, Z3
+	VMOVUPS.Z 64(SI)(DX*4), K2, Z2
+	VMOVUPS data<>+128(SB), Z1
+	VMOVUPS data<>+192(SB), Z0
+	KMOVW K1, K1
+	VPSCATTERDD Z3, K1, (BX)(Z1*4)
+	KMOVW K2, K1
+	VPSCATTERDD Z2, K1, (BX)(Z0*4)
+	ADDQ $-32, DI
+	ADDQ $+512, BX
+	ADDQ $+32, DX
+	CMPQ DX, R10
+	JLT loop1
 
 end2:
 	DECQ R11
-	JEQ  done
+	JEQ done
 	INCQ R12
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA round__r0__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA round__r0__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA round__r0__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA round__r0__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA round__r0__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA round__r0__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA round__r0__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA round__r0__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA round__r0__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA round__r0__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA round__r0__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA round__r0__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA round__r0__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA round__r0__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA round__r0__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA round__r0__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA round__r0__avx512vnni_data<>+128(SB)/8, $0x0000000400000000
-DATA round__r0__avx512vnni_data<>+136(SB)/8, $0x0000000c00000008
-DATA round__r0__avx512vnni_data<>+144(SB)/8, $0x0000001400000010
-DATA round__r0__avx512vnni_data<>+152(SB)/8, $0x0000001c00000018
-DATA round__r0__avx512vnni_data<>+160(SB)/8, $0x0000002400000020
-DATA round__r0__avx512vnni_data<>+168(SB)/8, $0x0000002c00000028
-DATA round__r0__avx512vnni_data<>+176(SB)/8, $0x0000003400000030
-DATA round__r0__avx512vnni_data<>+184(SB)/8, $0x0000003c00000038
-DATA round__r0__avx512vnni_data<>+192(SB)/8, $0x0000004400000040
-DATA round__r0__avx512vnni_data<>+200(SB)/8, $0x0000004c00000048
-DATA round__r0__avx512vnni_data<>+208(SB)/8, $0x0000005400000050
-DATA round__r0__avx512vnni_data<>+216(SB)/8, $0x0000005c00000058
-DATA round__r0__avx512vnni_data<>+224(SB)/8, $0x0000006400000060
-DATA round__r0__avx512vnni_data<>+232(SB)/8, $0x0000006c00000068
-DATA round__r0__avx512vnni_data<>+240(SB)/8, $0x0000007400000070
-DATA round__r0__avx512vnni_data<>+248(SB)/8, $0x0000007c00000078
-GLOBL round__r0__avx512vnni_data<>(SB), RODATA|NOPTR, $256
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x0000000400000000
+DATA data<>+136(SB)/8, $0x0000000c00000008
+DATA data<>+144(SB)/8, $0x0000001400000010
+DATA data<>+152(SB)/8, $0x0000001c00000018
+DATA data<>+160(SB)/8, $0x0000002400000020
+DATA data<>+168(SB)/8, $0x0000002c00000028
+DATA data<>+176(SB)/8, $0x0000003400000030
+DATA data<>+184(SB)/8, $0x0000003c00000038
+DATA data<>+192(SB)/8, $0x0000004400000040
+DATA data<>+200(SB)/8, $0x0000004c00000048
+DATA data<>+208(SB)/8, $0x0000005400000050
+DATA data<>+216(SB)/8, $0x0000005c00000058
+DATA data<>+224(SB)/8, $0x0000006400000060
+DATA data<>+232(SB)/8, $0x0000006c00000068
+DATA data<>+240(SB)/8, $0x0000007400000070
+DATA data<>+248(SB)/8, $0x0000007c00000078
+GLOBL data<>(SB), RODATA|NOPTR, $256

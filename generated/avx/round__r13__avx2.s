@@ -7,142 +7,142 @@
 // func round__r13__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·round__r13__avx2(SB), NOSPLIT, $72-24
-	MOVQ    lo+8(FP), R14
-	MOVQ    hi+16(FP), R13
-	SUBQ    R14, R13
-	JLE     done
-	MOVQ    a+0(FP), CX
-	MOVQ    104(CX), R12
-	MOVQ    (CX), AX
-	MOVQ    AX, 64(SP)
-	VMOVUPS round__r13__avx2_data<>+32(SB), Y11
-	VMOVUPS round__r13__avx2_data<>+64(SB), Y10
-	VMOVUPS round__r13__avx2_data<>+96(SB), Y9
-	VMOVUPS round__r13__avx2_data<>+128(SB), Y8
-	VMOVUPS round__r13__avx2_data<>+160(SB), Y7
-	VPXOR   Y6, Y6, Y6
-	VMOVUPS round__r13__avx2_data<>+192(SB), Y5
-	VMOVUPS round__r13__avx2_data<>+224(SB), Y4
-	MOVQ    8(CX), R11
+	MOVQ lo+8(FP), R14
+	MOVQ hi+16(FP), R13
+	SUBQ R14, R13
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), R12
+	MOVQ (CX), AX
+	MOVQ AX, 64(SP)
+	VMOVUPS data<>+32(SB), Y11
+	VMOVUPS data<>+64(SB), Y10
+	VMOVUPS data<>+96(SB), Y9
+	VMOVUPS data<>+128(SB), Y8
+	VMOVUPS data<>+160(SB), Y7
+	VPXOR Y6, Y6, Y6
+	VMOVUPS data<>+192(SB), Y5
+	VMOVUPS data<>+224(SB), Y4
+	MOVQ 8(CX), R11
 
 tile:
-	MOVQ   R14, DX
-	SHRQ   $0x02, DX
-	MOVQ   R12, R10
-	MOVQ   R12, CX
-	IMULQ  R14, CX
-	MOVQ   64(SP), AX
-	LEAQ   (AX)(CX*4), R9
-	MOVQ   R14, CX
-	ANDQ   $+3, CX
-	MOVQ   R12, AX
-	IMULQ  DX, AX
+	MOVQ R14, DX
+	SHRQ $0x02, DX
+	MOVQ R12, R10
+	MOVQ R12, CX
+	IMULQ R14, CX
+	MOVQ 64(SP), AX
+	LEAQ (AX)(CX*4), R9
+	MOVQ R14, CX
+	ANDQ $+3, CX
+	MOVQ R12, AX
+	IMULQ DX, AX
 	IMUL3Q $+16, AX, AX
-	LEAQ   (R11)(AX*1), AX
-	LEAQ   (AX)(CX*4), R8
-	XORQ   DI, DI
+	LEAQ (R11)(AX*1), AX
+	LEAQ (AX)(CX*4), R8
+	XORQ DI, DI
 
 slice:
 	MOVQ R10, SI
 	MOVQ R8, BX
 	XORQ DX, DX
 	CMPQ DX, R12
-	JGE  end2
+	JGE end2
 
 loop1:
-	VMOVUPS      round__r13__avx2_data<>+0(SB), Y1
-	MOVQ         SI, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y1
+	MOVQ SI, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y3
-	VPMASKMOVD   (R9)(DX*4), Y3, Y13
-	VPAND        Y11, Y13, Y12
-	VPMAXUD      Y10, Y12, Y1
-	VPCMPEQD     Y12, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y2
-	VPADDD       Y9, Y13, Y1
-	VPSRLD       $0x0b, Y13, Y0
-	VPAND        Y8, Y0, Y0
-	VPADDD       Y0, Y1, Y0
-	VPAND        Y7, Y0, Y0
-	VBLENDVPS    Y2, Y6, Y0, Y2
-	VPMAXUD      Y12, Y5, Y1
-	VPCMPEQD     Y5, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y0
-	VBLENDVPS    Y0, Y4, Y2, Y1
-	VMOVUPS      round__r13__avx2_data<>+256(SB), Y0
-	VMOVUPS      Y1, (SP)
-	VMOVUPS      Y0, 32(SP)
-	VMOVMSKPS    Y3, R15
-	BTL          $0x00, R15
-	JCC          masked3
-	MOVLQSX      32(SP), CX
-	MOVL         (SP), AX
-	MOVL         AX, (BX)(CX*4)
+	VPCMPGTD Y1, Y0, Y3
+	VPMASKMOVD (R9)(DX*4), Y3, Y13
+	VPAND Y11, Y13, Y12
+	VPMAXUD Y10, Y12, Y1
+	VPCMPEQD Y12, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y2
+	VPADDD Y9, Y13, Y1
+	VPSRLD $0x0b, Y13, Y0
+	VPAND Y8, Y0, Y0
+	VPADDD Y0, Y1, Y0
+	VPAND Y7, Y0, Y0
+	VBLENDVPS Y2, Y6, Y0, Y2
+	VPMAXUD Y12, Y5, Y1
+	VPCMPEQD Y5, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y0
+	VBLENDVPS Y0, Y4, Y2, Y1
+	VMOVUPS data<>+256(SB), Y0
+	VMOVUPS Y1, (SP)
+	VMOVUPS Y0, 32(SP)
+	VMOVMSKPS Y3, R15
+	BTL $0x00, R15
+	JCC masked3
+	MOVLQSX 32(SP), CX
+	MOVL (SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked3:
-	BTL     $0x01, R15
-	JCC     masked4
+	BTL $0x01, R15
+	JCC masked4
 	MOVLQSX 36(SP), CX
-	MOVL    4(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 4(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked4:
-	BTL     $0x02, R15
-	JCC     masked5
+	BTL $0x02, R15
+	JCC masked5
 	MOVLQSX 40(SP), CX
-	MOVL    8(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 8(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked5:
-	BTL     $0x03, R15
-	JCC     masked6
+	BTL $0x03, R15
+	JCC masked6
 	MOVLQSX 44(SP), CX
-	MOVL    12(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 12(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked6:
-	BTL     $0x04, R15
-	JCC     masked7
+	BTL $0x04, R15
+	JCC masked7
 	MOVLQSX 48(SP), CX
-	MOVL    16(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 16(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked7:
-	BTL     $0x05, R15
-	JCC     masked8
+	BTL $0x05, R15
+	JCC masked8
 	MOVLQSX 52(SP), CX
-	MOVL    20(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 20(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked8:
-	BTL     $0x06, R15
-	JCC     masked9
+	BTL $0x06, R15
+	JCC masked9
 	MOVLQSX 56(SP), CX
-	MOVL    24(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 24(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked9:
-	BTL     $0x07, R15
-	JCC     masked10
+	BTL $0x07, R15
+	JCC masked10
 	MOVLQSX 60(SP), CX
-	MOVL    28(SP), AX
-	MOVL    AX, (BX)(CX*4)
+	MOVL 28(SP), AX
+	MOVL AX, (BX)(CX*4)
 
 masked10:
 	ADDQ $-32, SI
 	ADDQ $+512, BX
 	ADDQ $+32, DX
 	CMPQ DX, R12
-	JLT  loop1
+	JLT loop1
 
 end2:
 	ADDQ $-8, R10
@@ -150,50 +150,50 @@ end2:
 	ADDQ $+128, R8
 	INCQ DI
 	CMPQ DI, $+4
-	JLT  slice
+	JLT slice
 	DECQ R13
-	JEQ  done
+	JEQ done
 	INCQ R14
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA round__r13__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA round__r13__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA round__r13__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA round__r13__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA round__r13__avx2_data<>+32(SB)/8, $0x7fffffff7fffffff
-DATA round__r13__avx2_data<>+40(SB)/8, $0x7fffffff7fffffff
-DATA round__r13__avx2_data<>+48(SB)/8, $0x7fffffff7fffffff
-DATA round__r13__avx2_data<>+56(SB)/8, $0x7fffffff7fffffff
-DATA round__r13__avx2_data<>+64(SB)/8, $0x2680000026800000
-DATA round__r13__avx2_data<>+72(SB)/8, $0x2680000026800000
-DATA round__r13__avx2_data<>+80(SB)/8, $0x2680000026800000
-DATA round__r13__avx2_data<>+88(SB)/8, $0x2680000026800000
-DATA round__r13__avx2_data<>+96(SB)/8, $0x000003ff000003ff
-DATA round__r13__avx2_data<>+104(SB)/8, $0x000003ff000003ff
-DATA round__r13__avx2_data<>+112(SB)/8, $0x000003ff000003ff
-DATA round__r13__avx2_data<>+120(SB)/8, $0x000003ff000003ff
-DATA round__r13__avx2_data<>+128(SB)/8, $0x0000000100000001
-DATA round__r13__avx2_data<>+136(SB)/8, $0x0000000100000001
-DATA round__r13__avx2_data<>+144(SB)/8, $0x0000000100000001
-DATA round__r13__avx2_data<>+152(SB)/8, $0x0000000100000001
-DATA round__r13__avx2_data<>+160(SB)/8, $0xfffff800fffff800
-DATA round__r13__avx2_data<>+168(SB)/8, $0xfffff800fffff800
-DATA round__r13__avx2_data<>+176(SB)/8, $0xfffff800fffff800
-DATA round__r13__avx2_data<>+184(SB)/8, $0xfffff800fffff800
-DATA round__r13__avx2_data<>+192(SB)/8, $0x5f7fffff5f7fffff
-DATA round__r13__avx2_data<>+200(SB)/8, $0x5f7fffff5f7fffff
-DATA round__r13__avx2_data<>+208(SB)/8, $0x5f7fffff5f7fffff
-DATA round__r13__avx2_data<>+216(SB)/8, $0x5f7fffff5f7fffff
-DATA round__r13__avx2_data<>+224(SB)/8, $0x7fc000007fc00000
-DATA round__r13__avx2_data<>+232(SB)/8, $0x7fc000007fc00000
-DATA round__r13__avx2_data<>+240(SB)/8, $0x7fc000007fc00000
-DATA round__r13__avx2_data<>+248(SB)/8, $0x7fc000007fc00000
-DATA round__r13__avx2_data<>+256(SB)/8, $0x0000000400000000
-DATA round__r13__avx2_data<>+264(SB)/8, $0x0000000c00000008
-DATA round__r13__avx2_data<>+272(SB)/8, $0x0000001400000010
-DATA round__r13__avx2_data<>+280(SB)/8, $0x0000001c00000018
-GLOBL round__r13__avx2_data<>(SB), RODATA|NOPTR, $288
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x7fffffff7fffffff
+DATA data<>+40(SB)/8, $0x7fffffff7fffffff
+DATA data<>+48(SB)/8, $0x7fffffff7fffffff
+DATA data<>+56(SB)/8, $0x7fffffff7fffffff
+DATA data<>+64(SB)/8, $0x2680000026800000
+DATA data<>+72(SB)/8, $0x2680000026800000
+DATA data<>+80(SB)/8, $0x2680000026800000
+DATA data<>+88(SB)/8, $0x2680000026800000
+DATA data<>+96(SB)/8, $0x000003ff000003ff
+DATA data<>+104(SB)/8, $0x000003ff000003ff
+DATA data<>+112(SB)/8, $0x000003ff000003ff
+DATA data<>+120(SB)/8, $0x000003ff000003ff
+DATA data<>+128(SB)/8, $0x0000000100000001
+DATA data<>+136(SB)/8, $0x0000000100000001
+DATA data<>+144(SB)/8, $0x0000000100000001
+DATA data<>+152(SB)/8, $0x0000000100000001
+DATA data<>+160(SB)/8, $0xfffff800fffff800
+DATA data<>+168(SB)/8, $0xfffff800fffff800
+DATA data<>+176(SB)/8, $0xfffff800fffff800
+DATA data<>+184(SB)/8, $0xfffff800fffff800
+DATA data<>+192(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+200(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+208(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+216(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+224(SB)/8, $0x7fc000007fc00000
+DATA data<>+232(SB)/8, $0x7fc000007fc00000
+DATA data<>+240(SB)/8, $0x7fc000007fc00000
+DATA data<>+248(SB)/8, $0x7fc000007fc00000
+DATA data<>+256(SB)/8, $0x0000000400000000
+DATA data<>+264(SB)/8, $0x0000000c00000008
+DATA data<>+272(SB)/8, $0x0000001400000010
+DATA data<>+280(SB)/8, $0x0000001c00000018
+GLOBL data<>(SB), RODATA|NOPTR, $288

@@ -7,115 +7,115 @@
 // func shortconv__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·shortconv__any__avx2(SB), NOSPLIT, $40-24
-	MOVQ   lo+8(FP), R14
-	MOVQ   hi+16(FP), AX
-	MOVQ   AX, (SP)
-	SUBQ   R14, (SP)
-	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   96(CX), R13
-	MOVQ   104(CX), R12
-	MOVQ   8(CX), AX
-	MOVQ   AX, 32(SP)
-	MOVQ   16(CX), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   24(SP), AX
-	SUBQ   32(SP), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   (CX), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   16(SP), AX
-	SUBQ   32(SP), AX
-	MOVQ   AX, 16(SP)
+	MOVQ lo+8(FP), R14
+	MOVQ hi+16(FP), AX
+	MOVQ AX, (SP)
+	SUBQ R14, (SP)
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 96(CX), R13
+	MOVQ 104(CX), R12
+	MOVQ 8(CX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 16(CX), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SUBQ 32(SP), AX
+	MOVQ AX, 24(SP)
+	MOVQ (CX), AX
+	MOVQ AX, 16(SP)
+	MOVQ 16(SP), AX
+	SUBQ 32(SP), AX
+	MOVQ AX, 16(SP)
 	IMUL3Q $+12, R12, R11
-	MOVQ   24(CX), AX
-	MOVQ   AX, 8(SP)
-	MOVQ   8(SP), AX
-	SUBQ   32(SP), AX
-	MOVQ   AX, 8(SP)
+	MOVQ 24(CX), AX
+	MOVQ AX, 8(SP)
+	MOVQ 8(SP), AX
+	SUBQ 32(SP), AX
+	MOVQ AX, 8(SP)
 	IMUL3Q $+4, R12, R10
 
 tile:
 	IMUL3Q $-32, R14, AX
-	LEAQ   (R12)(AX*1), R15
+	LEAQ (R12)(AX*1), R15
 	IMUL3Q $+128, R14, CX
-	MOVQ   32(SP), AX
-	LEAQ   (AX)(CX*1), R9
-	MOVQ   24(SP), AX
-	LEAQ   (R9)(AX*1), R8
-	MOVQ   16(SP), AX
-	LEAQ   (R9)(AX*1), DI
-	MOVQ   8(SP), AX
-	LEAQ   (R9)(AX*1), SI
-	XORQ   BX, BX
+	MOVQ 32(SP), AX
+	LEAQ (AX)(CX*1), R9
+	MOVQ 24(SP), AX
+	LEAQ (R9)(AX*1), R8
+	MOVQ 16(SP), AX
+	LEAQ (R9)(AX*1), DI
+	MOVQ 8(SP), AX
+	LEAQ (R9)(AX*1), SI
+	XORQ BX, BX
 
 slice:
-	VMOVUPS      shortconv__any__avx2_data<>+0(SB), Y1
-	MOVQ         R15, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y1
+	MOVQ R15, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y8
-	VPMASKMOVD   (R9), Y8, Y7
-	VPMASKMOVD   (R9)(R12*4), Y8, Y6
-	VPMASKMOVD   (R9)(R12*8), Y8, Y5
-	VPMASKMOVD   (R8), Y8, Y4
-	VPMASKMOVD   (R8)(R12*4), Y8, Y3
-	MOVQ         DI, DX
-	MOVQ         SI, CX
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	JGE          end2
+	VPCMPGTD Y1, Y0, Y8
+	VPMASKMOVD (R9), Y8, Y7
+	VPMASKMOVD (R9)(R12*4), Y8, Y6
+	VPMASKMOVD (R9)(R12*8), Y8, Y5
+	VPMASKMOVD (R8), Y8, Y4
+	VPMASKMOVD (R8)(R12*4), Y8, Y3
+	MOVQ DI, DX
+	MOVQ SI, CX
+	XORQ AX, AX
+	CMPQ AX, R13
+	JGE end2
 
 loop1:
 	VPMASKMOVD (DX), Y8, Y1
 	VPMASKMOVD (DX)(R12*8), Y8, Y0
-	VMULPS     Y0, Y1, Y2
-	VMULPS     Y4, Y7, Y1
-	VMULPS     Y3, Y6, Y0
-	VADDPS     Y0, Y1, Y1
-	VMULPS     Y2, Y5, Y0
-	VADDPS     Y0, Y1, Y1
+	VMULPS Y0, Y1, Y2
+	VMULPS Y4, Y7, Y1
+	VMULPS Y3, Y6, Y0
+	VADDPS Y0, Y1, Y1
+	VMULPS Y2, Y5, Y0
+	VADDPS Y0, Y1, Y1
 	VPMASKMOVD (DX)(R12*4), Y8, Y0
-	VMULPS     Y1, Y0, Y0
+	VMULPS Y1, Y0, Y0
 	VPMASKMOVD Y0, Y8, (CX)
-	VMOVDQA    Y3, Y4
-	VMOVDQA    Y2, Y3
-	ADDQ       R11, DX
-	ADDQ       R10, CX
-	ADDQ       $+1, AX
-	CMPQ       AX, R13
-	JLT        loop1
+	VMOVDQA Y3, Y4
+	VMOVDQA Y2, Y3
+	ADDQ R11, DX
+	ADDQ R10, CX
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop1
 
 end2:
 	VPMASKMOVD Y4, Y8, (R8)
 	VPMASKMOVD Y3, Y8, (R8)(R12*4)
-	ADDQ       $-8, R15
-	ADDQ       $+32, R9
-	ADDQ       $+32, R8
-	ADDQ       $+32, DI
-	ADDQ       $+32, SI
-	INCQ       BX
-	CMPQ       BX, $+4
-	JLT        slice
-	MOVQ       (SP), AX
-	DECQ       AX
-	MOVQ       AX, (SP)
-	JEQ        done
-	INCQ       R14
-	JMP        tile
+	ADDQ $-8, R15
+	ADDQ $+32, R9
+	ADDQ $+32, R8
+	ADDQ $+32, DI
+	ADDQ $+32, SI
+	INCQ BX
+	CMPQ BX, $+4
+	JLT slice
+	MOVQ (SP), AX
+	DECQ AX
+	MOVQ AX, (SP)
+	JEQ done
+	INCQ R14
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA shortconv__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA shortconv__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA shortconv__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA shortconv__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-GLOBL shortconv__any__avx2_data<>(SB), RODATA|NOPTR, $32
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+GLOBL data<>(SB), RODATA|NOPTR, $32

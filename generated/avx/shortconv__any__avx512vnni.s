@@ -7,117 +7,117 @@
 // func shortconv__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·shortconv__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ   lo+8(FP), R15
-	MOVQ   hi+16(FP), R14
-	SUBQ   R15, R14
-	JLE    done
-	MOVQ   a+0(FP), AX
-	MOVQ   96(AX), R13
-	MOVQ   104(AX), R12
-	MOVQ   8(AX), R11
-	MOVQ   16(AX), R10
-	SUBQ   R11, R10
-	MOVQ   (AX), R9
-	SUBQ   R11, R9
+	MOVQ lo+8(FP), R15
+	MOVQ hi+16(FP), R14
+	SUBQ R15, R14
+	JLE done
+	MOVQ a+0(FP), AX
+	MOVQ 96(AX), R13
+	MOVQ 104(AX), R12
+	MOVQ 8(AX), R11
+	MOVQ 16(AX), R10
+	SUBQ R11, R10
+	MOVQ (AX), R9
+	SUBQ R11, R9
 	IMUL3Q $+12, R12, R8
-	MOVQ   24(AX), DI
-	SUBQ   R11, DI
+	MOVQ 24(AX), DI
+	SUBQ R11, DI
 	IMUL3Q $+4, R12, SI
 
 tile:
-	VMOVUPS      shortconv__any__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      shortconv__any__avx512vnni_data<>+64(SB), Z1
-	IMUL3Q       $-32, R15, AX
-	LEAQ         (R12)(AX*1), CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	IMUL3Q $-32, R15, AX
+	LEAQ (R12)(AX*1), CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	IMUL3Q       $+128, R15, AX
-	LEAQ         (R11)(AX*1), AX
-	VMOVUPS.Z    (AX), K2, Z15
-	VMOVUPS.Z    64(AX), K1, Z14
-	VMOVUPS.Z    (AX)(R12*4), K2, Z13
-	VMOVUPS.Z    64(AX)(R12*4), K1, Z12
-	VMOVUPS.Z    (AX)(R12*8), K2, Z11
-	VMOVUPS.Z    64(AX)(R12*8), K1, Z10
-	LEAQ         (AX)(R10*1), BX
-	VMOVUPS.Z    (BX), K2, Z9
-	VMOVUPS.Z    64(BX), K1, Z8
-	VMOVUPS.Z    (BX)(R12*4), K2, Z7
-	VMOVUPS.Z    64(BX)(R12*4), K1, Z6
-	LEAQ         (AX)(R9*1), DX
-	LEAQ         (AX)(DI*1), CX
-	XORQ         AX, AX
-	CMPQ         AX, R13
-	JGE          end2
+	VPCMPD $0x01, Z0, Z2, K2
+	VPCMPD $0x01, Z0, Z1, K1
+	IMUL3Q $+128, R15, AX
+	LEAQ (R11)(AX*1), AX
+	VMOVUPS.Z (AX), K2, Z15
+	VMOVUPS.Z 64(AX), K1, Z14
+	VMOVUPS.Z (AX)(R12*4), K2, Z13
+	VMOVUPS.Z 64(AX)(R12*4), K1, Z12
+	VMOVUPS.Z (AX)(R12*8), K2, Z11
+	VMOVUPS.Z 64(AX)(R12*8), K1, Z10
+	LEAQ (AX)(R10*1), BX
+	VMOVUPS.Z (BX), K2, Z9
+	VMOVUPS.Z 64(BX), K1, Z8
+	VMOVUPS.Z (BX)(R12*4), K2, Z7
+	VMOVUPS.Z 64(BX)(R12*4), K1, Z6
+	LEAQ (AX)(R9*1), DX
+	LEAQ (AX)(DI*1), CX
+	XORQ AX, AX
+	CMPQ AX, R13
+	JGE end2
 
 loop1:
 	VMOVUPS.Z (DX), K2, Z3
 	VMOVUPS.Z 64(DX), K1, Z2
 	VMOVUPS.Z (DX)(R12*8), K2, Z1
 	VMOVUPS.Z 64(DX)(R12*8), K1, Z0
-	VMULPS    Z1, Z3, Z5
-	VMULPS    Z0, Z2, Z4
-	VMULPS    Z9, Z15, Z3
-	VMULPS    Z8, Z14, Z2
-	VMULPS    Z7, Z13, Z1
-	VMULPS    Z6, Z12, Z0
-	VADDPS    Z1, Z3, Z3
-	VADDPS    Z0, Z2, Z2
-	VMULPS    Z5, Z11, Z1
-	VMULPS    Z4, Z10, Z0
-	VADDPS    Z1, Z3, Z3
-	VADDPS    Z0, Z2, Z2
+	VMULPS Z1, Z3, Z5
+	VMULPS Z0, Z2, Z4
+	VMULPS Z9, Z15, Z3
+	VMULPS Z8, Z14, Z2
+	VMULPS Z7, Z13, Z1
+	VMULPS Z6, Z12, Z0
+	VADDPS Z1, Z3, Z3
+	VADDPS Z0, Z2, Z2
+	VMULPS Z5, Z11, Z1
+	VMULPS Z4, Z10, Z0
+	VADDPS Z1, Z3, Z3
+	VADDPS Z0, Z2, Z2
 	VMOVUPS.Z (DX)(R12*4), K2, Z1
 	VMOVUPS.Z 64(DX)(R12*4), K1, Z0
-	VMULPS    Z3, Z1, Z1
-	VMULPS    Z2, Z0, Z0
-	VMOVUPS   Z1, K2, (CX)
-	VMOVUPS   Z0, K1, 64(CX)
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VMOVUPS Z1, K2, (CX)
+	VMOVUPS Z0, K1, 64(CX)
 	VMOVDQA64 Z7, Z9
 	VMOVDQA64 Z6, Z8
 	VMOVDQA64 Z5, Z7
 	VMOVDQA64 Z4, Z6
-	ADDQ      R8, DX
-	ADDQ      SI, CX
-	ADDQ      $+1, AX
-	CMPQ      AX, R13
-	JLT       loop1
+	ADDQ R8, DX
+	ADDQ SI, CX
+	ADDQ $+1, AX
+	CMPQ AX, R13
+	JLT loop1
 
 end2:
 	VMOVUPS Z9, K2, (BX)
 	VMOVUPS Z8, K1, 64(BX)
 	VMOVUPS Z7, K2, (BX)(R12*4)
 	VMOVUPS Z6, K1, 64(BX)(R12*4)
-	DECQ    R14
-	JEQ     done
-	INCQ    R15
-	JMP     tile
+	DECQ R14
+	JEQ done
+	INCQ R15
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA shortconv__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA shortconv__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA shortconv__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA shortconv__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA shortconv__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA shortconv__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA shortconv__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA shortconv__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA shortconv__any__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA shortconv__any__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA shortconv__any__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA shortconv__any__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA shortconv__any__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA shortconv__any__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA shortconv__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA shortconv__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-GLOBL shortconv__any__avx512vnni_data<>(SB), RODATA|NOPTR, $128
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+GLOBL data<>(SB), RODATA|NOPTR, $128

@@ -10,7 +10,7 @@ TEXT ·silu_mul__any__avx2(SB), NOSPLIT, $24-24
 	MOVQ lo+8(FP), R15
 	MOVQ hi+16(FP), R14
 	SUBQ R15, R14
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), CX
 	MOVQ 96(CX), R13
 	MOVQ (CX), AX
@@ -21,84 +21,84 @@ TEXT ·silu_mul__any__avx2(SB), NOSPLIT, $24-24
 	MOVQ AX, (SP)
 
 tile:
-	IMUL3Q  $+1024, R15, R12
-	LEAQ    1024(R12), R11
-	CMPQ    R13, R11
+	IMUL3Q $+1024, R15, R12
+	LEAQ 1024(R12), R11
+	CMPQ R13, R11
 	CMOVQLT R13, R11
-	IMUL3Q  $-1024, R15, AX
-	LEAQ    (R13)(AX*1), R10
-	MOVQ    16(SP), R9
-	MOVQ    8(SP), R8
-	MOVQ    (SP), DI
-	XORQ    SI, SI
+	IMUL3Q $-1024, R15, AX
+	LEAQ (R13)(AX*1), R10
+	MOVQ 16(SP), R9
+	MOVQ 8(SP), R8
+	MOVQ (SP), DI
+	XORQ SI, SI
 
 slice:
 	MOVQ R10, BX
 	MOVQ R12, DX
 	CMPQ DX, R11
-	JGE  end2
+	JGE end2
 
 loop1:
-	VMOVUPS      silu_mul__any__avx2_data<>+0(SB), Y1
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y1
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y1, Y0, Y3
-	VPMASKMOVD   (R9)(DX*4), Y3, Y5
-	VPXOR        silu_mul__any__avx2_data<>+32(SB), Y5, Y2
-	VMOVUPS      silu_mul__any__avx2_data<>+64(SB), Y0
-	VCMPPS       $0x11, Y2, Y0, Y0
-	VBLENDVPS    Y0, silu_mul__any__avx2_data<>+64(SB), Y2, Y1
-	VMULPS       silu_mul__any__avx2_data<>+96(SB), Y1, Y0
-	VADDPS       silu_mul__any__avx2_data<>+128(SB), Y0, Y4
-	VSUBPS       silu_mul__any__avx2_data<>+128(SB), Y4, Y6
-	VMULPS       silu_mul__any__avx2_data<>+160(SB), Y6, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       silu_mul__any__avx2_data<>+192(SB), Y6, Y0
-	VSUBPS       Y0, Y1, Y1
-	VMULPS       silu_mul__any__avx2_data<>+224(SB), Y1, Y0
-	VADDPS       silu_mul__any__avx2_data<>+256(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+288(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+320(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+352(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+384(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+384(SB), Y0, Y1
-	VPSLLD       $0x17, Y4, Y0
-	VMULPS       Y0, Y1, Y1
-	VCMPPS       $0x11, silu_mul__any__avx2_data<>+416(SB), Y2, Y0
-	VBLENDVPS    Y0, silu_mul__any__avx2_data<>+448(SB), Y1, Y0
-	VADDPS       silu_mul__any__avx2_data<>+384(SB), Y0, Y4
-	VMOVUPS      silu_mul__any__avx2_data<>+480(SB), Y0
-	VPSUBD       Y4, Y0, Y2
-	VMULPS       Y2, Y4, Y1
-	VMULPS       silu_mul__any__avx2_data<>+512(SB), Y1, Y0
-	VADDPS       silu_mul__any__avx2_data<>+544(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul__any__avx2_data<>+576(SB), Y0, Y0
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y2, Y4, Y1
-	VMOVUPS      silu_mul__any__avx2_data<>+608(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y2, Y0
-	VMULPS       Y0, Y5, Y1
-	VPMASKMOVD   (R8)(DX*4), Y3, Y0
-	VMULPS       Y0, Y1, Y0
-	VPMASKMOVD   Y0, Y3, (DI)(DX*4)
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R11
-	JLT          loop1
+	VPCMPGTD Y1, Y0, Y3
+	VPMASKMOVD (R9)(DX*4), Y3, Y5
+	VPXOR data<>+32(SB), Y5, Y2
+	VMOVUPS data<>+64(SB), Y0
+	VCMPPS $0x11, Y2, Y0, Y0
+	VBLENDVPS Y0, data<>+64(SB), Y2, Y1
+	VMULPS data<>+96(SB), Y1, Y0
+	VADDPS data<>+128(SB), Y0, Y4
+	VSUBPS data<>+128(SB), Y4, Y6
+	VMULPS data<>+160(SB), Y6, Y0
+	VSUBPS Y0, Y1, Y1
+	VMULPS data<>+192(SB), Y6, Y0
+	VSUBPS Y0, Y1, Y1
+	VMULPS data<>+224(SB), Y1, Y0
+	VADDPS data<>+256(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+288(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+320(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+352(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+384(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+384(SB), Y0, Y1
+	VPSLLD $0x17, Y4, Y0
+	VMULPS Y0, Y1, Y1
+	VCMPPS $0x11, data<>+416(SB), Y2, Y0
+	VBLENDVPS Y0, data<>+448(SB), Y1, Y0
+	VADDPS data<>+384(SB), Y0, Y4
+	VMOVUPS data<>+480(SB), Y0
+	VPSUBD Y4, Y0, Y2
+	VMULPS Y2, Y4, Y1
+	VMULPS data<>+512(SB), Y1, Y0
+	VADDPS data<>+544(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+576(SB), Y0, Y0
+	VMULPS Y0, Y2, Y2
+	VMULPS Y2, Y4, Y1
+	VMOVUPS data<>+608(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y2, Y0
+	VMULPS Y0, Y5, Y1
+	VPMASKMOVD (R8)(DX*4), Y3, Y0
+	VMULPS Y0, Y1, Y0
+	VPMASKMOVD Y0, Y3, (DI)(DX*4)
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R11
+	JLT loop1
 
 end2:
 	ADDQ $-8, R10
@@ -107,94 +107,94 @@ end2:
 	ADDQ $+32, DI
 	INCQ SI
 	CMPQ SI, $+4
-	JLT  slice
+	JLT slice
 	DECQ R14
-	JEQ  done
+	JEQ done
 	INCQ R15
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA silu_mul__any__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA silu_mul__any__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA silu_mul__any__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA silu_mul__any__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA silu_mul__any__avx2_data<>+32(SB)/8, $0x8000000080000000
-DATA silu_mul__any__avx2_data<>+40(SB)/8, $0x8000000080000000
-DATA silu_mul__any__avx2_data<>+48(SB)/8, $0x8000000080000000
-DATA silu_mul__any__avx2_data<>+56(SB)/8, $0x8000000080000000
-DATA silu_mul__any__avx2_data<>+64(SB)/8, $0x42ae000042ae0000
-DATA silu_mul__any__avx2_data<>+72(SB)/8, $0x42ae000042ae0000
-DATA silu_mul__any__avx2_data<>+80(SB)/8, $0x42ae000042ae0000
-DATA silu_mul__any__avx2_data<>+88(SB)/8, $0x42ae000042ae0000
-DATA silu_mul__any__avx2_data<>+96(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul__any__avx2_data<>+104(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul__any__avx2_data<>+112(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul__any__avx2_data<>+120(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul__any__avx2_data<>+128(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul__any__avx2_data<>+136(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul__any__avx2_data<>+144(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul__any__avx2_data<>+152(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul__any__avx2_data<>+160(SB)/8, $0x3f3172003f317200
-DATA silu_mul__any__avx2_data<>+168(SB)/8, $0x3f3172003f317200
-DATA silu_mul__any__avx2_data<>+176(SB)/8, $0x3f3172003f317200
-DATA silu_mul__any__avx2_data<>+184(SB)/8, $0x3f3172003f317200
-DATA silu_mul__any__avx2_data<>+192(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul__any__avx2_data<>+200(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul__any__avx2_data<>+208(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul__any__avx2_data<>+216(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul__any__avx2_data<>+224(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul__any__avx2_data<>+232(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul__any__avx2_data<>+240(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul__any__avx2_data<>+248(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul__any__avx2_data<>+256(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul__any__avx2_data<>+264(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul__any__avx2_data<>+272(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul__any__avx2_data<>+280(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul__any__avx2_data<>+288(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul__any__avx2_data<>+296(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul__any__avx2_data<>+304(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul__any__avx2_data<>+312(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul__any__avx2_data<>+320(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul__any__avx2_data<>+328(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul__any__avx2_data<>+336(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul__any__avx2_data<>+344(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul__any__avx2_data<>+352(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul__any__avx2_data<>+360(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul__any__avx2_data<>+368(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul__any__avx2_data<>+376(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul__any__avx2_data<>+384(SB)/8, $0x3f8000003f800000
-DATA silu_mul__any__avx2_data<>+392(SB)/8, $0x3f8000003f800000
-DATA silu_mul__any__avx2_data<>+400(SB)/8, $0x3f8000003f800000
-DATA silu_mul__any__avx2_data<>+408(SB)/8, $0x3f8000003f800000
-DATA silu_mul__any__avx2_data<>+416(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul__any__avx2_data<>+424(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul__any__avx2_data<>+432(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul__any__avx2_data<>+440(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul__any__avx2_data<>+448(SB)/8, $0x0000000000000000
-DATA silu_mul__any__avx2_data<>+456(SB)/8, $0x0000000000000000
-DATA silu_mul__any__avx2_data<>+464(SB)/8, $0x0000000000000000
-DATA silu_mul__any__avx2_data<>+472(SB)/8, $0x0000000000000000
-DATA silu_mul__any__avx2_data<>+480(SB)/8, $0x7f0000007f000000
-DATA silu_mul__any__avx2_data<>+488(SB)/8, $0x7f0000007f000000
-DATA silu_mul__any__avx2_data<>+496(SB)/8, $0x7f0000007f000000
-DATA silu_mul__any__avx2_data<>+504(SB)/8, $0x7f0000007f000000
-DATA silu_mul__any__avx2_data<>+512(SB)/8, $0x3f55feef3f55feef
-DATA silu_mul__any__avx2_data<>+520(SB)/8, $0x3f55feef3f55feef
-DATA silu_mul__any__avx2_data<>+528(SB)/8, $0x3f55feef3f55feef
-DATA silu_mul__any__avx2_data<>+536(SB)/8, $0x3f55feef3f55feef
-DATA silu_mul__any__avx2_data<>+544(SB)/8, $0xc02a8710c02a8710
-DATA silu_mul__any__avx2_data<>+552(SB)/8, $0xc02a8710c02a8710
-DATA silu_mul__any__avx2_data<>+560(SB)/8, $0xc02a8710c02a8710
-DATA silu_mul__any__avx2_data<>+568(SB)/8, $0xc02a8710c02a8710
-DATA silu_mul__any__avx2_data<>+576(SB)/8, $0x4035075540350755
-DATA silu_mul__any__avx2_data<>+584(SB)/8, $0x4035075540350755
-DATA silu_mul__any__avx2_data<>+592(SB)/8, $0x4035075540350755
-DATA silu_mul__any__avx2_data<>+600(SB)/8, $0x4035075540350755
-DATA silu_mul__any__avx2_data<>+608(SB)/8, $0x4000000040000000
-DATA silu_mul__any__avx2_data<>+616(SB)/8, $0x4000000040000000
-DATA silu_mul__any__avx2_data<>+624(SB)/8, $0x4000000040000000
-DATA silu_mul__any__avx2_data<>+632(SB)/8, $0x4000000040000000
-GLOBL silu_mul__any__avx2_data<>(SB), RODATA|NOPTR, $640
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x8000000080000000
+DATA data<>+40(SB)/8, $0x8000000080000000
+DATA data<>+48(SB)/8, $0x8000000080000000
+DATA data<>+56(SB)/8, $0x8000000080000000
+DATA data<>+64(SB)/8, $0x42ae000042ae0000
+DATA data<>+72(SB)/8, $0x42ae000042ae0000
+DATA data<>+80(SB)/8, $0x42ae000042ae0000
+DATA data<>+88(SB)/8, $0x42ae000042ae0000
+DATA data<>+96(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+104(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+112(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+120(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+128(SB)/8, $0x4b40007f4b40007f
+DATA data<>+136(SB)/8, $0x4b40007f4b40007f
+DATA data<>+144(SB)/8, $0x4b40007f4b40007f
+DATA data<>+152(SB)/8, $0x4b40007f4b40007f
+DATA data<>+160(SB)/8, $0x3f3172003f317200
+DATA data<>+168(SB)/8, $0x3f3172003f317200
+DATA data<>+176(SB)/8, $0x3f3172003f317200
+DATA data<>+184(SB)/8, $0x3f3172003f317200
+DATA data<>+192(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+200(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+208(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+216(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+224(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+232(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+240(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+248(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+256(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+264(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+272(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+280(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+288(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+296(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+304(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+312(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+320(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+328(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+336(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+344(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+352(SB)/8, $0x3efffffd3efffffd
+DATA data<>+360(SB)/8, $0x3efffffd3efffffd
+DATA data<>+368(SB)/8, $0x3efffffd3efffffd
+DATA data<>+376(SB)/8, $0x3efffffd3efffffd
+DATA data<>+384(SB)/8, $0x3f8000003f800000
+DATA data<>+392(SB)/8, $0x3f8000003f800000
+DATA data<>+400(SB)/8, $0x3f8000003f800000
+DATA data<>+408(SB)/8, $0x3f8000003f800000
+DATA data<>+416(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+424(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+432(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+440(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+448(SB)/8, $0x0000000000000000
+DATA data<>+456(SB)/8, $0x0000000000000000
+DATA data<>+464(SB)/8, $0x0000000000000000
+DATA data<>+472(SB)/8, $0x0000000000000000
+DATA data<>+480(SB)/8, $0x7f0000007f000000
+DATA data<>+488(SB)/8, $0x7f0000007f000000
+DATA data<>+496(SB)/8, $0x7f0000007f000000
+DATA data<>+504(SB)/8, $0x7f0000007f000000
+DATA data<>+512(SB)/8, $0x3f55feef3f55feef
+DATA data<>+520(SB)/8, $0x3f55feef3f55feef
+DATA data<>+528(SB)/8, $0x3f55feef3f55feef
+DATA data<>+536(SB)/8, $0x3f55feef3f55feef
+DATA data<>+544(SB)/8, $0xc02a8710c02a8710
+DATA data<>+552(SB)/8, $0xc02a8710c02a8710
+DATA data<>+560(SB)/8, $0xc02a8710c02a8710
+DATA data<>+568(SB)/8, $0xc02a8710c02a8710
+DATA data<>+576(SB)/8, $0x4035075540350755
+DATA data<>+584(SB)/8, $0x4035075540350755
+DATA data<>+592(SB)/8, $0x4035075540350755
+DATA data<>+600(SB)/8, $0x4035075540350755
+DATA data<>+608(SB)/8, $0x4000000040000000
+DATA data<>+616(SB)/8, $0x4000000040000000
+DATA data<>+624(SB)/8, $0x4000000040000000
+DATA data<>+632(SB)/8, $0x4000000040000000
+GLOBL data<>(SB), RODATA|NOPTR, $640

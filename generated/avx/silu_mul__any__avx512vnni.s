@@ -7,189 +7,189 @@
 // func silu_mul__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·silu_mul__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ         lo+8(FP), R12
-	MOVQ         hi+16(FP), R11
-	SUBQ         R12, R11
-	JLE          done
-	MOVQ         a+0(FP), AX
-	MOVQ         96(AX), R10
-	MOVQ         (AX), R9
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+128(SB), Z22
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+132(SB), Z21
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+136(SB), Z20
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+140(SB), Z19
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+144(SB), Z18
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+148(SB), Z17
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+152(SB), Z16
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+156(SB), Z15
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+160(SB), Z14
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+164(SB), Z13
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+168(SB), Z12
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+172(SB), Z11
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+176(SB), Z10
-	VPXORD       Z9, Z9, Z9
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+180(SB), Z8
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+184(SB), Z7
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+188(SB), Z6
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+192(SB), Z5
-	VBROADCASTSS silu_mul__any__avx512vnni_data<>+196(SB), Z4
-	MOVQ         8(AX), R8
-	MOVQ         16(AX), DI
+	MOVQ lo+8(FP), R12
+	MOVQ hi+16(FP), R11
+	SUBQ R12, R11
+	JLE done
+	MOVQ a+0(FP), AX
+	MOVQ 96(AX), R10
+	MOVQ (AX), R9
+	VBROADCASTSS data<>+128(SB), Z22
+	VBROADCASTSS data<>+132(SB), Z21
+	VBROADCASTSS data<>+136(SB), Z20
+	VBROADCASTSS data<>+140(SB), Z19
+	VBROADCASTSS data<>+144(SB), Z18
+	VBROADCASTSS data<>+148(SB), Z17
+	VBROADCASTSS data<>+152(SB), Z16
+	VBROADCASTSS data<>+156(SB), Z15
+	VBROADCASTSS data<>+160(SB), Z14
+	VBROADCASTSS data<>+164(SB), Z13
+	VBROADCASTSS data<>+168(SB), Z12
+	VBROADCASTSS data<>+172(SB), Z11
+	VBROADCASTSS data<>+176(SB), Z10
+	VPXORD Z9, Z9, Z9
+	VBROADCASTSS data<>+180(SB), Z8
+	VBROADCASTSS data<>+184(SB), Z7
+	VBROADCASTSS data<>+188(SB), Z6
+	VBROADCASTSS data<>+192(SB), Z5
+	VBROADCASTSS data<>+196(SB), Z4
+	MOVQ 8(AX), R8
+	MOVQ 16(AX), DI
 
 tile:
-	IMUL3Q  $+1024, R12, SI
-	LEAQ    1024(SI), BX
-	CMPQ    R10, BX
+	IMUL3Q $+1024, R12, SI
+	LEAQ 1024(SI), BX
+	CMPQ R10, BX
 	CMOVQLT R10, BX
-	IMUL3Q  $-1024, R12, AX
-	LEAQ    (R10)(AX*1), DX
-	CMPQ    SI, BX
-	JGE     end2
+	IMUL3Q $-1024, R12, AX
+	LEAQ (R10)(AX*1), DX
+	CMPQ SI, BX
+	JGE end2
 
 loop1:
-	VMOVUPS      silu_mul__any__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      silu_mul__any__avx512vnni_data<>+64(SB), Z1
-	MOVQ         DX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ DX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K4
-	VPCMPD       $0x01, Z0, Z1, K3
-	VMOVUPS.Z    (R9)(SI*4), K4, Z24
-	VMOVUPS.Z    64(R9)(SI*4), K3, Z23
-	VPXORD       Z22, Z24, Z26
-	VPXORD       Z22, Z23, Z25
-	VCMPPS       $0x11, Z26, Z21, K2
-	VCMPPS       $0x11, Z25, Z21, K1
-	VPBLENDMD    Z21, Z26, K2, Z3
-	VPBLENDMD    Z21, Z25, K1, Z2
-	VMULPS       Z20, Z3, Z1
-	VMULPS       Z20, Z2, Z0
-	VADDPS       Z19, Z1, Z28
-	VADDPS       Z19, Z0, Z27
-	VSUBPS       Z19, Z28, Z30
-	VSUBPS       Z19, Z27, Z29
-	VMULPS       Z18, Z30, Z1
-	VMULPS       Z18, Z29, Z0
-	VSUBPS       Z1, Z3, Z3
-	VSUBPS       Z0, Z2, Z2
-	VMULPS       Z17, Z30, Z1
-	VMULPS       Z17, Z29, Z0
-	VSUBPS       Z1, Z3, Z3
-	VSUBPS       Z0, Z2, Z2
-	VMULPS       Z3, Z16, Z1
-	VMULPS       Z2, Z16, Z0
-	VADDPS       Z15, Z1, Z1
-	VADDPS       Z15, Z0, Z0
-	VMULPS       Z3, Z1, Z1
-	VMULPS       Z2, Z0, Z0
-	VADDPS       Z14, Z1, Z1
-	VADDPS       Z14, Z0, Z0
-	VMULPS       Z3, Z1, Z1
-	VMULPS       Z2, Z0, Z0
-	VADDPS       Z13, Z1, Z1
-	VADDPS       Z13, Z0, Z0
-	VMULPS       Z3, Z1, Z1
-	VMULPS       Z2, Z0, Z0
-	VADDPS       Z12, Z1, Z1
-	VADDPS       Z12, Z0, Z0
-	VMULPS       Z3, Z1, Z1
-	VMULPS       Z2, Z0, Z0
-	VADDPS       Z11, Z1, Z1
-	VADDPS       Z11, Z0, Z0
-	VMULPS       Z3, Z1, Z1
-	VMULPS       Z2, Z0, Z0
-	VADDPS       Z11, Z1, Z3
-	VADDPS       Z11, Z0, Z2
-	VPSLLD       $0x17, Z28, Z1
-	VPSLLD       $0x17, Z27, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VCMPPS       $0x11, Z10, Z26, K2
-	VCMPPS       $0x11, Z10, Z25, K1
-	VPBLENDMD    Z9, Z1, K2, Z1
-	VPBLENDMD    Z9, Z0, K1, Z0
-	VADDPS       Z1, Z11, Z26
-	VADDPS       Z0, Z11, Z25
-	VPSUBD       Z26, Z8, Z3
-	VPSUBD       Z25, Z8, Z2
-	VMULPS       Z3, Z26, Z28
-	VMULPS       Z2, Z25, Z27
-	VMULPS       Z28, Z7, Z1
-	VMULPS       Z27, Z7, Z0
-	VADDPS       Z6, Z1, Z1
-	VADDPS       Z6, Z0, Z0
-	VMULPS       Z28, Z1, Z1
-	VMULPS       Z27, Z0, Z0
-	VADDPS       Z5, Z1, Z1
-	VADDPS       Z5, Z0, Z0
-	VMULPS       Z1, Z3, Z3
-	VMULPS       Z0, Z2, Z2
-	VMULPS       Z3, Z26, Z1
-	VMULPS       Z2, Z25, Z0
-	VSUBPS       Z1, Z4, Z1
-	VSUBPS       Z0, Z4, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VMULPS       Z1, Z24, Z3
-	VMULPS       Z0, Z23, Z2
-	VMOVUPS.Z    (R8)(SI*4), K4, Z1
-	VMOVUPS.Z    64(R8)(SI*4), K3, Z0
-	VMULPS       Z1, Z3, Z1
-	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z1, K4, (DI)(SI*4)
-	VMOVUPS      Z0, K3, 64(DI)(SI*4)
-	ADDQ         $-32, DX
-	ADDQ         $+32, SI
-	CMPQ         SI, BX
-	JLT          loop1
+	VPCMPD $0x01, Z0, Z2, K4
+	VPCMPD $0x01, Z0, Z1, K3
+	VMOVUPS.Z (R9)(SI*4), K4, Z24
+	VMOVUPS.Z 64(R9)(SI*4), K3, Z23
+	VPXORD Z22, Z24, Z26
+	VPXORD Z22, Z23, Z25
+	VCMPPS $0x11, Z26, Z21, K2
+	VCMPPS $0x11, Z25, Z21, K1
+	VPBLENDMD Z21, Z26, K2, Z3
+	VPBLENDMD Z21, Z25, K1, Z2
+	VMULPS Z20, Z3, Z1
+	VMULPS Z20, Z2, Z0
+	VADDPS Z19, Z1, Z28
+	VADDPS Z19, Z0, Z27
+	VSUBPS Z19, Z28, Z30
+	VSUBPS Z19, Z27, Z29
+	VMULPS Z18, Z30, Z1
+	VMULPS Z18, Z29, Z0
+	VSUBPS Z1, Z3, Z3
+	VSUBPS Z0, Z2, Z2
+	VMULPS Z17, Z30, Z1
+	VMULPS Z17, Z29, Z0
+	VSUBPS Z1, Z3, Z3
+	VSUBPS Z0, Z2, Z2
+	VMULPS Z3, Z16, Z1
+	VMULPS Z2, Z16, Z0
+	VADDPS Z15, Z1, Z1
+	VADDPS Z15, Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS Z14, Z1, Z1
+	VADDPS Z14, Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS Z13, Z1, Z1
+	VADDPS Z13, Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS Z12, Z1, Z1
+	VADDPS Z12, Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS Z11, Z1, Z1
+	VADDPS Z11, Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS Z11, Z1, Z3
+	VADDPS Z11, Z0, Z2
+	VPSLLD $0x17, Z28, Z1
+	VPSLLD $0x17, Z27, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VCMPPS $0x11, Z10, Z26, K2
+	VCMPPS $0x11, Z10, Z25, K1
+	VPBLENDMD Z9, Z1, K2, Z1
+	VPBLENDMD Z9, Z0, K1, Z0
+	VADDPS Z1, Z11, Z26
+	VADDPS Z0, Z11, Z25
+	VPSUBD Z26, Z8, Z3
+	VPSUBD Z25, Z8, Z2
+	VMULPS Z3, Z26, Z28
+	VMULPS Z2, Z25, Z27
+	VMULPS Z28, Z7, Z1
+	VMULPS Z27, Z7, Z0
+	VADDPS Z6, Z1, Z1
+	VADDPS Z6, Z0, Z0
+	VMULPS Z28, Z1, Z1
+	VMULPS Z27, Z0, Z0
+	VADDPS Z5, Z1, Z1
+	VADDPS Z5, Z0, Z0
+	VMULPS Z1, Z3, Z3
+	VMULPS Z0, Z2, Z2
+	VMULPS Z3, Z26, Z1
+	VMULPS Z2, Z25, Z0
+	VSUBPS Z1, Z4, Z1
+	VSUBPS Z0, Z4, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VMULPS Z1, Z24, Z3
+	VMULPS Z0, Z23, Z2
+	VMOVUPS.Z (R8)(SI*4), K4, Z1
+	VMOVUPS.Z 64(R8)(SI*4), K3, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VMOVUPS Z1, K4, (DI)(SI*4)
+	VMOVUPS Z0, K3, 64(DI)(SI*4)
+	ADDQ $-32, DX
+	ADDQ $+32, SI
+	CMPQ SI, BX
+	JLT loop1
 
 end2:
 	DECQ R11
-	JEQ  done
+	JEQ done
 	INCQ R12
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA silu_mul__any__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA silu_mul__any__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA silu_mul__any__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA silu_mul__any__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA silu_mul__any__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA silu_mul__any__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA silu_mul__any__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA silu_mul__any__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA silu_mul__any__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA silu_mul__any__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA silu_mul__any__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA silu_mul__any__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA silu_mul__any__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA silu_mul__any__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA silu_mul__any__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA silu_mul__any__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA silu_mul__any__avx512vnni_data<>+128(SB)/4, $0x80000000
-DATA silu_mul__any__avx512vnni_data<>+132(SB)/4, $0x42ae0000
-DATA silu_mul__any__avx512vnni_data<>+136(SB)/4, $0x3fb8aa3b
-DATA silu_mul__any__avx512vnni_data<>+140(SB)/4, $0x4b40007f
-DATA silu_mul__any__avx512vnni_data<>+144(SB)/4, $0x3f317200
-DATA silu_mul__any__avx512vnni_data<>+148(SB)/4, $0x35bfbe8e
-DATA silu_mul__any__avx512vnni_data<>+152(SB)/4, $0x3ab58f09
-DATA silu_mul__any__avx512vnni_data<>+156(SB)/4, $0x3c092f9d
-DATA silu_mul__any__avx512vnni_data<>+160(SB)/4, $0x3d2aacd0
-DATA silu_mul__any__avx512vnni_data<>+164(SB)/4, $0x3e2aaa32
-DATA silu_mul__any__avx512vnni_data<>+168(SB)/4, $0x3efffffd
-DATA silu_mul__any__avx512vnni_data<>+172(SB)/4, $0x3f800000
-DATA silu_mul__any__avx512vnni_data<>+176(SB)/4, $0xc2ae0000
-DATA silu_mul__any__avx512vnni_data<>+180(SB)/4, $0x7f000000
-DATA silu_mul__any__avx512vnni_data<>+184(SB)/4, $0x3f55feef
-DATA silu_mul__any__avx512vnni_data<>+188(SB)/4, $0xc02a8710
-DATA silu_mul__any__avx512vnni_data<>+192(SB)/4, $0x40350755
-DATA silu_mul__any__avx512vnni_data<>+196(SB)/4, $0x40000000
-GLOBL silu_mul__any__avx512vnni_data<>(SB), RODATA|NOPTR, $200
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/4, $0x80000000
+DATA data<>+132(SB)/4, $0x42ae0000
+DATA data<>+136(SB)/4, $0x3fb8aa3b
+DATA data<>+140(SB)/4, $0x4b40007f
+DATA data<>+144(SB)/4, $0x3f317200
+DATA data<>+148(SB)/4, $0x35bfbe8e
+DATA data<>+152(SB)/4, $0x3ab58f09
+DATA data<>+156(SB)/4, $0x3c092f9d
+DATA data<>+160(SB)/4, $0x3d2aacd0
+DATA data<>+164(SB)/4, $0x3e2aaa32
+DATA data<>+168(SB)/4, $0x3efffffd
+DATA data<>+172(SB)/4, $0x3f800000
+DATA data<>+176(SB)/4, $0xc2ae0000
+DATA data<>+180(SB)/4, $0x7f000000
+DATA data<>+184(SB)/4, $0x3f55feef
+DATA data<>+188(SB)/4, $0xc02a8710
+DATA data<>+192(SB)/4, $0x40350755
+DATA data<>+196(SB)/4, $0x40000000
+GLOBL data<>(SB), RODATA|NOPTR, $200

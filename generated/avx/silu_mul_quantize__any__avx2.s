@@ -7,369 +7,369 @@
 // func silu_mul_quantize__any__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·silu_mul_quantize__any__avx2(SB), NOSPLIT, $504-24
-	MOVQ   lo+8(FP), R14
-	MOVQ   hi+16(FP), R13
-	SUBQ   R14, R13
-	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   104(CX), AX
-	MOVQ   AX, 416(SP)
-	MOVQ   416(SP), AX
-	LEAQ   63(AX), AX
-	MOVQ   AX, 400(SP)
-	MOVQ   400(SP), AX
-	SHRQ   $0x06, AX
-	MOVQ   AX, 400(SP)
-	MOVQ   416(SP), DX
-	SHRQ   $0x06, DX
+	MOVQ lo+8(FP), R14
+	MOVQ hi+16(FP), R13
+	SUBQ R14, R13
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, 416(SP)
+	MOVQ 416(SP), AX
+	LEAQ 63(AX), AX
+	MOVQ AX, 400(SP)
+	MOVQ 400(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 400(SP)
+	MOVQ 416(SP), DX
+	SHRQ $0x06, DX
 	IMUL3Q $+2, DX, R12
-	MOVQ   (CX), AX
-	MOVQ   AX, 424(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 408(SP)
-	MOVQ   408(SP), AX
-	SUBQ   424(SP), AX
-	MOVQ   AX, 408(SP)
-	MOVQ   16(CX), AX
-	MOVQ   AX, 392(SP)
-	MOVQ   400(SP), AX
+	MOVQ (CX), AX
+	MOVQ AX, 424(SP)
+	MOVQ 8(CX), AX
+	MOVQ AX, 408(SP)
+	MOVQ 408(SP), AX
+	SUBQ 424(SP), AX
+	MOVQ AX, 408(SP)
+	MOVQ 16(CX), AX
+	MOVQ AX, 392(SP)
+	MOVQ 400(SP), AX
 	IMUL3Q $+2, AX, R11
 	IMUL3Q $-64, DX, CX
-	MOVQ   416(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 432(SP)
+	MOVQ 416(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 432(SP)
 	IMUL3Q $+256, DX, AX
-	MOVQ   AX, 384(SP)
+	MOVQ AX, 384(SP)
 	IMUL3Q $+384, DX, R10
 
 tile:
-	MOVQ   R14, BX
-	SHRQ   $0x02, BX
-	MOVQ   R14, CX
-	ANDQ   $+3, CX
-	MOVQ   416(SP), DX
-	IMULQ  R14, DX
-	MOVQ   424(SP), AX
-	LEAQ   (AX)(DX*4), R8
-	MOVQ   R8, R15
-	MOVQ   408(SP), AX
-	LEAQ   (R8)(AX*1), SI
-	MOVQ   SI, R9
-	MOVQ   400(SP), DX
-	IMULQ  BX, DX
+	MOVQ R14, BX
+	SHRQ $0x02, BX
+	MOVQ R14, CX
+	ANDQ $+3, CX
+	MOVQ 416(SP), DX
+	IMULQ R14, DX
+	MOVQ 424(SP), AX
+	LEAQ (AX)(DX*4), R8
+	MOVQ R8, R15
+	MOVQ 408(SP), AX
+	LEAQ (R8)(AX*1), SI
+	MOVQ SI, R9
+	MOVQ 400(SP), DX
+	IMULQ BX, DX
 	IMUL3Q $+384, DX, BX
-	MOVQ   392(SP), AX
-	LEAQ   (AX)(BX*1), BX
+	MOVQ 392(SP), AX
+	LEAQ (AX)(BX*1), BX
 	IMUL3Q $+32, CX, AX
-	LEAQ   (BX)(AX*1), BX
-	MOVQ   BX, DI
+	LEAQ (BX)(AX*1), BX
+	MOVQ BX, DI
 	IMUL3Q $+384, DX, DX
-	MOVQ   392(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	LEAQ   (AX)(CX*4), DX
-	MOVQ   DX, CX
-	XORQ   AX, AX
-	CMPQ   AX, R12
-	JGE    end2
+	MOVQ 392(SP), AX
+	LEAQ (AX)(DX*1), AX
+	LEAQ (AX)(CX*4), DX
+	MOVQ DX, CX
+	XORQ AX, AX
+	CMPQ AX, R12
+	JGE end2
 
 loop1:
-	VMOVUPS      (R15), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+0(SB), Y0, Y11
-	VMOVUPS      32(R15), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      64(R15), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      96(R15), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+0(SB), Y0, Y8
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+32(SB), Y1
-	VCMPPS       $0x11, Y11, Y1, Y0
-	VCMPPS       $0x11, Y10, Y1, Y3
-	VCMPPS       $0x11, Y9, Y1, Y2
-	VCMPPS       $0x11, Y8, Y1, Y1
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+32(SB), Y11, Y0
-	VMOVUPS      Y0, 440(SP)
-	VBLENDVPS    Y3, silu_mul_quantize__any__avx2_data<>+32(SB), Y10, Y0
-	VMOVUPS      Y0, 472(SP)
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+32(SB), Y9, Y5
-	VBLENDVPS    Y1, silu_mul_quantize__any__avx2_data<>+32(SB), Y8, Y4
-	VMOVUPS      440(SP), Y0
-	VMULPS       silu_mul_quantize__any__avx2_data<>+64(SB), Y0, Y3
-	VMOVUPS      472(SP), Y0
-	VMULPS       silu_mul_quantize__any__avx2_data<>+64(SB), Y0, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+64(SB), Y5, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+64(SB), Y4, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y3, Y15
-	VADDPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y2, Y14
-	VADDPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y1, Y13
-	VADDPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y0, Y12
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y15, Y7
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y14, Y3
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y13, Y2
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y12, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+128(SB), Y7, Y0
-	VMOVUPS      Y0, (SP)
-	VMULPS       silu_mul_quantize__any__avx2_data<>+128(SB), Y3, Y0
-	VMOVUPS      Y0, 32(SP)
-	VMULPS       silu_mul_quantize__any__avx2_data<>+128(SB), Y2, Y0
-	VMOVUPS      Y0, 64(SP)
-	VMULPS       silu_mul_quantize__any__avx2_data<>+128(SB), Y1, Y0
-	VMOVUPS      Y0, 96(SP)
-	VMOVUPS      (SP), Y6
-	VMOVUPS      440(SP), Y0
-	VSUBPS       Y6, Y0, Y0
-	VMOVUPS      Y0, 440(SP)
-	VMOVUPS      32(SP), Y6
-	VMOVUPS      472(SP), Y0
-	VSUBPS       Y6, Y0, Y6
-	VMOVUPS      64(SP), Y0
-	VSUBPS       Y0, Y5, Y5
-	VMOVUPS      96(SP), Y0
-	VSUBPS       Y0, Y4, Y4
-	VMULPS       silu_mul_quantize__any__avx2_data<>+160(SB), Y7, Y7
-	VMULPS       silu_mul_quantize__any__avx2_data<>+160(SB), Y3, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+160(SB), Y2, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+160(SB), Y1, Y1
-	VMOVUPS      440(SP), Y0
-	VSUBPS       Y7, Y0, Y7
-	VSUBPS       Y3, Y6, Y6
-	VSUBPS       Y2, Y5, Y5
-	VSUBPS       Y1, Y4, Y4
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y7, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y6, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y5, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y4, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y3, Y7
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y2, Y6
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y1, Y5
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y0, Y4
-	VPSLLD       $0x17, Y15, Y3
-	VPSLLD       $0x17, Y14, Y2
-	VPSLLD       $0x17, Y13, Y1
-	VPSLLD       $0x17, Y12, Y0
-	VMULPS       Y3, Y7, Y7
-	VMULPS       Y2, Y6, Y6
-	VMULPS       Y1, Y5, Y5
-	VMULPS       Y0, Y4, Y4
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+384(SB), Y11, Y3
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+384(SB), Y10, Y2
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+384(SB), Y9, Y1
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+384(SB), Y8, Y0
-	VBLENDVPS    Y3, silu_mul_quantize__any__avx2_data<>+416(SB), Y7, Y3
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+416(SB), Y6, Y2
-	VBLENDVPS    Y1, silu_mul_quantize__any__avx2_data<>+416(SB), Y5, Y1
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y4, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y3, Y11
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y2, Y10
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y1, Y9
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y0, Y4
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+448(SB), Y0
-	VPSUBD       Y11, Y0, Y8
-	VPSUBD       Y10, Y0, Y7
-	VPSUBD       Y9, Y0, Y6
-	VPSUBD       Y4, Y0, Y5
-	VMULPS       Y8, Y11, Y15
-	VMULPS       Y7, Y10, Y14
-	VMULPS       Y6, Y9, Y13
-	VMULPS       Y5, Y4, Y12
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y15, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y14, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y13, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y12, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y0
-	VMULPS       Y15, Y3, Y3
-	VMULPS       Y14, Y2, Y2
-	VMULPS       Y13, Y1, Y1
-	VMULPS       Y12, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y0, Y0
-	VMULPS       Y3, Y8, Y8
-	VMULPS       Y2, Y7, Y7
-	VMULPS       Y1, Y6, Y6
-	VMULPS       Y0, Y5, Y5
-	VMULPS       Y8, Y11, Y3
-	VMULPS       Y7, Y10, Y2
-	VMULPS       Y6, Y9, Y1
-	VMULPS       Y5, Y4, Y4
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+576(SB), Y0
-	VSUBPS       Y3, Y0, Y3
-	VSUBPS       Y2, Y0, Y2
-	VSUBPS       Y1, Y0, Y1
-	VSUBPS       Y4, Y0, Y0
-	VMULPS       Y3, Y8, Y3
-	VMULPS       Y2, Y7, Y2
-	VMULPS       Y1, Y6, Y1
-	VMULPS       Y0, Y5, Y4
-	VMOVUPS      (R15), Y0
-	VMULPS       Y3, Y0, Y3
-	VMOVUPS      32(R15), Y0
-	VMULPS       Y2, Y0, Y2
-	VMOVUPS      64(R15), Y0
-	VMULPS       Y1, Y0, Y1
-	VMOVUPS      96(R15), Y0
-	VMULPS       Y4, Y0, Y0
-	VMULPS       (R9), Y3, Y4
-	VMULPS       32(R9), Y2, Y7
-	VMULPS       64(R9), Y1, Y6
-	VMULPS       96(R9), Y0, Y5
-	VPAND        silu_mul_quantize__any__avx2_data<>+608(SB), Y4, Y3
-	VPAND        silu_mul_quantize__any__avx2_data<>+608(SB), Y7, Y2
-	VPAND        silu_mul_quantize__any__avx2_data<>+608(SB), Y6, Y1
-	VPAND        silu_mul_quantize__any__avx2_data<>+608(SB), Y5, Y0
-	VPMAXUD      Y1, Y3, Y1
-	VPMAXUD      Y0, Y2, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPMAXUD      Y0, Y1, Y3
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+640(SB), Y0
-	VPMAXUD      Y0, Y3, Y1
-	VPCMPEQD     Y3, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y11
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+672(SB), Y0
-	VPMAXUD      Y3, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+704(SB), Y3, Y10
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+448(SB), Y0
-	VPSUBD       Y10, Y0, Y3
-	VMULPS       Y3, Y10, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y1, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y0, Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y3, Y10, Y1
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+576(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VMULPS       Y0, Y4, Y4
-	VMULPS       Y0, Y7, Y3
-	VMULPS       Y0, Y6, Y1
-	VMULPS       Y0, Y5, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+736(SB), Y4, Y4
-	VADDPS       silu_mul_quantize__any__avx2_data<>+736(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+736(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+736(SB), Y0, Y0
-	VPSUBD       silu_mul_quantize__any__avx2_data<>+736(SB), Y4, Y5
-	VPSUBD       silu_mul_quantize__any__avx2_data<>+736(SB), Y3, Y4
-	VPSUBD       silu_mul_quantize__any__avx2_data<>+736(SB), Y1, Y3
-	VPSUBD       silu_mul_quantize__any__avx2_data<>+736(SB), Y0, Y1
-	VPOR         Y2, Y11, Y0
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y5, Y9
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y4, Y8
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y3, Y7
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y1, Y6
-	VBLENDVPS    Y11, silu_mul_quantize__any__avx2_data<>+416(SB), Y10, Y0
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+768(SB), Y0, Y5
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+800(SB), Y4
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+800(SB), Y3
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+832(SB), Y1
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+832(SB), Y0
-	VPSLLVD      Y4, Y9, Y4
-	VPSLLVD      Y3, Y8, Y3
-	VPSLLVD      Y1, Y7, Y1
-	VPSLLVD      Y0, Y6, Y0
-	VPADDD       Y4, Y9, Y4
-	VPADDD       Y3, Y8, Y3
-	VPADDD       Y1, Y7, Y1
-	VPADDD       Y0, Y6, Y0
-	VPADDD       Y1, Y4, Y1
-	VPADDD       Y0, Y3, Y0
-	VPADDD       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSLLD       $0x10, Y1, Y0
-	VPSRAD       $0x10, Y0, Y4
-	VPSUBD       Y4, Y1, Y0
-	VPSRAD       $0x10, Y0, Y3
-	VCVTDQ2PS    Y4, Y0
-	VMULPS       Y5, Y0, Y0
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+768(SB), Y0, Y2
-	VPSHUFB      silu_mul_quantize__any__avx2_data<>+864(SB), Y9, Y1
+	VMOVUPS (R15), Y0
+	VPXOR data<>+0(SB), Y0, Y11
+	VMOVUPS 32(R15), Y0
+	VPXOR data<>+0(SB), Y0, Y10
+	VMOVUPS 64(R15), Y0
+	VPXOR data<>+0(SB), Y0, Y9
+	VMOVUPS 96(R15), Y0
+	VPXOR data<>+0(SB), Y0, Y8
+	VMOVUPS data<>+32(SB), Y1
+	VCMPPS $0x11, Y11, Y1, Y0
+	VCMPPS $0x11, Y10, Y1, Y3
+	VCMPPS $0x11, Y9, Y1, Y2
+	VCMPPS $0x11, Y8, Y1, Y1
+	VBLENDVPS Y0, data<>+32(SB), Y11, Y0
+	VMOVUPS Y0, 440(SP)
+	VBLENDVPS Y3, data<>+32(SB), Y10, Y0
+	VMOVUPS Y0, 472(SP)
+	VBLENDVPS Y2, data<>+32(SB), Y9, Y5
+	VBLENDVPS Y1, data<>+32(SB), Y8, Y4
+	VMOVUPS 440(SP), Y0
+	VMULPS data<>+64(SB), Y0, Y3
+	VMOVUPS 472(SP), Y0
+	VMULPS data<>+64(SB), Y0, Y2
+	VMULPS data<>+64(SB), Y5, Y1
+	VMULPS data<>+64(SB), Y4, Y0
+	VADDPS data<>+96(SB), Y3, Y15
+	VADDPS data<>+96(SB), Y2, Y14
+	VADDPS data<>+96(SB), Y1, Y13
+	VADDPS data<>+96(SB), Y0, Y12
+	VSUBPS data<>+96(SB), Y15, Y7
+	VSUBPS data<>+96(SB), Y14, Y3
+	VSUBPS data<>+96(SB), Y13, Y2
+	VSUBPS data<>+96(SB), Y12, Y1
+	VMULPS data<>+128(SB), Y7, Y0
+	VMOVUPS Y0, (SP)
+	VMULPS data<>+128(SB), Y3, Y0
+	VMOVUPS Y0, 32(SP)
+	VMULPS data<>+128(SB), Y2, Y0
+	VMOVUPS Y0, 64(SP)
+	VMULPS data<>+128(SB), Y1, Y0
+	VMOVUPS Y0, 96(SP)
+	VMOVUPS (SP), Y6
+	VMOVUPS 440(SP), Y0
+	VSUBPS Y6, Y0, Y0
+	VMOVUPS Y0, 440(SP)
+	VMOVUPS 32(SP), Y6
+	VMOVUPS 472(SP), Y0
+	VSUBPS Y6, Y0, Y6
+	VMOVUPS 64(SP), Y0
+	VSUBPS Y0, Y5, Y5
+	VMOVUPS 96(SP), Y0
+	VSUBPS Y0, Y4, Y4
+	VMULPS data<>+160(SB), Y7, Y7
+	VMULPS data<>+160(SB), Y3, Y3
+	VMULPS data<>+160(SB), Y2, Y2
+	VMULPS data<>+160(SB), Y1, Y1
+	VMOVUPS 440(SP), Y0
+	VSUBPS Y7, Y0, Y7
+	VSUBPS Y3, Y6, Y6
+	VSUBPS Y2, Y5, Y5
+	VSUBPS Y1, Y4, Y4
+	VMULPS data<>+192(SB), Y7, Y3
+	VMULPS data<>+192(SB), Y6, Y2
+	VMULPS data<>+192(SB), Y5, Y1
+	VMULPS data<>+192(SB), Y4, Y0
+	VADDPS data<>+224(SB), Y3, Y3
+	VADDPS data<>+224(SB), Y2, Y2
+	VADDPS data<>+224(SB), Y1, Y1
+	VADDPS data<>+224(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+256(SB), Y3, Y3
+	VADDPS data<>+256(SB), Y2, Y2
+	VADDPS data<>+256(SB), Y1, Y1
+	VADDPS data<>+256(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+288(SB), Y3, Y3
+	VADDPS data<>+288(SB), Y2, Y2
+	VADDPS data<>+288(SB), Y1, Y1
+	VADDPS data<>+288(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VADDPS data<>+320(SB), Y1, Y1
+	VADDPS data<>+320(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VADDPS data<>+352(SB), Y1, Y1
+	VADDPS data<>+352(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+352(SB), Y3, Y7
+	VADDPS data<>+352(SB), Y2, Y6
+	VADDPS data<>+352(SB), Y1, Y5
+	VADDPS data<>+352(SB), Y0, Y4
+	VPSLLD $0x17, Y15, Y3
+	VPSLLD $0x17, Y14, Y2
+	VPSLLD $0x17, Y13, Y1
+	VPSLLD $0x17, Y12, Y0
+	VMULPS Y3, Y7, Y7
+	VMULPS Y2, Y6, Y6
+	VMULPS Y1, Y5, Y5
+	VMULPS Y0, Y4, Y4
+	VCMPPS $0x11, data<>+384(SB), Y11, Y3
+	VCMPPS $0x11, data<>+384(SB), Y10, Y2
+	VCMPPS $0x11, data<>+384(SB), Y9, Y1
+	VCMPPS $0x11, data<>+384(SB), Y8, Y0
+	VBLENDVPS Y3, data<>+416(SB), Y7, Y3
+	VBLENDVPS Y2, data<>+416(SB), Y6, Y2
+	VBLENDVPS Y1, data<>+416(SB), Y5, Y1
+	VBLENDVPS Y0, data<>+416(SB), Y4, Y0
+	VADDPS data<>+352(SB), Y3, Y11
+	VADDPS data<>+352(SB), Y2, Y10
+	VADDPS data<>+352(SB), Y1, Y9
+	VADDPS data<>+352(SB), Y0, Y4
+	VMOVUPS data<>+448(SB), Y0
+	VPSUBD Y11, Y0, Y8
+	VPSUBD Y10, Y0, Y7
+	VPSUBD Y9, Y0, Y6
+	VPSUBD Y4, Y0, Y5
+	VMULPS Y8, Y11, Y15
+	VMULPS Y7, Y10, Y14
+	VMULPS Y6, Y9, Y13
+	VMULPS Y5, Y4, Y12
+	VMULPS data<>+480(SB), Y15, Y3
+	VMULPS data<>+480(SB), Y14, Y2
+	VMULPS data<>+480(SB), Y13, Y1
+	VMULPS data<>+480(SB), Y12, Y0
+	VADDPS data<>+512(SB), Y3, Y3
+	VADDPS data<>+512(SB), Y2, Y2
+	VADDPS data<>+512(SB), Y1, Y1
+	VADDPS data<>+512(SB), Y0, Y0
+	VMULPS Y15, Y3, Y3
+	VMULPS Y14, Y2, Y2
+	VMULPS Y13, Y1, Y1
+	VMULPS Y12, Y0, Y0
+	VADDPS data<>+544(SB), Y3, Y3
+	VADDPS data<>+544(SB), Y2, Y2
+	VADDPS data<>+544(SB), Y1, Y1
+	VADDPS data<>+544(SB), Y0, Y0
+	VMULPS Y3, Y8, Y8
+	VMULPS Y2, Y7, Y7
+	VMULPS Y1, Y6, Y6
+	VMULPS Y0, Y5, Y5
+	VMULPS Y8, Y11, Y3
+	VMULPS Y7, Y10, Y2
+	VMULPS Y6, Y9, Y1
+	VMULPS Y5, Y4, Y4
+	VMOVUPS data<>+576(SB), Y0
+	VSUBPS Y3, Y0, Y3
+	VSUBPS Y2, Y0, Y2
+	VSUBPS Y1, Y0, Y1
+	VSUBPS Y4, Y0, Y0
+	VMULPS Y3, Y8, Y3
+	VMULPS Y2, Y7, Y2
+	VMULPS Y1, Y6, Y1
+	VMULPS Y0, Y5, Y4
+	VMOVUPS (R15), Y0
+	VMULPS Y3, Y0, Y3
+	VMOVUPS 32(R15), Y0
+	VMULPS Y2, Y0, Y2
+	VMOVUPS 64(R15), Y0
+	VMULPS Y1, Y0, Y1
+	VMOVUPS 96(R15), Y0
+	VMULPS Y4, Y0, Y0
+	VMULPS (R9), Y3, Y4
+	VMULPS 32(R9), Y2, Y7
+	VMULPS 64(R9), Y1, Y6
+	VMULPS 96(R9), Y0, Y5
+	VPAND data<>+608(SB), Y4, Y3
+	VPAND data<>+608(SB), Y7, Y2
+	VPAND data<>+608(SB), Y6, Y1
+	VPAND data<>+608(SB), Y5, Y0
+	VPMAXUD Y1, Y3, Y1
+	VPMAXUD Y0, Y2, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPMAXUD Y0, Y1, Y3
+	VMOVUPS data<>+640(SB), Y0
+	VPMAXUD Y0, Y3, Y1
+	VPCMPEQD Y3, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y11
+	VMOVUPS data<>+672(SB), Y0
+	VPMAXUD Y3, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y2
+	VMULPS data<>+704(SB), Y3, Y10
+	VMOVUPS data<>+448(SB), Y0
+	VPSUBD Y10, Y0, Y3
+	VMULPS Y3, Y10, Y1
+	VMULPS data<>+480(SB), Y1, Y0
+	VADDPS data<>+512(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+544(SB), Y0, Y0
+	VMULPS Y0, Y3, Y3
+	VMULPS Y3, Y10, Y1
+	VMOVUPS data<>+576(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y3, Y0
+	VMULPS Y0, Y4, Y4
+	VMULPS Y0, Y7, Y3
+	VMULPS Y0, Y6, Y1
+	VMULPS Y0, Y5, Y0
+	VADDPS data<>+736(SB), Y4, Y4
+	VADDPS data<>+736(SB), Y3, Y3
+	VADDPS data<>+736(SB), Y1, Y1
+	VADDPS data<>+736(SB), Y0, Y0
+	VPSUBD data<>+736(SB), Y4, Y5
+	VPSUBD data<>+736(SB), Y3, Y4
+	VPSUBD data<>+736(SB), Y1, Y3
+	VPSUBD data<>+736(SB), Y0, Y1
+	VPOR Y2, Y11, Y0
+	VBLENDVPS Y0, data<>+416(SB), Y5, Y9
+	VBLENDVPS Y0, data<>+416(SB), Y4, Y8
+	VBLENDVPS Y0, data<>+416(SB), Y3, Y7
+	VBLENDVPS Y0, data<>+416(SB), Y1, Y6
+	VBLENDVPS Y11, data<>+416(SB), Y10, Y0
+	VBLENDVPS Y2, data<>+768(SB), Y0, Y5
+	VMOVUPS data<>+800(SB), Y4
+	VMOVUPS data<>+800(SB), Y3
+	VMOVUPS data<>+832(SB), Y1
+	VMOVUPS data<>+832(SB), Y0
+	VPSLLVD Y4, Y9, Y4
+	VPSLLVD Y3, Y8, Y3
+	VPSLLVD Y1, Y7, Y1
+	VPSLLVD Y0, Y6, Y0
+	VPADDD Y4, Y9, Y4
+	VPADDD Y3, Y8, Y3
+	VPADDD Y1, Y7, Y1
+	VPADDD Y0, Y6, Y0
+	VPADDD Y1, Y4, Y1
+	VPADDD Y0, Y3, Y0
+	VPADDD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSLLD $0x10, Y1, Y0
+	VPSRAD $0x10, Y0, Y4
+	VPSUBD Y4, Y1, Y0
+	VPSRAD $0x10, Y0, Y3
+	VCVTDQ2PS Y4, Y0
+	VMULPS Y5, Y0, Y0
+	VBLENDVPS Y2, data<>+768(SB), Y0, Y2
+	VPSHUFB data<>+864(SB), Y9, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, (DI)
-	VPSHUFB      silu_mul_quantize__any__avx2_data<>+864(SB), Y8, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, (DI)
+	VPSHUFB data<>+864(SB), Y8, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 8(DI)
-	VPSHUFB      silu_mul_quantize__any__avx2_data<>+864(SB), Y7, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 8(DI)
+	VPSHUFB data<>+864(SB), Y7, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 16(DI)
-	VPSHUFB      silu_mul_quantize__any__avx2_data<>+864(SB), Y6, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 16(DI)
+	VPSHUFB data<>+864(SB), Y6, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 24(DI)
-	VMOVD        X5, 128(CX)
-	VMOVD        X2, 144(CX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y4, Y0, Y0
-	VMOVD        X0, 160(CX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y3, Y0, Y0
-	VMOVD        X0, 176(CX)
-	ADDQ         $+128, R15
-	ADDQ         $+128, R9
-	ADDQ         $+192, DI
-	ADDQ         $+192, CX
-	ADDQ         $+1, AX
-	CMPQ         AX, R12
-	JLT          loop1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 24(DI)
+	VMOVD X5, 128(CX)
+	VMOVD X2, 144(CX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y4, Y0, Y0
+	VMOVD X0, 160(CX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y3, Y0, Y0
+	VMOVD X0, 176(CX)
+	ADDQ $+128, R15
+	ADDQ $+128, R9
+	ADDQ $+192, DI
+	ADDQ $+192, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop1
 
 end2:
 	MOVQ 432(SP), R9
@@ -381,492 +381,492 @@ end2:
 	LEAQ (DX)(R10*1), BX
 	MOVQ R12, DX
 	CMPQ DX, R11
-	JGE  end4
+	JGE end4
 
 loop3:
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+896(SB), Y0
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+928(SB), Y4
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+960(SB), Y3
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+992(SB), Y2
-	MOVQ         R9, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X1
+	VMOVUPS data<>+896(SB), Y0
+	VMOVUPS data<>+928(SB), Y4
+	VMOVUPS data<>+960(SB), Y3
+	VMOVUPS data<>+992(SB), Y2
+	MOVQ R9, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X1
 	VPBROADCASTD X1, Y1
-	VPCMPGTD     Y0, Y1, Y0
-	VMOVUPS      Y0, 128(SP)
-	VPCMPGTD     Y4, Y1, Y0
-	VMOVUPS      Y0, 96(SP)
-	VPCMPGTD     Y3, Y1, Y0
-	VMOVUPS      Y0, 32(SP)
-	VPCMPGTD     Y2, Y1, Y0
-	VMOVUPS      Y0, (SP)
-	VMOVUPS      128(SP), Y0
-	VPMASKMOVD   (R8), Y0, Y0
-	VMOVUPS      Y0, 352(SP)
-	VMOVUPS      96(SP), Y0
-	VPMASKMOVD   32(R8), Y0, Y0
-	VMOVUPS      Y0, 320(SP)
-	VMOVUPS      32(SP), Y0
-	VPMASKMOVD   64(R8), Y0, Y0
-	VMOVUPS      Y0, 288(SP)
-	VMOVUPS      (SP), Y0
-	VPMASKMOVD   96(R8), Y0, Y0
-	VMOVUPS      Y0, 256(SP)
-	VMOVUPS      352(SP), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+0(SB), Y0, Y11
-	VMOVUPS      320(SP), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+0(SB), Y0, Y10
-	VMOVUPS      288(SP), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+0(SB), Y0, Y9
-	VMOVUPS      256(SP), Y0
-	VPXOR        silu_mul_quantize__any__avx2_data<>+0(SB), Y0, Y8
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+32(SB), Y0
-	VCMPPS       $0x11, Y11, Y0, Y3
-	VCMPPS       $0x11, Y10, Y0, Y2
-	VCMPPS       $0x11, Y9, Y0, Y1
-	VCMPPS       $0x11, Y8, Y0, Y0
-	VBLENDVPS    Y3, silu_mul_quantize__any__avx2_data<>+32(SB), Y11, Y7
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+32(SB), Y10, Y6
-	VBLENDVPS    Y1, silu_mul_quantize__any__avx2_data<>+32(SB), Y9, Y5
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+32(SB), Y8, Y4
-	VMULPS       silu_mul_quantize__any__avx2_data<>+64(SB), Y7, Y0
-	VMULPS       silu_mul_quantize__any__avx2_data<>+64(SB), Y6, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+64(SB), Y5, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+64(SB), Y4, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y0, Y0
-	VMOVUPS      Y0, 224(SP)
-	VADDPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y3, Y0
-	VMOVUPS      Y0, 192(SP)
-	VADDPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y2, Y0
-	VMOVUPS      Y0, 160(SP)
-	VADDPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y1, Y0
-	VMOVUPS      Y0, 64(SP)
-	VMOVUPS      224(SP), Y0
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y0, Y15
-	VMOVUPS      192(SP), Y0
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y0, Y14
-	VMOVUPS      160(SP), Y0
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y0, Y13
-	VMOVUPS      64(SP), Y0
-	VSUBPS       silu_mul_quantize__any__avx2_data<>+96(SB), Y0, Y12
-	VMULPS       silu_mul_quantize__any__avx2_data<>+128(SB), Y15, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+128(SB), Y14, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+128(SB), Y13, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+128(SB), Y12, Y0
-	VSUBPS       Y3, Y7, Y7
-	VSUBPS       Y2, Y6, Y6
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VMULPS       silu_mul_quantize__any__avx2_data<>+160(SB), Y15, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+160(SB), Y14, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+160(SB), Y13, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+160(SB), Y12, Y0
-	VSUBPS       Y3, Y7, Y7
-	VSUBPS       Y2, Y6, Y6
-	VSUBPS       Y1, Y5, Y5
-	VSUBPS       Y0, Y4, Y4
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y7, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y6, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y5, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+192(SB), Y4, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+224(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+256(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+288(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+320(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y0, Y0
-	VMULPS       Y7, Y3, Y3
-	VMULPS       Y6, Y2, Y2
-	VMULPS       Y5, Y1, Y1
-	VMULPS       Y4, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y3, Y7
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y2, Y6
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y1, Y5
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y0, Y4
-	VMOVUPS      224(SP), Y0
-	VPSLLD       $0x17, Y0, Y3
-	VMOVUPS      192(SP), Y0
-	VPSLLD       $0x17, Y0, Y2
-	VMOVUPS      160(SP), Y0
-	VPSLLD       $0x17, Y0, Y1
-	VMOVUPS      64(SP), Y0
-	VPSLLD       $0x17, Y0, Y0
-	VMULPS       Y3, Y7, Y7
-	VMULPS       Y2, Y6, Y6
-	VMULPS       Y1, Y5, Y5
-	VMULPS       Y0, Y4, Y4
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+384(SB), Y11, Y3
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+384(SB), Y10, Y2
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+384(SB), Y9, Y1
-	VCMPPS       $0x11, silu_mul_quantize__any__avx2_data<>+384(SB), Y8, Y0
-	VBLENDVPS    Y3, silu_mul_quantize__any__avx2_data<>+416(SB), Y7, Y3
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+416(SB), Y6, Y2
-	VBLENDVPS    Y1, silu_mul_quantize__any__avx2_data<>+416(SB), Y5, Y1
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y4, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y3, Y11
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y2, Y10
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y1, Y9
-	VADDPS       silu_mul_quantize__any__avx2_data<>+352(SB), Y0, Y4
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+448(SB), Y0
-	VPSUBD       Y11, Y0, Y8
-	VPSUBD       Y10, Y0, Y7
-	VPSUBD       Y9, Y0, Y6
-	VPSUBD       Y4, Y0, Y5
-	VMULPS       Y8, Y11, Y15
-	VMULPS       Y7, Y10, Y14
-	VMULPS       Y6, Y9, Y13
-	VMULPS       Y5, Y4, Y12
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y15, Y3
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y14, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y13, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y12, Y0
-	VMOVUPS      Y0, 64(SP)
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y1, Y1
-	VMOVUPS      64(SP), Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y0
-	VMULPS       Y15, Y3, Y3
-	VMULPS       Y14, Y2, Y2
-	VMULPS       Y13, Y1, Y1
-	VMULPS       Y12, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y2, Y2
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y0, Y0
-	VMULPS       Y3, Y8, Y8
-	VMULPS       Y2, Y7, Y7
-	VMULPS       Y1, Y6, Y6
-	VMULPS       Y0, Y5, Y5
-	VMULPS       Y8, Y11, Y3
-	VMULPS       Y7, Y10, Y2
-	VMULPS       Y6, Y9, Y1
-	VMULPS       Y5, Y4, Y4
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+576(SB), Y0
-	VSUBPS       Y3, Y0, Y3
-	VSUBPS       Y2, Y0, Y2
-	VSUBPS       Y1, Y0, Y1
-	VSUBPS       Y4, Y0, Y0
-	VMULPS       Y3, Y8, Y4
-	VMULPS       Y2, Y7, Y3
-	VMULPS       Y1, Y6, Y2
-	VMULPS       Y0, Y5, Y1
-	VMOVUPS      352(SP), Y0
-	VMULPS       Y4, Y0, Y4
-	VMOVUPS      320(SP), Y0
-	VMULPS       Y3, Y0, Y5
-	VMOVUPS      288(SP), Y0
-	VMULPS       Y2, Y0, Y7
-	VMOVUPS      256(SP), Y0
-	VMULPS       Y1, Y0, Y6
-	VMOVUPS      128(SP), Y0
-	VPMASKMOVD   (DI), Y0, Y3
-	VMOVUPS      96(SP), Y0
-	VPMASKMOVD   32(DI), Y0, Y2
-	VMOVUPS      32(SP), Y0
-	VPMASKMOVD   64(DI), Y0, Y1
-	VMOVUPS      (SP), Y0
-	VPMASKMOVD   96(DI), Y0, Y0
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y2, Y5, Y5
-	VMULPS       Y1, Y7, Y3
-	VMULPS       Y0, Y6, Y2
-	VPXOR        Y1, Y1, Y1
-	VMOVUPS      128(SP), Y0
-	VBLENDVPS    Y0, Y4, Y1, Y4
-	VMOVUPS      96(SP), Y0
-	VBLENDVPS    Y0, Y5, Y1, Y7
-	VMOVUPS      32(SP), Y0
-	VBLENDVPS    Y0, Y3, Y1, Y6
-	VMOVUPS      (SP), Y0
-	VBLENDVPS    Y0, Y2, Y1, Y5
-	VPAND        silu_mul_quantize__any__avx2_data<>+608(SB), Y4, Y3
-	VPAND        silu_mul_quantize__any__avx2_data<>+608(SB), Y7, Y2
-	VPAND        silu_mul_quantize__any__avx2_data<>+608(SB), Y6, Y1
-	VPAND        silu_mul_quantize__any__avx2_data<>+608(SB), Y5, Y0
-	VPMAXUD      Y1, Y3, Y1
-	VPMAXUD      Y0, Y2, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPMAXUD      Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPMAXUD      Y0, Y1, Y3
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+640(SB), Y0
-	VPMAXUD      Y0, Y3, Y1
-	VPCMPEQD     Y3, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y11
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+672(SB), Y0
-	VPMAXUD      Y3, Y0, Y1
-	VPCMPEQD     Y0, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPXOR        Y0, Y1, Y2
-	VMULPS       silu_mul_quantize__any__avx2_data<>+704(SB), Y3, Y10
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+448(SB), Y0
-	VPSUBD       Y10, Y0, Y3
-	VMULPS       Y3, Y10, Y1
-	VMULPS       silu_mul_quantize__any__avx2_data<>+480(SB), Y1, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+512(SB), Y0, Y0
-	VMULPS       Y1, Y0, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+544(SB), Y0, Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y3, Y10, Y1
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+576(SB), Y0
-	VSUBPS       Y1, Y0, Y0
-	VMULPS       Y0, Y3, Y0
-	VMULPS       Y0, Y4, Y4
-	VMULPS       Y0, Y7, Y3
-	VMULPS       Y0, Y6, Y1
-	VMULPS       Y0, Y5, Y0
-	VADDPS       silu_mul_quantize__any__avx2_data<>+736(SB), Y4, Y4
-	VADDPS       silu_mul_quantize__any__avx2_data<>+736(SB), Y3, Y3
-	VADDPS       silu_mul_quantize__any__avx2_data<>+736(SB), Y1, Y1
-	VADDPS       silu_mul_quantize__any__avx2_data<>+736(SB), Y0, Y0
-	VPSUBD       silu_mul_quantize__any__avx2_data<>+736(SB), Y4, Y5
-	VPSUBD       silu_mul_quantize__any__avx2_data<>+736(SB), Y3, Y4
-	VPSUBD       silu_mul_quantize__any__avx2_data<>+736(SB), Y1, Y3
-	VPSUBD       silu_mul_quantize__any__avx2_data<>+736(SB), Y0, Y1
-	VPOR         Y2, Y11, Y0
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y5, Y9
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y4, Y8
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y3, Y7
-	VBLENDVPS    Y0, silu_mul_quantize__any__avx2_data<>+416(SB), Y1, Y6
-	VBLENDVPS    Y11, silu_mul_quantize__any__avx2_data<>+416(SB), Y10, Y0
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+768(SB), Y0, Y5
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+800(SB), Y4
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+800(SB), Y3
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+832(SB), Y1
-	VMOVUPS      silu_mul_quantize__any__avx2_data<>+832(SB), Y0
-	VPSLLVD      Y4, Y9, Y4
-	VPSLLVD      Y3, Y8, Y3
-	VPSLLVD      Y1, Y7, Y1
-	VPSLLVD      Y0, Y6, Y0
-	VPADDD       Y4, Y9, Y4
-	VPADDD       Y3, Y8, Y3
-	VPADDD       Y1, Y7, Y1
-	VPADDD       Y0, Y6, Y0
-	VPADDD       Y1, Y4, Y1
-	VPADDD       Y0, Y3, Y0
-	VPADDD       Y0, Y1, Y1
-	VPERMQ       $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0x4e, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSHUFD      $0xb1, Y1, Y0
-	VPADDD       Y0, Y1, Y1
-	VPSLLD       $0x10, Y1, Y0
-	VPSRAD       $0x10, Y0, Y4
-	VPSUBD       Y4, Y1, Y0
-	VPSRAD       $0x10, Y0, Y3
-	VCVTDQ2PS    Y4, Y0
-	VMULPS       Y5, Y0, Y0
-	VBLENDVPS    Y2, silu_mul_quantize__any__avx2_data<>+768(SB), Y0, Y2
-	VPSHUFB      silu_mul_quantize__any__avx2_data<>+864(SB), Y9, Y1
+	VPCMPGTD Y0, Y1, Y0
+	VMOVUPS Y0, 128(SP)
+	VPCMPGTD Y4, Y1, Y0
+	VMOVUPS Y0, 96(SP)
+	VPCMPGTD Y3, Y1, Y0
+	VMOVUPS Y0, 32(SP)
+	VPCMPGTD Y2, Y1, Y0
+	VMOVUPS Y0, (SP)
+	VMOVUPS 128(SP), Y0
+	VPMASKMOVD (R8), Y0, Y0
+	VMOVUPS Y0, 352(SP)
+	VMOVUPS 96(SP), Y0
+	VPMASKMOVD 32(R8), Y0, Y0
+	VMOVUPS Y0, 320(SP)
+	VMOVUPS 32(SP), Y0
+	VPMASKMOVD 64(R8), Y0, Y0
+	VMOVUPS Y0, 288(SP)
+	VMOVUPS (SP), Y0
+	VPMASKMOVD 96(R8), Y0, Y0
+	VMOVUPS Y0, 256(SP)
+	VMOVUPS 352(SP), Y0
+	VPXOR data<>+0(SB), Y0, Y11
+	VMOVUPS 320(SP), Y0
+	VPXOR data<>+0(SB), Y0, Y10
+	VMOVUPS 288(SP), Y0
+	VPXOR data<>+0(SB), Y0, Y9
+	VMOVUPS 256(SP), Y0
+	VPXOR data<>+0(SB), Y0, Y8
+	VMOVUPS data<>+32(SB), Y0
+	VCMPPS $0x11, Y11, Y0, Y3
+	VCMPPS $0x11, Y10, Y0, Y2
+	VCMPPS $0x11, Y9, Y0, Y1
+	VCMPPS $0x11, Y8, Y0, Y0
+	VBLENDVPS Y3, data<>+32(SB), Y11, Y7
+	VBLENDVPS Y2, data<>+32(SB), Y10, Y6
+	VBLENDVPS Y1, data<>+32(SB), Y9, Y5
+	VBLENDVPS Y0, data<>+32(SB), Y8, Y4
+	VMULPS data<>+64(SB), Y7, Y0
+	VMULPS data<>+64(SB), Y6, Y3
+	VMULPS data<>+64(SB), Y5, Y2
+	VMULPS data<>+64(SB), Y4, Y1
+	VADDPS data<>+96(SB), Y0, Y0
+	VMOVUPS Y0, 224(SP)
+	VADDPS data<>+96(SB), Y3, Y0
+	VMOVUPS Y0, 192(SP)
+	VADDPS data<>+96(SB), Y2, Y0
+	VMOVUPS Y0, 160(SP)
+	VADDPS data<>+96(SB), Y1, Y0
+	VMOVUPS Y0, 64(SP)
+	VMOVUPS 224(SP), Y0
+	VSUBPS data<>+96(SB), Y0, Y15
+	VMOVUPS 192(SP), Y0
+	VSUBPS data<>+96(SB), Y0, Y14
+	VMOVUPS 160(SP), Y0
+	VSUBPS data<>+96(SB), Y0, Y13
+	VMOVUPS 64(SP), Y0
+	VSUBPS data<>+96(SB), Y0, Y12
+	VMULPS data<>+128(SB), Y15, Y3
+	VMULPS data<>+128(SB), Y14, Y2
+	VMULPS data<>+128(SB), Y13, Y1
+	VMULPS data<>+128(SB), Y12, Y0
+	VSUBPS Y3, Y7, Y7
+	VSUBPS Y2, Y6, Y6
+	VSUBPS Y1, Y5, Y5
+	VSUBPS Y0, Y4, Y4
+	VMULPS data<>+160(SB), Y15, Y3
+	VMULPS data<>+160(SB), Y14, Y2
+	VMULPS data<>+160(SB), Y13, Y1
+	VMULPS data<>+160(SB), Y12, Y0
+	VSUBPS Y3, Y7, Y7
+	VSUBPS Y2, Y6, Y6
+	VSUBPS Y1, Y5, Y5
+	VSUBPS Y0, Y4, Y4
+	VMULPS data<>+192(SB), Y7, Y3
+	VMULPS data<>+192(SB), Y6, Y2
+	VMULPS data<>+192(SB), Y5, Y1
+	VMULPS data<>+192(SB), Y4, Y0
+	VADDPS data<>+224(SB), Y3, Y3
+	VADDPS data<>+224(SB), Y2, Y2
+	VADDPS data<>+224(SB), Y1, Y1
+	VADDPS data<>+224(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+256(SB), Y3, Y3
+	VADDPS data<>+256(SB), Y2, Y2
+	VADDPS data<>+256(SB), Y1, Y1
+	VADDPS data<>+256(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+288(SB), Y3, Y3
+	VADDPS data<>+288(SB), Y2, Y2
+	VADDPS data<>+288(SB), Y1, Y1
+	VADDPS data<>+288(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+320(SB), Y3, Y3
+	VADDPS data<>+320(SB), Y2, Y2
+	VADDPS data<>+320(SB), Y1, Y1
+	VADDPS data<>+320(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+352(SB), Y3, Y3
+	VADDPS data<>+352(SB), Y2, Y2
+	VADDPS data<>+352(SB), Y1, Y1
+	VADDPS data<>+352(SB), Y0, Y0
+	VMULPS Y7, Y3, Y3
+	VMULPS Y6, Y2, Y2
+	VMULPS Y5, Y1, Y1
+	VMULPS Y4, Y0, Y0
+	VADDPS data<>+352(SB), Y3, Y7
+	VADDPS data<>+352(SB), Y2, Y6
+	VADDPS data<>+352(SB), Y1, Y5
+	VADDPS data<>+352(SB), Y0, Y4
+	VMOVUPS 224(SP), Y0
+	VPSLLD $0x17, Y0, Y3
+	VMOVUPS 192(SP), Y0
+	VPSLLD $0x17, Y0, Y2
+	VMOVUPS 160(SP), Y0
+	VPSLLD $0x17, Y0, Y1
+	VMOVUPS 64(SP), Y0
+	VPSLLD $0x17, Y0, Y0
+	VMULPS Y3, Y7, Y7
+	VMULPS Y2, Y6, Y6
+	VMULPS Y1, Y5, Y5
+	VMULPS Y0, Y4, Y4
+	VCMPPS $0x11, data<>+384(SB), Y11, Y3
+	VCMPPS $0x11, data<>+384(SB), Y10, Y2
+	VCMPPS $0x11, data<>+384(SB), Y9, Y1
+	VCMPPS $0x11, data<>+384(SB), Y8, Y0
+	VBLENDVPS Y3, data<>+416(SB), Y7, Y3
+	VBLENDVPS Y2, data<>+416(SB), Y6, Y2
+	VBLENDVPS Y1, data<>+416(SB), Y5, Y1
+	VBLENDVPS Y0, data<>+416(SB), Y4, Y0
+	VADDPS data<>+352(SB), Y3, Y11
+	VADDPS data<>+352(SB), Y2, Y10
+	VADDPS data<>+352(SB), Y1, Y9
+	VADDPS data<>+352(SB), Y0, Y4
+	VMOVUPS data<>+448(SB), Y0
+	VPSUBD Y11, Y0, Y8
+	VPSUBD Y10, Y0, Y7
+	VPSUBD Y9, Y0, Y6
+	VPSUBD Y4, Y0, Y5
+	VMULPS Y8, Y11, Y15
+	VMULPS Y7, Y10, Y14
+	VMULPS Y6, Y9, Y13
+	VMULPS Y5, Y4, Y12
+	VMULPS data<>+480(SB), Y15, Y3
+	VMULPS data<>+480(SB), Y14, Y2
+	VMULPS data<>+480(SB), Y13, Y1
+	VMULPS data<>+480(SB), Y12, Y0
+	VMOVUPS Y0, 64(SP)
+	VADDPS data<>+512(SB), Y3, Y3
+	VADDPS data<>+512(SB), Y2, Y2
+	VADDPS data<>+512(SB), Y1, Y1
+	VMOVUPS 64(SP), Y0
+	VADDPS data<>+512(SB), Y0, Y0
+	VMULPS Y15, Y3, Y3
+	VMULPS Y14, Y2, Y2
+	VMULPS Y13, Y1, Y1
+	VMULPS Y12, Y0, Y0
+	VADDPS data<>+544(SB), Y3, Y3
+	VADDPS data<>+544(SB), Y2, Y2
+	VADDPS data<>+544(SB), Y1, Y1
+	VADDPS data<>+544(SB), Y0, Y0
+	VMULPS Y3, Y8, Y8
+	VMULPS Y2, Y7, Y7
+	VMULPS Y1, Y6, Y6
+	VMULPS Y0, Y5, Y5
+	VMULPS Y8, Y11, Y3
+	VMULPS Y7, Y10, Y2
+	VMULPS Y6, Y9, Y1
+	VMULPS Y5, Y4, Y4
+	VMOVUPS data<>+576(SB), Y0
+	VSUBPS Y3, Y0, Y3
+	VSUBPS Y2, Y0, Y2
+	VSUBPS Y1, Y0, Y1
+	VSUBPS Y4, Y0, Y0
+	VMULPS Y3, Y8, Y4
+	VMULPS Y2, Y7, Y3
+	VMULPS Y1, Y6, Y2
+	VMULPS Y0, Y5, Y1
+	VMOVUPS 352(SP), Y0
+	VMULPS Y4, Y0, Y4
+	VMOVUPS 320(SP), Y0
+	VMULPS Y3, Y0, Y5
+	VMOVUPS 288(SP), Y0
+	VMULPS Y2, Y0, Y7
+	VMOVUPS 256(SP), Y0
+	VMULPS Y1, Y0, Y6
+	VMOVUPS 128(SP), Y0
+	VPMASKMOVD (DI), Y0, Y3
+	VMOVUPS 96(SP), Y0
+	VPMASKMOVD 32(DI), Y0, Y2
+	VMOVUPS 32(SP), Y0
+	VPMASKMOVD 64(DI), Y0, Y1
+	VMOVUPS (SP), Y0
+	VPMASKMOVD 96(DI), Y0, Y0
+	VMULPS Y3, Y4, Y4
+	VMULPS Y2, Y5, Y5
+	VMULPS Y1, Y7, Y3
+	VMULPS Y0, Y6, Y2
+	VPXOR Y1, Y1, Y1
+	VMOVUPS 128(SP), Y0
+	VBLENDVPS Y0, Y4, Y1, Y4
+	VMOVUPS 96(SP), Y0
+	VBLENDVPS Y0, Y5, Y1, Y7
+	VMOVUPS 32(SP), Y0
+	VBLENDVPS Y0, Y3, Y1, Y6
+	VMOVUPS (SP), Y0
+	VBLENDVPS Y0, Y2, Y1, Y5
+	VPAND data<>+608(SB), Y4, Y3
+	VPAND data<>+608(SB), Y7, Y2
+	VPAND data<>+608(SB), Y6, Y1
+	VPAND data<>+608(SB), Y5, Y0
+	VPMAXUD Y1, Y3, Y1
+	VPMAXUD Y0, Y2, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPMAXUD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPMAXUD Y0, Y1, Y3
+	VMOVUPS data<>+640(SB), Y0
+	VPMAXUD Y0, Y3, Y1
+	VPCMPEQD Y3, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y11
+	VMOVUPS data<>+672(SB), Y0
+	VPMAXUD Y3, Y0, Y1
+	VPCMPEQD Y0, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y2
+	VMULPS data<>+704(SB), Y3, Y10
+	VMOVUPS data<>+448(SB), Y0
+	VPSUBD Y10, Y0, Y3
+	VMULPS Y3, Y10, Y1
+	VMULPS data<>+480(SB), Y1, Y0
+	VADDPS data<>+512(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+544(SB), Y0, Y0
+	VMULPS Y0, Y3, Y3
+	VMULPS Y3, Y10, Y1
+	VMOVUPS data<>+576(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y3, Y0
+	VMULPS Y0, Y4, Y4
+	VMULPS Y0, Y7, Y3
+	VMULPS Y0, Y6, Y1
+	VMULPS Y0, Y5, Y0
+	VADDPS data<>+736(SB), Y4, Y4
+	VADDPS data<>+736(SB), Y3, Y3
+	VADDPS data<>+736(SB), Y1, Y1
+	VADDPS data<>+736(SB), Y0, Y0
+	VPSUBD data<>+736(SB), Y4, Y5
+	VPSUBD data<>+736(SB), Y3, Y4
+	VPSUBD data<>+736(SB), Y1, Y3
+	VPSUBD data<>+736(SB), Y0, Y1
+	VPOR Y2, Y11, Y0
+	VBLENDVPS Y0, data<>+416(SB), Y5, Y9
+	VBLENDVPS Y0, data<>+416(SB), Y4, Y8
+	VBLENDVPS Y0, data<>+416(SB), Y3, Y7
+	VBLENDVPS Y0, data<>+416(SB), Y1, Y6
+	VBLENDVPS Y11, data<>+416(SB), Y10, Y0
+	VBLENDVPS Y2, data<>+768(SB), Y0, Y5
+	VMOVUPS data<>+800(SB), Y4
+	VMOVUPS data<>+800(SB), Y3
+	VMOVUPS data<>+832(SB), Y1
+	VMOVUPS data<>+832(SB), Y0
+	VPSLLVD Y4, Y9, Y4
+	VPSLLVD Y3, Y8, Y3
+	VPSLLVD Y1, Y7, Y1
+	VPSLLVD Y0, Y6, Y0
+	VPADDD Y4, Y9, Y4
+	VPADDD Y3, Y8, Y3
+	VPADDD Y1, Y7, Y1
+	VPADDD Y0, Y6, Y0
+	VPADDD Y1, Y4, Y1
+	VPADDD Y0, Y3, Y0
+	VPADDD Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VPADDD Y0, Y1, Y1
+	VPSLLD $0x10, Y1, Y0
+	VPSRAD $0x10, Y0, Y4
+	VPSUBD Y4, Y1, Y0
+	VPSRAD $0x10, Y0, Y3
+	VCVTDQ2PS Y4, Y0
+	VMULPS Y5, Y0, Y0
+	VBLENDVPS Y2, data<>+768(SB), Y0, Y2
+	VPSHUFB data<>+864(SB), Y9, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, (SI)
-	VPSHUFB      silu_mul_quantize__any__avx2_data<>+864(SB), Y8, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, (SI)
+	VPSHUFB data<>+864(SB), Y8, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 8(SI)
-	VPSHUFB      silu_mul_quantize__any__avx2_data<>+864(SB), Y7, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 8(SI)
+	VPSHUFB data<>+864(SB), Y7, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 16(SI)
-	VPSHUFB      silu_mul_quantize__any__avx2_data<>+864(SB), Y6, Y1
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 16(SI)
+	VPSHUFB data<>+864(SB), Y6, Y1
 	VEXTRACTI128 $0x01, Y1, X0
-	VPUNPCKLDQ   X0, X1, X1
-	VMOVQ        X1, 24(SI)
-	VMOVD        X5, 128(BX)
-	VMOVD        X2, 144(BX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y4, Y0, Y0
-	VMOVD        X0, 160(BX)
-	VPXOR        Y0, Y0, Y0
-	VPSUBD       Y3, Y0, Y0
-	VMOVD        X0, 176(BX)
-	ADDQ         $-32, R9
-	ADDQ         $+128, R8
-	ADDQ         $+128, DI
-	ADDQ         $+192, SI
-	ADDQ         $+192, BX
-	ADDQ         $+1, DX
-	CMPQ         DX, R11
-	JLT          loop3
+	VPUNPCKLDQ X0, X1, X1
+	VMOVQ X1, 24(SI)
+	VMOVD X5, 128(BX)
+	VMOVD X2, 144(BX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y4, Y0, Y0
+	VMOVD X0, 160(BX)
+	VPXOR Y0, Y0, Y0
+	VPSUBD Y3, Y0, Y0
+	VMOVD X0, 176(BX)
+	ADDQ $-32, R9
+	ADDQ $+128, R8
+	ADDQ $+128, DI
+	ADDQ $+192, SI
+	ADDQ $+192, BX
+	ADDQ $+1, DX
+	CMPQ DX, R11
+	JLT loop3
 
 end4:
 	DECQ R13
-	JEQ  done
+	JEQ done
 	INCQ R14
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA silu_mul_quantize__any__avx2_data<>+0(SB)/8, $0x8000000080000000
-DATA silu_mul_quantize__any__avx2_data<>+8(SB)/8, $0x8000000080000000
-DATA silu_mul_quantize__any__avx2_data<>+16(SB)/8, $0x8000000080000000
-DATA silu_mul_quantize__any__avx2_data<>+24(SB)/8, $0x8000000080000000
-DATA silu_mul_quantize__any__avx2_data<>+32(SB)/8, $0x42ae000042ae0000
-DATA silu_mul_quantize__any__avx2_data<>+40(SB)/8, $0x42ae000042ae0000
-DATA silu_mul_quantize__any__avx2_data<>+48(SB)/8, $0x42ae000042ae0000
-DATA silu_mul_quantize__any__avx2_data<>+56(SB)/8, $0x42ae000042ae0000
-DATA silu_mul_quantize__any__avx2_data<>+64(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul_quantize__any__avx2_data<>+72(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul_quantize__any__avx2_data<>+80(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul_quantize__any__avx2_data<>+88(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA silu_mul_quantize__any__avx2_data<>+96(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul_quantize__any__avx2_data<>+104(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul_quantize__any__avx2_data<>+112(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul_quantize__any__avx2_data<>+120(SB)/8, $0x4b40007f4b40007f
-DATA silu_mul_quantize__any__avx2_data<>+128(SB)/8, $0x3f3172003f317200
-DATA silu_mul_quantize__any__avx2_data<>+136(SB)/8, $0x3f3172003f317200
-DATA silu_mul_quantize__any__avx2_data<>+144(SB)/8, $0x3f3172003f317200
-DATA silu_mul_quantize__any__avx2_data<>+152(SB)/8, $0x3f3172003f317200
-DATA silu_mul_quantize__any__avx2_data<>+160(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul_quantize__any__avx2_data<>+168(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul_quantize__any__avx2_data<>+176(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul_quantize__any__avx2_data<>+184(SB)/8, $0x35bfbe8e35bfbe8e
-DATA silu_mul_quantize__any__avx2_data<>+192(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul_quantize__any__avx2_data<>+200(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul_quantize__any__avx2_data<>+208(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul_quantize__any__avx2_data<>+216(SB)/8, $0x3ab58f093ab58f09
-DATA silu_mul_quantize__any__avx2_data<>+224(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul_quantize__any__avx2_data<>+232(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul_quantize__any__avx2_data<>+240(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul_quantize__any__avx2_data<>+248(SB)/8, $0x3c092f9d3c092f9d
-DATA silu_mul_quantize__any__avx2_data<>+256(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul_quantize__any__avx2_data<>+264(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul_quantize__any__avx2_data<>+272(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul_quantize__any__avx2_data<>+280(SB)/8, $0x3d2aacd03d2aacd0
-DATA silu_mul_quantize__any__avx2_data<>+288(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul_quantize__any__avx2_data<>+296(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul_quantize__any__avx2_data<>+304(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul_quantize__any__avx2_data<>+312(SB)/8, $0x3e2aaa323e2aaa32
-DATA silu_mul_quantize__any__avx2_data<>+320(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul_quantize__any__avx2_data<>+328(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul_quantize__any__avx2_data<>+336(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul_quantize__any__avx2_data<>+344(SB)/8, $0x3efffffd3efffffd
-DATA silu_mul_quantize__any__avx2_data<>+352(SB)/8, $0x3f8000003f800000
-DATA silu_mul_quantize__any__avx2_data<>+360(SB)/8, $0x3f8000003f800000
-DATA silu_mul_quantize__any__avx2_data<>+368(SB)/8, $0x3f8000003f800000
-DATA silu_mul_quantize__any__avx2_data<>+376(SB)/8, $0x3f8000003f800000
-DATA silu_mul_quantize__any__avx2_data<>+384(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul_quantize__any__avx2_data<>+392(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul_quantize__any__avx2_data<>+400(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul_quantize__any__avx2_data<>+408(SB)/8, $0xc2ae0000c2ae0000
-DATA silu_mul_quantize__any__avx2_data<>+416(SB)/8, $0x0000000000000000
-DATA silu_mul_quantize__any__avx2_data<>+424(SB)/8, $0x0000000000000000
-DATA silu_mul_quantize__any__avx2_data<>+432(SB)/8, $0x0000000000000000
-DATA silu_mul_quantize__any__avx2_data<>+440(SB)/8, $0x0000000000000000
-DATA silu_mul_quantize__any__avx2_data<>+448(SB)/8, $0x7f0000007f000000
-DATA silu_mul_quantize__any__avx2_data<>+456(SB)/8, $0x7f0000007f000000
-DATA silu_mul_quantize__any__avx2_data<>+464(SB)/8, $0x7f0000007f000000
-DATA silu_mul_quantize__any__avx2_data<>+472(SB)/8, $0x7f0000007f000000
-DATA silu_mul_quantize__any__avx2_data<>+480(SB)/8, $0x3f55feef3f55feef
-DATA silu_mul_quantize__any__avx2_data<>+488(SB)/8, $0x3f55feef3f55feef
-DATA silu_mul_quantize__any__avx2_data<>+496(SB)/8, $0x3f55feef3f55feef
-DATA silu_mul_quantize__any__avx2_data<>+504(SB)/8, $0x3f55feef3f55feef
-DATA silu_mul_quantize__any__avx2_data<>+512(SB)/8, $0xc02a8710c02a8710
-DATA silu_mul_quantize__any__avx2_data<>+520(SB)/8, $0xc02a8710c02a8710
-DATA silu_mul_quantize__any__avx2_data<>+528(SB)/8, $0xc02a8710c02a8710
-DATA silu_mul_quantize__any__avx2_data<>+536(SB)/8, $0xc02a8710c02a8710
-DATA silu_mul_quantize__any__avx2_data<>+544(SB)/8, $0x4035075540350755
-DATA silu_mul_quantize__any__avx2_data<>+552(SB)/8, $0x4035075540350755
-DATA silu_mul_quantize__any__avx2_data<>+560(SB)/8, $0x4035075540350755
-DATA silu_mul_quantize__any__avx2_data<>+568(SB)/8, $0x4035075540350755
-DATA silu_mul_quantize__any__avx2_data<>+576(SB)/8, $0x4000000040000000
-DATA silu_mul_quantize__any__avx2_data<>+584(SB)/8, $0x4000000040000000
-DATA silu_mul_quantize__any__avx2_data<>+592(SB)/8, $0x4000000040000000
-DATA silu_mul_quantize__any__avx2_data<>+600(SB)/8, $0x4000000040000000
-DATA silu_mul_quantize__any__avx2_data<>+608(SB)/8, $0x7fffffff7fffffff
-DATA silu_mul_quantize__any__avx2_data<>+616(SB)/8, $0x7fffffff7fffffff
-DATA silu_mul_quantize__any__avx2_data<>+624(SB)/8, $0x7fffffff7fffffff
-DATA silu_mul_quantize__any__avx2_data<>+632(SB)/8, $0x7fffffff7fffffff
-DATA silu_mul_quantize__any__avx2_data<>+640(SB)/8, $0x2680000026800000
-DATA silu_mul_quantize__any__avx2_data<>+648(SB)/8, $0x2680000026800000
-DATA silu_mul_quantize__any__avx2_data<>+656(SB)/8, $0x2680000026800000
-DATA silu_mul_quantize__any__avx2_data<>+664(SB)/8, $0x2680000026800000
-DATA silu_mul_quantize__any__avx2_data<>+672(SB)/8, $0x5f7fffff5f7fffff
-DATA silu_mul_quantize__any__avx2_data<>+680(SB)/8, $0x5f7fffff5f7fffff
-DATA silu_mul_quantize__any__avx2_data<>+688(SB)/8, $0x5f7fffff5f7fffff
-DATA silu_mul_quantize__any__avx2_data<>+696(SB)/8, $0x5f7fffff5f7fffff
-DATA silu_mul_quantize__any__avx2_data<>+704(SB)/8, $0x3c0102043c010204
-DATA silu_mul_quantize__any__avx2_data<>+712(SB)/8, $0x3c0102043c010204
-DATA silu_mul_quantize__any__avx2_data<>+720(SB)/8, $0x3c0102043c010204
-DATA silu_mul_quantize__any__avx2_data<>+728(SB)/8, $0x3c0102043c010204
-DATA silu_mul_quantize__any__avx2_data<>+736(SB)/8, $0x4b4000004b400000
-DATA silu_mul_quantize__any__avx2_data<>+744(SB)/8, $0x4b4000004b400000
-DATA silu_mul_quantize__any__avx2_data<>+752(SB)/8, $0x4b4000004b400000
-DATA silu_mul_quantize__any__avx2_data<>+760(SB)/8, $0x4b4000004b400000
-DATA silu_mul_quantize__any__avx2_data<>+768(SB)/8, $0x7fc000007fc00000
-DATA silu_mul_quantize__any__avx2_data<>+776(SB)/8, $0x7fc000007fc00000
-DATA silu_mul_quantize__any__avx2_data<>+784(SB)/8, $0x7fc000007fc00000
-DATA silu_mul_quantize__any__avx2_data<>+792(SB)/8, $0x7fc000007fc00000
-DATA silu_mul_quantize__any__avx2_data<>+800(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx2_data<>+808(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx2_data<>+816(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx2_data<>+824(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx2_data<>+832(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx2_data<>+840(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx2_data<>+848(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx2_data<>+856(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx2_data<>+864(SB)/8, $0x808080800c080400
-DATA silu_mul_quantize__any__avx2_data<>+872(SB)/8, $0x8080808080808080
-DATA silu_mul_quantize__any__avx2_data<>+880(SB)/8, $0x808080800c080400
-DATA silu_mul_quantize__any__avx2_data<>+888(SB)/8, $0x8080808080808080
-DATA silu_mul_quantize__any__avx2_data<>+896(SB)/8, $0x0000000100000000
-DATA silu_mul_quantize__any__avx2_data<>+904(SB)/8, $0x0000000300000002
-DATA silu_mul_quantize__any__avx2_data<>+912(SB)/8, $0x0000000500000004
-DATA silu_mul_quantize__any__avx2_data<>+920(SB)/8, $0x0000000700000006
-DATA silu_mul_quantize__any__avx2_data<>+928(SB)/8, $0x0000000900000008
-DATA silu_mul_quantize__any__avx2_data<>+936(SB)/8, $0x0000000b0000000a
-DATA silu_mul_quantize__any__avx2_data<>+944(SB)/8, $0x0000000d0000000c
-DATA silu_mul_quantize__any__avx2_data<>+952(SB)/8, $0x0000000f0000000e
-DATA silu_mul_quantize__any__avx2_data<>+960(SB)/8, $0x0000001100000010
-DATA silu_mul_quantize__any__avx2_data<>+968(SB)/8, $0x0000001300000012
-DATA silu_mul_quantize__any__avx2_data<>+976(SB)/8, $0x0000001500000014
-DATA silu_mul_quantize__any__avx2_data<>+984(SB)/8, $0x0000001700000016
-DATA silu_mul_quantize__any__avx2_data<>+992(SB)/8, $0x0000001900000018
-DATA silu_mul_quantize__any__avx2_data<>+1000(SB)/8, $0x0000001b0000001a
-DATA silu_mul_quantize__any__avx2_data<>+1008(SB)/8, $0x0000001d0000001c
-DATA silu_mul_quantize__any__avx2_data<>+1016(SB)/8, $0x0000001f0000001e
-GLOBL silu_mul_quantize__any__avx2_data<>(SB), RODATA|NOPTR, $1024
+DATA data<>+0(SB)/8, $0x8000000080000000
+DATA data<>+8(SB)/8, $0x8000000080000000
+DATA data<>+16(SB)/8, $0x8000000080000000
+DATA data<>+24(SB)/8, $0x8000000080000000
+DATA data<>+32(SB)/8, $0x42ae000042ae0000
+DATA data<>+40(SB)/8, $0x42ae000042ae0000
+DATA data<>+48(SB)/8, $0x42ae000042ae0000
+DATA data<>+56(SB)/8, $0x42ae000042ae0000
+DATA data<>+64(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+72(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+80(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+88(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+96(SB)/8, $0x4b40007f4b40007f
+DATA data<>+104(SB)/8, $0x4b40007f4b40007f
+DATA data<>+112(SB)/8, $0x4b40007f4b40007f
+DATA data<>+120(SB)/8, $0x4b40007f4b40007f
+DATA data<>+128(SB)/8, $0x3f3172003f317200
+DATA data<>+136(SB)/8, $0x3f3172003f317200
+DATA data<>+144(SB)/8, $0x3f3172003f317200
+DATA data<>+152(SB)/8, $0x3f3172003f317200
+DATA data<>+160(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+168(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+176(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+184(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+192(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+200(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+208(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+216(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+224(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+232(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+240(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+248(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+256(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+264(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+272(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+280(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+288(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+296(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+304(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+312(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+320(SB)/8, $0x3efffffd3efffffd
+DATA data<>+328(SB)/8, $0x3efffffd3efffffd
+DATA data<>+336(SB)/8, $0x3efffffd3efffffd
+DATA data<>+344(SB)/8, $0x3efffffd3efffffd
+DATA data<>+352(SB)/8, $0x3f8000003f800000
+DATA data<>+360(SB)/8, $0x3f8000003f800000
+DATA data<>+368(SB)/8, $0x3f8000003f800000
+DATA data<>+376(SB)/8, $0x3f8000003f800000
+DATA data<>+384(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+392(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+400(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+408(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+416(SB)/8, $0x0000000000000000
+DATA data<>+424(SB)/8, $0x0000000000000000
+DATA data<>+432(SB)/8, $0x0000000000000000
+DATA data<>+440(SB)/8, $0x0000000000000000
+DATA data<>+448(SB)/8, $0x7f0000007f000000
+DATA data<>+456(SB)/8, $0x7f0000007f000000
+DATA data<>+464(SB)/8, $0x7f0000007f000000
+DATA data<>+472(SB)/8, $0x7f0000007f000000
+DATA data<>+480(SB)/8, $0x3f55feef3f55feef
+DATA data<>+488(SB)/8, $0x3f55feef3f55feef
+DATA data<>+496(SB)/8, $0x3f55feef3f55feef
+DATA data<>+504(SB)/8, $0x3f55feef3f55feef
+DATA data<>+512(SB)/8, $0xc02a8710c02a8710
+DATA data<>+520(SB)/8, $0xc02a8710c02a8710
+DATA data<>+528(SB)/8, $0xc02a8710c02a8710
+DATA data<>+536(SB)/8, $0xc02a8710c02a8710
+DATA data<>+544(SB)/8, $0x4035075540350755
+DATA data<>+552(SB)/8, $0x4035075540350755
+DATA data<>+560(SB)/8, $0x4035075540350755
+DATA data<>+568(SB)/8, $0x4035075540350755
+DATA data<>+576(SB)/8, $0x4000000040000000
+DATA data<>+584(SB)/8, $0x4000000040000000
+DATA data<>+592(SB)/8, $0x4000000040000000
+DATA data<>+600(SB)/8, $0x4000000040000000
+DATA data<>+608(SB)/8, $0x7fffffff7fffffff
+DATA data<>+616(SB)/8, $0x7fffffff7fffffff
+DATA data<>+624(SB)/8, $0x7fffffff7fffffff
+DATA data<>+632(SB)/8, $0x7fffffff7fffffff
+DATA data<>+640(SB)/8, $0x2680000026800000
+DATA data<>+648(SB)/8, $0x2680000026800000
+DATA data<>+656(SB)/8, $0x2680000026800000
+DATA data<>+664(SB)/8, $0x2680000026800000
+DATA data<>+672(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+680(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+688(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+696(SB)/8, $0x5f7fffff5f7fffff
+DATA data<>+704(SB)/8, $0x3c0102043c010204
+DATA data<>+712(SB)/8, $0x3c0102043c010204
+DATA data<>+720(SB)/8, $0x3c0102043c010204
+DATA data<>+728(SB)/8, $0x3c0102043c010204
+DATA data<>+736(SB)/8, $0x4b4000004b400000
+DATA data<>+744(SB)/8, $0x4b4000004b400000
+DATA data<>+752(SB)/8, $0x4b4000004b400000
+DATA data<>+760(SB)/8, $0x4b4000004b400000
+DATA data<>+768(SB)/8, $0x7fc000007fc00000
+DATA data<>+776(SB)/8, $0x7fc000007fc00000
+DATA data<>+784(SB)/8, $0x7fc000007fc00000
+DATA data<>+792(SB)/8, $0x7fc000007fc00000
+DATA data<>+800(SB)/8, $0x0000001000000010
+DATA data<>+808(SB)/8, $0x0000001000000010
+DATA data<>+816(SB)/8, $0x0000001000000010
+DATA data<>+824(SB)/8, $0x0000001000000010
+DATA data<>+832(SB)/8, $0x0000002000000020
+DATA data<>+840(SB)/8, $0x0000002000000020
+DATA data<>+848(SB)/8, $0x0000002000000020
+DATA data<>+856(SB)/8, $0x0000002000000020
+DATA data<>+864(SB)/8, $0x808080800c080400
+DATA data<>+872(SB)/8, $0x8080808080808080
+DATA data<>+880(SB)/8, $0x808080800c080400
+DATA data<>+888(SB)/8, $0x8080808080808080
+DATA data<>+896(SB)/8, $0x0000000100000000
+DATA data<>+904(SB)/8, $0x0000000300000002
+DATA data<>+912(SB)/8, $0x0000000500000004
+DATA data<>+920(SB)/8, $0x0000000700000006
+DATA data<>+928(SB)/8, $0x0000000900000008
+DATA data<>+936(SB)/8, $0x0000000b0000000a
+DATA data<>+944(SB)/8, $0x0000000d0000000c
+DATA data<>+952(SB)/8, $0x0000000f0000000e
+DATA data<>+960(SB)/8, $0x0000001100000010
+DATA data<>+968(SB)/8, $0x0000001300000012
+DATA data<>+976(SB)/8, $0x0000001500000014
+DATA data<>+984(SB)/8, $0x0000001700000016
+DATA data<>+992(SB)/8, $0x0000001900000018
+DATA data<>+1000(SB)/8, $0x0000001b0000001a
+DATA data<>+1008(SB)/8, $0x0000001d0000001c
+DATA data<>+1016(SB)/8, $0x0000001f0000001e
+GLOBL data<>(SB), RODATA|NOPTR, $1024

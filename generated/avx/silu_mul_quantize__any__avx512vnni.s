@@ -7,384 +7,384 @@
 // func silu_mul_quantize__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·silu_mul_quantize__any__avx512vnni(SB), NOSPLIT, $64-24
-	MOVQ   lo+8(FP), R14
-	MOVQ   hi+16(FP), R13
-	SUBQ   R14, R13
-	JLE    done
-	MOVQ   a+0(FP), CX
-	MOVQ   104(CX), AX
-	MOVQ   AX, 32(SP)
-	MOVQ   32(SP), AX
-	LEAQ   63(AX), AX
-	MOVQ   AX, 16(SP)
-	MOVQ   16(SP), AX
-	SHRQ   $0x06, AX
-	MOVQ   AX, 16(SP)
-	MOVQ   32(SP), R12
-	SHRQ   $0x06, R12
-	MOVQ   (CX), AX
-	MOVQ   AX, 40(SP)
-	MOVQ   8(CX), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   24(SP), AX
-	SUBQ   40(SP), AX
-	MOVQ   AX, 24(SP)
-	MOVQ   16(CX), AX
-	MOVQ   AX, 8(SP)
+	MOVQ lo+8(FP), R14
+	MOVQ hi+16(FP), R13
+	SUBQ R14, R13
+	JLE done
+	MOVQ a+0(FP), CX
+	MOVQ 104(CX), AX
+	MOVQ AX, 32(SP)
+	MOVQ 32(SP), AX
+	LEAQ 63(AX), AX
+	MOVQ AX, 16(SP)
+	MOVQ 16(SP), AX
+	SHRQ $0x06, AX
+	MOVQ AX, 16(SP)
+	MOVQ 32(SP), R12
+	SHRQ $0x06, R12
+	MOVQ (CX), AX
+	MOVQ AX, 40(SP)
+	MOVQ 8(CX), AX
+	MOVQ AX, 24(SP)
+	MOVQ 24(SP), AX
+	SUBQ 40(SP), AX
+	MOVQ AX, 24(SP)
+	MOVQ 16(CX), AX
+	MOVQ AX, 8(SP)
 	IMUL3Q $+2, R12, AX
-	MOVQ   AX, 56(SP)
-	MOVQ   16(SP), AX
+	MOVQ AX, 56(SP)
+	MOVQ 16(SP), AX
 	IMUL3Q $+2, AX, R11
 	IMUL3Q $-64, R12, CX
-	MOVQ   32(SP), AX
-	LEAQ   (AX)(CX*1), AX
-	MOVQ   AX, 48(SP)
+	MOVQ 32(SP), AX
+	LEAQ (AX)(CX*1), AX
+	MOVQ AX, 48(SP)
 	IMUL3Q $+256, R12, AX
-	MOVQ   AX, (SP)
+	MOVQ AX, (SP)
 	IMUL3Q $+384, R12, R10
 
 tile:
-	MOVQ   R14, BX
-	SHRQ   $0x02, BX
-	MOVQ   R14, CX
-	ANDQ   $+3, CX
-	MOVQ   32(SP), DX
-	IMULQ  R14, DX
-	MOVQ   40(SP), AX
-	LEAQ   (AX)(DX*4), R8
-	MOVQ   R8, R15
-	MOVQ   24(SP), AX
-	LEAQ   (R8)(AX*1), SI
-	MOVQ   SI, R9
-	MOVQ   16(SP), DX
-	IMULQ  BX, DX
+	MOVQ R14, BX
+	SHRQ $0x02, BX
+	MOVQ R14, CX
+	ANDQ $+3, CX
+	MOVQ 32(SP), DX
+	IMULQ R14, DX
+	MOVQ 40(SP), AX
+	LEAQ (AX)(DX*4), R8
+	MOVQ R8, R15
+	MOVQ 24(SP), AX
+	LEAQ (R8)(AX*1), SI
+	MOVQ SI, R9
+	MOVQ 16(SP), DX
+	IMULQ BX, DX
 	IMUL3Q $+384, DX, BX
-	MOVQ   8(SP), AX
-	LEAQ   (AX)(BX*1), BX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(BX*1), BX
 	IMUL3Q $+32, CX, AX
-	LEAQ   (BX)(AX*1), BX
-	MOVQ   BX, DI
+	LEAQ (BX)(AX*1), BX
+	MOVQ BX, DI
 	IMUL3Q $+384, DX, DX
-	MOVQ   8(SP), AX
-	LEAQ   (AX)(DX*1), AX
-	LEAQ   (AX)(CX*4), DX
-	MOVQ   DX, CX
-	XORQ   AX, AX
-	CMPQ   AX, R12
-	JGE    end2
+	MOVQ 8(SP), AX
+	LEAQ (AX)(DX*1), AX
+	LEAQ (AX)(CX*4), DX
+	MOVQ DX, CX
+	XORQ AX, AX
+	CMPQ AX, R12
+	JGE end2
 
 loop1:
-	VMOVUPS        (R15), Z12
-	VMOVUPS        64(R15), Z11
-	VMOVUPS        128(R15), Z10
-	VMOVUPS        192(R15), Z9
-	VPXORD.BCST    silu_mul_quantize__any__avx512vnni_data<>+0(SB), Z12, Z15
-	VPXORD.BCST    silu_mul_quantize__any__avx512vnni_data<>+0(SB), Z11, Z14
-	VPXORD.BCST    silu_mul_quantize__any__avx512vnni_data<>+0(SB), Z10, Z13
-	VPXORD.BCST    silu_mul_quantize__any__avx512vnni_data<>+0(SB), Z9, Z8
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z0
-	VCMPPS         $0x11, Z15, Z0, K4
-	VCMPPS         $0x11, Z14, Z0, K3
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z0
-	VCMPPS         $0x11, Z13, Z0, K2
-	VCMPPS         $0x11, Z8, Z0, K1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z15, K4, Z7
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z14, K3, Z6
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z13, K2, Z5
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z8, K1, Z4
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+8(SB), Z7, Z3
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+8(SB), Z6, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+8(SB), Z5, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+8(SB), Z4, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z3, Z19
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z2, Z18
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z1, Z17
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z0, Z16
-	VSUBPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z19, Z23
-	VSUBPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z18, Z22
-	VSUBPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z17, Z21
-	VSUBPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z16, Z20
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+16(SB), Z23, Z3
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+16(SB), Z22, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+16(SB), Z21, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+16(SB), Z20, Z0
-	VSUBPS         Z3, Z7, Z7
-	VSUBPS         Z2, Z6, Z6
-	VSUBPS         Z1, Z5, Z5
-	VSUBPS         Z0, Z4, Z4
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+20(SB), Z23, Z3
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+20(SB), Z22, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+20(SB), Z21, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+20(SB), Z20, Z0
-	VSUBPS         Z3, Z7, Z7
-	VSUBPS         Z2, Z6, Z6
-	VSUBPS         Z1, Z5, Z5
-	VSUBPS         Z0, Z4, Z4
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+24(SB), Z7, Z3
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+24(SB), Z6, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+24(SB), Z5, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+24(SB), Z4, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+28(SB), Z3, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+28(SB), Z2, Z2
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+28(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+28(SB), Z0, Z0
-	VMULPS         Z7, Z3, Z3
-	VMULPS         Z6, Z2, Z2
-	VMULPS         Z5, Z1, Z1
-	VMULPS         Z4, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+32(SB), Z3, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+32(SB), Z2, Z2
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+32(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+32(SB), Z0, Z0
-	VMULPS         Z7, Z3, Z3
-	VMULPS         Z6, Z2, Z2
-	VMULPS         Z5, Z1, Z1
-	VMULPS         Z4, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+36(SB), Z3, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+36(SB), Z2, Z2
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+36(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+36(SB), Z0, Z0
-	VMULPS         Z7, Z3, Z3
-	VMULPS         Z6, Z2, Z2
-	VMULPS         Z5, Z1, Z1
-	VMULPS         Z4, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+40(SB), Z3, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+40(SB), Z2, Z2
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+40(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+40(SB), Z0, Z0
-	VMULPS         Z7, Z3, Z3
-	VMULPS         Z6, Z2, Z2
-	VMULPS         Z5, Z1, Z1
-	VMULPS         Z4, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z3, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z2, Z2
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z0, Z0
-	VMULPS         Z7, Z3, Z3
-	VMULPS         Z6, Z2, Z2
-	VMULPS         Z5, Z1, Z1
-	VMULPS         Z4, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z3, Z7
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z2, Z6
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z1, Z5
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z0, Z4
-	VPSLLD         $0x17, Z19, Z3
-	VPSLLD         $0x17, Z18, Z2
-	VPSLLD         $0x17, Z17, Z1
-	VPSLLD         $0x17, Z16, Z0
-	VMULPS         Z3, Z7, Z3
-	VMULPS         Z2, Z6, Z2
-	VMULPS         Z1, Z5, Z1
-	VMULPS         Z0, Z4, Z0
-	VCMPPS.BCST    $0x11, silu_mul_quantize__any__avx512vnni_data<>+48(SB), Z15, K4
-	VCMPPS.BCST    $0x11, silu_mul_quantize__any__avx512vnni_data<>+48(SB), Z14, K3
-	VCMPPS.BCST    $0x11, silu_mul_quantize__any__avx512vnni_data<>+48(SB), Z13, K2
-	VCMPPS.BCST    $0x11, silu_mul_quantize__any__avx512vnni_data<>+48(SB), Z8, K1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z3, K4, Z3
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z2, K3, Z2
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z1, K2, Z1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z0, K1, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z3, Z16
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z2, Z15
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z1, Z14
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z0, Z13
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+56(SB), Z0
-	VPSUBD         Z16, Z0, Z8
-	VPSUBD         Z15, Z0, Z19
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+56(SB), Z0
-	VPSUBD         Z14, Z0, Z18
-	VPSUBD         Z13, Z0, Z17
-	VMULPS         Z8, Z16, Z7
-	VMULPS         Z19, Z15, Z6
-	VMULPS         Z18, Z14, Z5
-	VMULPS         Z17, Z13, Z4
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z7, Z3
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z6, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z5, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z4, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z3, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z2, Z2
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z0, Z0
-	VMULPS         Z7, Z3, Z3
-	VMULPS         Z6, Z2, Z2
-	VMULPS         Z5, Z1, Z1
-	VMULPS         Z4, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z3, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z2, Z2
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z0, Z0
-	VMULPS         Z3, Z8, Z8
-	VMULPS         Z2, Z19, Z7
-	VMULPS         Z1, Z18, Z6
-	VMULPS         Z0, Z17, Z5
-	VMULPS         Z8, Z16, Z3
-	VMULPS         Z7, Z15, Z2
-	VMULPS         Z6, Z14, Z1
-	VMULPS         Z5, Z13, Z4
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+72(SB), Z0
-	VSUBPS         Z3, Z0, Z3
-	VSUBPS         Z2, Z0, Z2
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+72(SB), Z0
-	VSUBPS         Z1, Z0, Z1
-	VSUBPS         Z4, Z0, Z0
-	VMULPS         Z3, Z8, Z3
-	VMULPS         Z2, Z7, Z2
-	VMULPS         Z1, Z6, Z1
-	VMULPS         Z0, Z5, Z0
-	VMULPS         Z3, Z12, Z3
-	VMULPS         Z2, Z11, Z2
-	VMULPS         Z1, Z10, Z1
-	VMULPS         Z0, Z9, Z0
-	VMULPS         (R9), Z3, Z11
-	VMULPS         64(R9), Z2, Z10
-	VMULPS         128(R9), Z1, Z9
-	VMULPS         192(R9), Z0, Z8
-	VPANDD.BCST    silu_mul_quantize__any__avx512vnni_data<>+76(SB), Z11, Z1
-	VPANDD.BCST    silu_mul_quantize__any__avx512vnni_data<>+76(SB), Z10, Z0
-	VPANDD.BCST    silu_mul_quantize__any__avx512vnni_data<>+76(SB), Z9, Z4
-	VPANDD.BCST    silu_mul_quantize__any__avx512vnni_data<>+76(SB), Z8, Z3
-	VPMAXUD        Z0, Z1, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z2
-	VPMAXUD        Z3, Z4, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPCMPUD.BCST   $0x01, silu_mul_quantize__any__avx512vnni_data<>+80(SB), Z2, K6
-	VPCMPUD.BCST   $0x01, silu_mul_quantize__any__avx512vnni_data<>+80(SB), Z1, K5
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+84(SB), Z0
-	VPCMPUD        $0x01, Z2, Z0, K4
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+84(SB), Z0
-	VPCMPUD        $0x01, Z1, Z0, K3
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+88(SB), Z2, Z6
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+88(SB), Z1, Z5
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+56(SB), Z0
-	VPSUBD         Z6, Z0, Z4
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+56(SB), Z0
-	VPSUBD         Z5, Z0, Z7
-	VMULPS         Z4, Z6, Z3
-	VMULPS         Z7, Z5, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z3, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z2, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z0, Z0
-	VMULPS         Z3, Z1, Z1
-	VMULPS         Z2, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z0, Z0
-	VMULPS         Z1, Z4, Z4
-	VMULPS         Z0, Z7, Z3
-	VMULPS         Z4, Z6, Z1
-	VMULPS         Z3, Z5, Z2
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+72(SB), Z0
-	VSUBPS         Z1, Z0, Z1
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+72(SB), Z0
-	VSUBPS         Z2, Z0, Z0
-	VMULPS         Z1, Z4, Z1
-	VMULPS         Z0, Z3, Z0
-	VMULPS         Z1, Z11, Z3
-	VMULPS         Z1, Z10, Z2
-	VMULPS         Z0, Z9, Z1
-	VMULPS         Z0, Z8, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z3, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z2, Z2
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z0, Z0
-	VPSUBD.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z3, Z3
-	VPSUBD.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z2, Z2
-	VPSUBD.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z1, Z1
-	VPSUBD.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z0, Z0
-	KORW           K4, K6, K2
-	KORW           K3, K5, K1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z3, K2, Z11
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z2, K2, Z10
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z1, K1, Z9
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z0, K1, Z8
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z6, K6, Z1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z5, K5, Z0
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+96(SB), Z1, K4, Z7
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+96(SB), Z0, K3, Z6
-	VMOVUPS        silu_mul_quantize__any__avx512vnni_data<>+128(SB), Z3
-	VMOVUPS        silu_mul_quantize__any__avx512vnni_data<>+192(SB), Z2
-	VPSLLVD        Z3, Z11, Z1
-	VPSLLVD        Z2, Z10, Z0
-	VPSLLVD        Z3, Z9, Z3
-	VPSLLVD        Z2, Z8, Z2
-	VPADDD         Z1, Z11, Z1
-	VPADDD         Z0, Z10, Z0
-	VPADDD         Z3, Z9, Z4
-	VPADDD         Z2, Z8, Z2
-	VPADDD         Z0, Z1, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VPADDD         Z0, Z1, Z3
-	VPADDD         Z2, Z4, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VPADDD         Z0, Z1, Z2
-	VPSLLD         $0x10, Z3, Z1
-	VPSLLD         $0x10, Z2, Z0
-	VPSRAD         $0x10, Z1, Z5
-	VPSRAD         $0x10, Z0, Z4
-	VPSUBD         Z5, Z3, Z1
-	VPSUBD         Z4, Z2, Z0
-	VPSRAD         $0x10, Z1, Z3
-	VPSRAD         $0x10, Z0, Z2
-	VCVTDQ2PS      Z5, Z1
-	VCVTDQ2PS      Z4, Z0
-	VMULPS         Z7, Z1, Z1
-	VMULPS         Z6, Z0, Z0
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+96(SB), Z1, K4, Z1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+96(SB), Z0, K3, Z0
-	VPMOVDB        Z11, (DI)
-	VPMOVDB        Z10, 16(DI)
-	VPMOVDB        Z9, 192(DI)
-	VPMOVDB        Z8, 208(DI)
-	VMOVD          X7, 128(CX)
-	VMOVD          X6, 320(CX)
-	VMOVD          X1, 144(CX)
-	VMOVD          X0, 336(CX)
-	VPXORD         Z0, Z0, Z0
-	VPSUBD         Z5, Z0, Z1
-	VPXORD         Z0, Z0, Z0
-	VPSUBD         Z4, Z0, Z0
-	VMOVD          X1, 160(CX)
-	VMOVD          X0, 352(CX)
-	VPXORD         Z0, Z0, Z0
-	VPSUBD         Z3, Z0, Z1
-	VPXORD         Z0, Z0, Z0
-	VPSUBD         Z2, Z0, Z0
-	VMOVD          X1, 176(CX)
-	VMOVD          X0, 368(CX)
-	ADDQ           $+256, R15
-	ADDQ           $+256, R9
-	ADDQ           $+384, DI
-	ADDQ           $+384, CX
-	ADDQ           $+1, AX
-	CMPQ           AX, R12
-	JLT            loop1
+	VMOVUPS (R15), Z12
+	VMOVUPS 64(R15), Z11
+	VMOVUPS 128(R15), Z10
+	VMOVUPS 192(R15), Z9
+	VPXORD.BCST data<>+0(SB), Z12, Z15
+	VPXORD.BCST data<>+0(SB), Z11, Z14
+	VPXORD.BCST data<>+0(SB), Z10, Z13
+	VPXORD.BCST data<>+0(SB), Z9, Z8
+	VBROADCASTSS data<>+4(SB), Z0
+	VCMPPS $0x11, Z15, Z0, K4
+	VCMPPS $0x11, Z14, Z0, K3
+	VBROADCASTSS data<>+4(SB), Z0
+	VCMPPS $0x11, Z13, Z0, K2
+	VCMPPS $0x11, Z8, Z0, K1
+	VPBLENDMD.BCST data<>+4(SB), Z15, K4, Z7
+	VPBLENDMD.BCST data<>+4(SB), Z14, K3, Z6
+	VPBLENDMD.BCST data<>+4(SB), Z13, K2, Z5
+	VPBLENDMD.BCST data<>+4(SB), Z8, K1, Z4
+	VMULPS.BCST data<>+8(SB), Z7, Z3
+	VMULPS.BCST data<>+8(SB), Z6, Z2
+	VMULPS.BCST data<>+8(SB), Z5, Z1
+	VMULPS.BCST data<>+8(SB), Z4, Z0
+	VADDPS.BCST data<>+12(SB), Z3, Z19
+	VADDPS.BCST data<>+12(SB), Z2, Z18
+	VADDPS.BCST data<>+12(SB), Z1, Z17
+	VADDPS.BCST data<>+12(SB), Z0, Z16
+	VSUBPS.BCST data<>+12(SB), Z19, Z23
+	VSUBPS.BCST data<>+12(SB), Z18, Z22
+	VSUBPS.BCST data<>+12(SB), Z17, Z21
+	VSUBPS.BCST data<>+12(SB), Z16, Z20
+	VMULPS.BCST data<>+16(SB), Z23, Z3
+	VMULPS.BCST data<>+16(SB), Z22, Z2
+	VMULPS.BCST data<>+16(SB), Z21, Z1
+	VMULPS.BCST data<>+16(SB), Z20, Z0
+	VSUBPS Z3, Z7, Z7
+	VSUBPS Z2, Z6, Z6
+	VSUBPS Z1, Z5, Z5
+	VSUBPS Z0, Z4, Z4
+	VMULPS.BCST data<>+20(SB), Z23, Z3
+	VMULPS.BCST data<>+20(SB), Z22, Z2
+	VMULPS.BCST data<>+20(SB), Z21, Z1
+	VMULPS.BCST data<>+20(SB), Z20, Z0
+	VSUBPS Z3, Z7, Z7
+	VSUBPS Z2, Z6, Z6
+	VSUBPS Z1, Z5, Z5
+	VSUBPS Z0, Z4, Z4
+	VMULPS.BCST data<>+24(SB), Z7, Z3
+	VMULPS.BCST data<>+24(SB), Z6, Z2
+	VMULPS.BCST data<>+24(SB), Z5, Z1
+	VMULPS.BCST data<>+24(SB), Z4, Z0
+	VADDPS.BCST data<>+28(SB), Z3, Z3
+	VADDPS.BCST data<>+28(SB), Z2, Z2
+	VADDPS.BCST data<>+28(SB), Z1, Z1
+	VADDPS.BCST data<>+28(SB), Z0, Z0
+	VMULPS Z7, Z3, Z3
+	VMULPS Z6, Z2, Z2
+	VMULPS Z5, Z1, Z1
+	VMULPS Z4, Z0, Z0
+	VADDPS.BCST data<>+32(SB), Z3, Z3
+	VADDPS.BCST data<>+32(SB), Z2, Z2
+	VADDPS.BCST data<>+32(SB), Z1, Z1
+	VADDPS.BCST data<>+32(SB), Z0, Z0
+	VMULPS Z7, Z3, Z3
+	VMULPS Z6, Z2, Z2
+	VMULPS Z5, Z1, Z1
+	VMULPS Z4, Z0, Z0
+	VADDPS.BCST data<>+36(SB), Z3, Z3
+	VADDPS.BCST data<>+36(SB), Z2, Z2
+	VADDPS.BCST data<>+36(SB), Z1, Z1
+	VADDPS.BCST data<>+36(SB), Z0, Z0
+	VMULPS Z7, Z3, Z3
+	VMULPS Z6, Z2, Z2
+	VMULPS Z5, Z1, Z1
+	VMULPS Z4, Z0, Z0
+	VADDPS.BCST data<>+40(SB), Z3, Z3
+	VADDPS.BCST data<>+40(SB), Z2, Z2
+	VADDPS.BCST data<>+40(SB), Z1, Z1
+	VADDPS.BCST data<>+40(SB), Z0, Z0
+	VMULPS Z7, Z3, Z3
+	VMULPS Z6, Z2, Z2
+	VMULPS Z5, Z1, Z1
+	VMULPS Z4, Z0, Z0
+	VADDPS.BCST data<>+44(SB), Z3, Z3
+	VADDPS.BCST data<>+44(SB), Z2, Z2
+	VADDPS.BCST data<>+44(SB), Z1, Z1
+	VADDPS.BCST data<>+44(SB), Z0, Z0
+	VMULPS Z7, Z3, Z3
+	VMULPS Z6, Z2, Z2
+	VMULPS Z5, Z1, Z1
+	VMULPS Z4, Z0, Z0
+	VADDPS.BCST data<>+44(SB), Z3, Z7
+	VADDPS.BCST data<>+44(SB), Z2, Z6
+	VADDPS.BCST data<>+44(SB), Z1, Z5
+	VADDPS.BCST data<>+44(SB), Z0, Z4
+	VPSLLD $0x17, Z19, Z3
+	VPSLLD $0x17, Z18, Z2
+	VPSLLD $0x17, Z17, Z1
+	VPSLLD $0x17, Z16, Z0
+	VMULPS Z3, Z7, Z3
+	VMULPS Z2, Z6, Z2
+	VMULPS Z1, Z5, Z1
+	VMULPS Z0, Z4, Z0
+	VCMPPS.BCST $0x11, data<>+48(SB), Z15, K4
+	VCMPPS.BCST $0x11, data<>+48(SB), Z14, K3
+	VCMPPS.BCST $0x11, data<>+48(SB), Z13, K2
+	VCMPPS.BCST $0x11, data<>+48(SB), Z8, K1
+	VPBLENDMD.BCST data<>+52(SB), Z3, K4, Z3
+	VPBLENDMD.BCST data<>+52(SB), Z2, K3, Z2
+	VPBLENDMD.BCST data<>+52(SB), Z1, K2, Z1
+	VPBLENDMD.BCST data<>+52(SB), Z0, K1, Z0
+	VADDPS.BCST data<>+44(SB), Z3, Z16
+	VADDPS.BCST data<>+44(SB), Z2, Z15
+	VADDPS.BCST data<>+44(SB), Z1, Z14
+	VADDPS.BCST data<>+44(SB), Z0, Z13
+	VBROADCASTSS data<>+56(SB), Z0
+	VPSUBD Z16, Z0, Z8
+	VPSUBD Z15, Z0, Z19
+	VBROADCASTSS data<>+56(SB), Z0
+	VPSUBD Z14, Z0, Z18
+	VPSUBD Z13, Z0, Z17
+	VMULPS Z8, Z16, Z7
+	VMULPS Z19, Z15, Z6
+	VMULPS Z18, Z14, Z5
+	VMULPS Z17, Z13, Z4
+	VMULPS.BCST data<>+60(SB), Z7, Z3
+	VMULPS.BCST data<>+60(SB), Z6, Z2
+	VMULPS.BCST data<>+60(SB), Z5, Z1
+	VMULPS.BCST data<>+60(SB), Z4, Z0
+	VADDPS.BCST data<>+64(SB), Z3, Z3
+	VADDPS.BCST data<>+64(SB), Z2, Z2
+	VADDPS.BCST data<>+64(SB), Z1, Z1
+	VADDPS.BCST data<>+64(SB), Z0, Z0
+	VMULPS Z7, Z3, Z3
+	VMULPS Z6, Z2, Z2
+	VMULPS Z5, Z1, Z1
+	VMULPS Z4, Z0, Z0
+	VADDPS.BCST data<>+68(SB), Z3, Z3
+	VADDPS.BCST data<>+68(SB), Z2, Z2
+	VADDPS.BCST data<>+68(SB), Z1, Z1
+	VADDPS.BCST data<>+68(SB), Z0, Z0
+	VMULPS Z3, Z8, Z8
+	VMULPS Z2, Z19, Z7
+	VMULPS Z1, Z18, Z6
+	VMULPS Z0, Z17, Z5
+	VMULPS Z8, Z16, Z3
+	VMULPS Z7, Z15, Z2
+	VMULPS Z6, Z14, Z1
+	VMULPS Z5, Z13, Z4
+	VBROADCASTSS data<>+72(SB), Z0
+	VSUBPS Z3, Z0, Z3
+	VSUBPS Z2, Z0, Z2
+	VBROADCASTSS data<>+72(SB), Z0
+	VSUBPS Z1, Z0, Z1
+	VSUBPS Z4, Z0, Z0
+	VMULPS Z3, Z8, Z3
+	VMULPS Z2, Z7, Z2
+	VMULPS Z1, Z6, Z1
+	VMULPS Z0, Z5, Z0
+	VMULPS Z3, Z12, Z3
+	VMULPS Z2, Z11, Z2
+	VMULPS Z1, Z10, Z1
+	VMULPS Z0, Z9, Z0
+	VMULPS (R9), Z3, Z11
+	VMULPS 64(R9), Z2, Z10
+	VMULPS 128(R9), Z1, Z9
+	VMULPS 192(R9), Z0, Z8
+	VPANDD.BCST data<>+76(SB), Z11, Z1
+	VPANDD.BCST data<>+76(SB), Z10, Z0
+	VPANDD.BCST data<>+76(SB), Z9, Z4
+	VPANDD.BCST data<>+76(SB), Z8, Z3
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPMAXUD Z0, Z1, Z2
+	VPMAXUD Z3, Z4, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPCMPUD.BCST $0x01, data<>+80(SB), Z2, K6
+	VPCMPUD.BCST $0x01, data<>+80(SB), Z1, K5
+	VBROADCASTSS data<>+84(SB), Z0
+	VPCMPUD $0x01, Z2, Z0, K4
+	VBROADCASTSS data<>+84(SB), Z0
+	VPCMPUD $0x01, Z1, Z0, K3
+	VMULPS.BCST data<>+88(SB), Z2, Z6
+	VMULPS.BCST data<>+88(SB), Z1, Z5
+	VBROADCASTSS data<>+56(SB), Z0
+	VPSUBD Z6, Z0, Z4
+	VBROADCASTSS data<>+56(SB), Z0
+	VPSUBD Z5, Z0, Z7
+	VMULPS Z4, Z6, Z3
+	VMULPS Z7, Z5, Z2
+	VMULPS.BCST data<>+60(SB), Z3, Z1
+	VMULPS.BCST data<>+60(SB), Z2, Z0
+	VADDPS.BCST data<>+64(SB), Z1, Z1
+	VADDPS.BCST data<>+64(SB), Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS.BCST data<>+68(SB), Z1, Z1
+	VADDPS.BCST data<>+68(SB), Z0, Z0
+	VMULPS Z1, Z4, Z4
+	VMULPS Z0, Z7, Z3
+	VMULPS Z4, Z6, Z1
+	VMULPS Z3, Z5, Z2
+	VBROADCASTSS data<>+72(SB), Z0
+	VSUBPS Z1, Z0, Z1
+	VBROADCASTSS data<>+72(SB), Z0
+	VSUBPS Z2, Z0, Z0
+	VMULPS Z1, Z4, Z1
+	VMULPS Z0, Z3, Z0
+	VMULPS Z1, Z11, Z3
+	VMULPS Z1, Z10, Z2
+	VMULPS Z0, Z9, Z1
+	VMULPS Z0, Z8, Z0
+	VADDPS.BCST data<>+92(SB), Z3, Z3
+	VADDPS.BCST data<>+92(SB), Z2, Z2
+	VADDPS.BCST data<>+92(SB), Z1, Z1
+	VADDPS.BCST data<>+92(SB), Z0, Z0
+	VPSUBD.BCST data<>+92(SB), Z3, Z3
+	VPSUBD.BCST data<>+92(SB), Z2, Z2
+	VPSUBD.BCST data<>+92(SB), Z1, Z1
+	VPSUBD.BCST data<>+92(SB), Z0, Z0
+	KORW K4, K6, K2
+	KORW K3, K5, K1
+	VPBLENDMD.BCST data<>+52(SB), Z3, K2, Z11
+	VPBLENDMD.BCST data<>+52(SB), Z2, K2, Z10
+	VPBLENDMD.BCST data<>+52(SB), Z1, K1, Z9
+	VPBLENDMD.BCST data<>+52(SB), Z0, K1, Z8
+	VPBLENDMD.BCST data<>+52(SB), Z6, K6, Z1
+	VPBLENDMD.BCST data<>+52(SB), Z5, K5, Z0
+	VPBLENDMD.BCST data<>+96(SB), Z1, K4, Z7
+	VPBLENDMD.BCST data<>+96(SB), Z0, K3, Z6
+	VMOVUPS data<>+128(SB), Z3
+	VMOVUPS data<>+192(SB), Z2
+	VPSLLVD Z3, Z11, Z1
+	VPSLLVD Z2, Z10, Z0
+	VPSLLVD Z3, Z9, Z3
+	VPSLLVD Z2, Z8, Z2
+	VPADDD Z1, Z11, Z1
+	VPADDD Z0, Z10, Z0
+	VPADDD Z3, Z9, Z4
+	VPADDD Z2, Z8, Z2
+	VPADDD Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPADDD Z0, Z1, Z3
+	VPADDD Z2, Z4, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPADDD Z0, Z1, Z2
+	VPSLLD $0x10, Z3, Z1
+	VPSLLD $0x10, Z2, Z0
+	VPSRAD $0x10, Z1, Z5
+	VPSRAD $0x10, Z0, Z4
+	VPSUBD Z5, Z3, Z1
+	VPSUBD Z4, Z2, Z0
+	VPSRAD $0x10, Z1, Z3
+	VPSRAD $0x10, Z0, Z2
+	VCVTDQ2PS Z5, Z1
+	VCVTDQ2PS Z4, Z0
+	VMULPS Z7, Z1, Z1
+	VMULPS Z6, Z0, Z0
+	VPBLENDMD.BCST data<>+96(SB), Z1, K4, Z1
+	VPBLENDMD.BCST data<>+96(SB), Z0, K3, Z0
+	VPMOVDB Z11, (DI)
+	VPMOVDB Z10, 16(DI)
+	VPMOVDB Z9, 192(DI)
+	VPMOVDB Z8, 208(DI)
+	VMOVD X7, 128(CX)
+	VMOVD X6, 320(CX)
+	VMOVD X1, 144(CX)
+	VMOVD X0, 336(CX)
+	VPXORD Z0, Z0, Z0
+	VPSUBD Z5, Z0, Z1
+	VPXORD Z0, Z0, Z0
+	VPSUBD Z4, Z0, Z0
+	VMOVD X1, 160(CX)
+	VMOVD X0, 352(CX)
+	VPXORD Z0, Z0, Z0
+	VPSUBD Z3, Z0, Z1
+	VPXORD Z0, Z0, Z0
+	VPSUBD Z2, Z0, Z0
+	VMOVD X1, 176(CX)
+	VMOVD X0, 368(CX)
+	ADDQ $+256, R15
+	ADDQ $+256, R9
+	ADDQ $+384, DI
+	ADDQ $+384, CX
+	ADDQ $+1, AX
+	CMPQ AX, R12
+	JLT loop1
 
 end2:
 	MOVQ 48(SP), R9
@@ -396,253 +396,253 @@ end2:
 	LEAQ (DX)(R10*1), BX
 	MOVQ 56(SP), DX
 	CMPQ DX, R11
-	JGE  end4
+	JGE end4
 
 loop3:
-	VMOVUPS        silu_mul_quantize__any__avx512vnni_data<>+256(SB), Z2
-	VMOVUPS        silu_mul_quantize__any__avx512vnni_data<>+320(SB), Z1
-	MOVQ           R9, CX
-	MOVQ           $+2147483647, AX
-	CMPQ           CX, AX
-	CMOVQGT        AX, CX
-	MOVQ           $-2147483647, AX
-	CMPQ           CX, AX
-	CMOVQLT        AX, CX
-	VPBROADCASTD   CX, Z0
-	VPCMPD         $0x01, Z0, Z2, K4
-	VPCMPD         $0x01, Z0, Z1, K3
-	VMOVUPS.Z      (R8), K4, Z9
-	VMOVUPS.Z      64(R8), K3, Z8
-	VPXORD.BCST    silu_mul_quantize__any__avx512vnni_data<>+0(SB), Z9, Z5
-	VPXORD.BCST    silu_mul_quantize__any__avx512vnni_data<>+0(SB), Z8, Z4
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z0
-	VCMPPS         $0x11, Z5, Z0, K2
-	VCMPPS         $0x11, Z4, Z0, K1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z5, K2, Z3
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+4(SB), Z4, K1, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+8(SB), Z3, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+8(SB), Z2, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z1, Z7
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z0, Z6
-	VSUBPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z7, Z11
-	VSUBPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+12(SB), Z6, Z10
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+16(SB), Z11, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+16(SB), Z10, Z0
-	VSUBPS         Z1, Z3, Z3
-	VSUBPS         Z0, Z2, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+20(SB), Z11, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+20(SB), Z10, Z0
-	VSUBPS         Z1, Z3, Z3
-	VSUBPS         Z0, Z2, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+24(SB), Z3, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+24(SB), Z2, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+28(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+28(SB), Z0, Z0
-	VMULPS         Z3, Z1, Z1
-	VMULPS         Z2, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+32(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+32(SB), Z0, Z0
-	VMULPS         Z3, Z1, Z1
-	VMULPS         Z2, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+36(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+36(SB), Z0, Z0
-	VMULPS         Z3, Z1, Z1
-	VMULPS         Z2, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+40(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+40(SB), Z0, Z0
-	VMULPS         Z3, Z1, Z1
-	VMULPS         Z2, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z0, Z0
-	VMULPS         Z3, Z1, Z1
-	VMULPS         Z2, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z1, Z3
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z0, Z2
-	VPSLLD         $0x17, Z7, Z1
-	VPSLLD         $0x17, Z6, Z0
-	VMULPS         Z1, Z3, Z1
-	VMULPS         Z0, Z2, Z0
-	VCMPPS.BCST    $0x11, silu_mul_quantize__any__avx512vnni_data<>+48(SB), Z5, K2
-	VCMPPS.BCST    $0x11, silu_mul_quantize__any__avx512vnni_data<>+48(SB), Z4, K1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z1, K2, Z1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z0, K1, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z1, Z7
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+44(SB), Z0, Z6
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+56(SB), Z0
-	VPSUBD         Z7, Z0, Z4
-	VPSUBD         Z6, Z0, Z5
-	VMULPS         Z4, Z7, Z3
-	VMULPS         Z5, Z6, Z2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z3, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z2, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z0, Z0
-	VMULPS         Z3, Z1, Z1
-	VMULPS         Z2, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z0, Z0
-	VMULPS         Z1, Z4, Z4
-	VMULPS         Z0, Z5, Z3
-	VMULPS         Z4, Z7, Z1
-	VMULPS         Z3, Z6, Z2
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+72(SB), Z0
-	VSUBPS         Z1, Z0, Z1
-	VSUBPS         Z2, Z0, Z0
-	VMULPS         Z1, Z4, Z1
-	VMULPS         Z0, Z3, Z0
-	VMULPS         Z1, Z9, Z2
-	VMULPS         Z0, Z8, Z3
-	VMOVUPS.Z      (DI), K4, Z1
-	VMOVUPS.Z      64(DI), K3, Z0
-	VMULPS         Z1, Z2, Z2
-	VMULPS         Z0, Z3, Z1
-	VPXORD         Z0, Z0, Z0
-	VPBLENDMD      Z2, Z0, K4, Z5
-	VPBLENDMD      Z1, Z0, K3, Z4
-	VPANDD.BCST    silu_mul_quantize__any__avx512vnni_data<>+76(SB), Z5, Z1
-	VPANDD.BCST    silu_mul_quantize__any__avx512vnni_data<>+76(SB), Z4, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VPMAXUD        Z0, Z1, Z1
-	VPCMPUD.BCST   $0x01, silu_mul_quantize__any__avx512vnni_data<>+80(SB), Z1, K3
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+84(SB), Z0
-	VPCMPUD        $0x01, Z1, Z0, K2
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+88(SB), Z1, Z3
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+56(SB), Z0
-	VPSUBD         Z3, Z0, Z2
-	VMULPS         Z2, Z3, Z1
-	VMULPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+60(SB), Z1, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+64(SB), Z0, Z0
-	VMULPS         Z1, Z0, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+68(SB), Z0, Z0
-	VMULPS         Z0, Z2, Z2
-	VMULPS         Z2, Z3, Z1
-	VBROADCASTSS   silu_mul_quantize__any__avx512vnni_data<>+72(SB), Z0
-	VSUBPS         Z1, Z0, Z0
-	VMULPS         Z0, Z2, Z0
-	VMULPS         Z0, Z5, Z1
-	VMULPS         Z0, Z4, Z0
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z1, Z1
-	VADDPS.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z0, Z0
-	VPSUBD.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z1, Z1
-	VPSUBD.BCST    silu_mul_quantize__any__avx512vnni_data<>+92(SB), Z0, Z0
-	KORW           K2, K3, K1
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z1, K1, Z5
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z0, K1, Z4
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+52(SB), Z3, K3, Z0
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+96(SB), Z0, K2, Z3
-	VMOVUPS        silu_mul_quantize__any__avx512vnni_data<>+128(SB), Z1
-	VMOVUPS        silu_mul_quantize__any__avx512vnni_data<>+192(SB), Z0
-	VPSLLVD        Z1, Z5, Z1
-	VPSLLVD        Z0, Z4, Z0
-	VPADDD         Z1, Z5, Z1
-	VPADDD         Z0, Z4, Z0
-	VPADDD         Z0, Z1, Z1
-	VSHUFI32X4     $0x4e, Z1, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VSHUFI32X4     $0xb1, Z1, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VPSHUFD        $0x4e, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VPSHUFD        $0xb1, Z1, Z0
-	VPADDD         Z0, Z1, Z1
-	VPSLLD         $0x10, Z1, Z0
-	VPSRAD         $0x10, Z0, Z2
-	VPSUBD         Z2, Z1, Z0
-	VPSRAD         $0x10, Z0, Z1
-	VCVTDQ2PS      Z2, Z0
-	VMULPS         Z3, Z0, Z0
-	VPBLENDMD.BCST silu_mul_quantize__any__avx512vnni_data<>+96(SB), Z0, K2, Z0
-	VPMOVDB        Z5, (SI)
-	VPMOVDB        Z4, 16(SI)
-	VMOVD          X3, 128(BX)
-	VMOVD          X0, 144(BX)
-	VPXORD         Z0, Z0, Z0
-	VPSUBD         Z2, Z0, Z0
-	VMOVD          X0, 160(BX)
-	VPXORD         Z0, Z0, Z0
-	VPSUBD         Z1, Z0, Z0
-	VMOVD          X0, 176(BX)
-	ADDQ           $-32, R9
-	ADDQ           $+128, R8
-	ADDQ           $+128, DI
-	ADDQ           $+192, SI
-	ADDQ           $+192, BX
-	ADDQ           $+1, DX
-	CMPQ           DX, R11
-	JLT            loop3
+	VMOVUPS data<>+256(SB), Z2
+	VMOVUPS data<>+320(SB), Z1
+	MOVQ R9, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VPBROADCASTD CX, Z0
+	VPCMPD $0x01, Z0, Z2, K4
+	VPCMPD $0x01, Z0, Z1, K3
+	VMOVUPS.Z (R8), K4, Z9
+	VMOVUPS.Z 64(R8), K3, Z8
+	VPXORD.BCST data<>+0(SB), Z9, Z5
+	VPXORD.BCST data<>+0(SB), Z8, Z4
+	VBROADCASTSS data<>+4(SB), Z0
+	VCMPPS $0x11, Z5, Z0, K2
+	VCMPPS $0x11, Z4, Z0, K1
+	VPBLENDMD.BCST data<>+4(SB), Z5, K2, Z3
+	VPBLENDMD.BCST data<>+4(SB), Z4, K1, Z2
+	VMULPS.BCST data<>+8(SB), Z3, Z1
+	VMULPS.BCST data<>+8(SB), Z2, Z0
+	VADDPS.BCST data<>+12(SB), Z1, Z7
+	VADDPS.BCST data<>+12(SB), Z0, Z6
+	VSUBPS.BCST data<>+12(SB), Z7, Z11
+	VSUBPS.BCST data<>+12(SB), Z6, Z10
+	VMULPS.BCST data<>+16(SB), Z11, Z1
+	VMULPS.BCST data<>+16(SB), Z10, Z0
+	VSUBPS Z1, Z3, Z3
+	VSUBPS Z0, Z2, Z2
+	VMULPS.BCST data<>+20(SB), Z11, Z1
+	VMULPS.BCST data<>+20(SB), Z10, Z0
+	VSUBPS Z1, Z3, Z3
+	VSUBPS Z0, Z2, Z2
+	VMULPS.BCST data<>+24(SB), Z3, Z1
+	VMULPS.BCST data<>+24(SB), Z2, Z0
+	VADDPS.BCST data<>+28(SB), Z1, Z1
+	VADDPS.BCST data<>+28(SB), Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS.BCST data<>+32(SB), Z1, Z1
+	VADDPS.BCST data<>+32(SB), Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS.BCST data<>+36(SB), Z1, Z1
+	VADDPS.BCST data<>+36(SB), Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS.BCST data<>+40(SB), Z1, Z1
+	VADDPS.BCST data<>+40(SB), Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS.BCST data<>+44(SB), Z1, Z1
+	VADDPS.BCST data<>+44(SB), Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS.BCST data<>+44(SB), Z1, Z3
+	VADDPS.BCST data<>+44(SB), Z0, Z2
+	VPSLLD $0x17, Z7, Z1
+	VPSLLD $0x17, Z6, Z0
+	VMULPS Z1, Z3, Z1
+	VMULPS Z0, Z2, Z0
+	VCMPPS.BCST $0x11, data<>+48(SB), Z5, K2
+	VCMPPS.BCST $0x11, data<>+48(SB), Z4, K1
+	VPBLENDMD.BCST data<>+52(SB), Z1, K2, Z1
+	VPBLENDMD.BCST data<>+52(SB), Z0, K1, Z0
+	VADDPS.BCST data<>+44(SB), Z1, Z7
+	VADDPS.BCST data<>+44(SB), Z0, Z6
+	VBROADCASTSS data<>+56(SB), Z0
+	VPSUBD Z7, Z0, Z4
+	VPSUBD Z6, Z0, Z5
+	VMULPS Z4, Z7, Z3
+	VMULPS Z5, Z6, Z2
+	VMULPS.BCST data<>+60(SB), Z3, Z1
+	VMULPS.BCST data<>+60(SB), Z2, Z0
+	VADDPS.BCST data<>+64(SB), Z1, Z1
+	VADDPS.BCST data<>+64(SB), Z0, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z2, Z0, Z0
+	VADDPS.BCST data<>+68(SB), Z1, Z1
+	VADDPS.BCST data<>+68(SB), Z0, Z0
+	VMULPS Z1, Z4, Z4
+	VMULPS Z0, Z5, Z3
+	VMULPS Z4, Z7, Z1
+	VMULPS Z3, Z6, Z2
+	VBROADCASTSS data<>+72(SB), Z0
+	VSUBPS Z1, Z0, Z1
+	VSUBPS Z2, Z0, Z0
+	VMULPS Z1, Z4, Z1
+	VMULPS Z0, Z3, Z0
+	VMULPS Z1, Z9, Z2
+	VMULPS Z0, Z8, Z3
+	VMOVUPS.Z (DI), K4, Z1
+	VMOVUPS.Z 64(DI), K3, Z0
+	VMULPS Z1, Z2, Z2
+	VMULPS Z0, Z3, Z1
+	VPXORD Z0, Z0, Z0
+	VPBLENDMD Z2, Z0, K4, Z5
+	VPBLENDMD Z1, Z0, K3, Z4
+	VPANDD.BCST data<>+76(SB), Z5, Z1
+	VPANDD.BCST data<>+76(SB), Z4, Z0
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPMAXUD Z0, Z1, Z1
+	VPCMPUD.BCST $0x01, data<>+80(SB), Z1, K3
+	VBROADCASTSS data<>+84(SB), Z0
+	VPCMPUD $0x01, Z1, Z0, K2
+	VMULPS.BCST data<>+88(SB), Z1, Z3
+	VBROADCASTSS data<>+56(SB), Z0
+	VPSUBD Z3, Z0, Z2
+	VMULPS Z2, Z3, Z1
+	VMULPS.BCST data<>+60(SB), Z1, Z0
+	VADDPS.BCST data<>+64(SB), Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS.BCST data<>+68(SB), Z0, Z0
+	VMULPS Z0, Z2, Z2
+	VMULPS Z2, Z3, Z1
+	VBROADCASTSS data<>+72(SB), Z0
+	VSUBPS Z1, Z0, Z0
+	VMULPS Z0, Z2, Z0
+	VMULPS Z0, Z5, Z1
+	VMULPS Z0, Z4, Z0
+	VADDPS.BCST data<>+92(SB), Z1, Z1
+	VADDPS.BCST data<>+92(SB), Z0, Z0
+	VPSUBD.BCST data<>+92(SB), Z1, Z1
+	VPSUBD.BCST data<>+92(SB), Z0, Z0
+	KORW K2, K3, K1
+	VPBLENDMD.BCST data<>+52(SB), Z1, K1, Z5
+	VPBLENDMD.BCST data<>+52(SB), Z0, K1, Z4
+	VPBLENDMD.BCST data<>+52(SB), Z3, K3, Z0
+	VPBLENDMD.BCST data<>+96(SB), Z0, K2, Z3
+	VMOVUPS data<>+128(SB), Z1
+	VMOVUPS data<>+192(SB), Z0
+	VPSLLVD Z1, Z5, Z1
+	VPSLLVD Z0, Z4, Z0
+	VPADDD Z1, Z5, Z1
+	VPADDD Z0, Z4, Z0
+	VPADDD Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VPADDD Z0, Z1, Z1
+	VPSLLD $0x10, Z1, Z0
+	VPSRAD $0x10, Z0, Z2
+	VPSUBD Z2, Z1, Z0
+	VPSRAD $0x10, Z0, Z1
+	VCVTDQ2PS Z2, Z0
+	VMULPS Z3, Z0, Z0
+	VPBLENDMD.BCST data<>+96(SB), Z0, K2, Z0
+	VPMOVDB Z5, (SI)
+	VPMOVDB Z4, 16(SI)
+	VMOVD X3, 128(BX)
+	VMOVD X0, 144(BX)
+	VPXORD Z0, Z0, Z0
+	VPSUBD Z2, Z0, Z0
+	VMOVD X0, 160(BX)
+	VPXORD Z0, Z0, Z0
+	VPSUBD Z1, Z0, Z0
+	VMOVD X0, 176(BX)
+	ADDQ $-32, R9
+	ADDQ $+128, R8
+	ADDQ $+128, DI
+	ADDQ $+192, SI
+	ADDQ $+192, BX
+	ADDQ $+1, DX
+	CMPQ DX, R11
+	JLT loop3
 
 end4:
 	DECQ R13
-	JEQ  done
+	JEQ done
 	INCQ R14
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA silu_mul_quantize__any__avx512vnni_data<>+0(SB)/4, $0x80000000
-DATA silu_mul_quantize__any__avx512vnni_data<>+4(SB)/4, $0x42ae0000
-DATA silu_mul_quantize__any__avx512vnni_data<>+8(SB)/4, $0x3fb8aa3b
-DATA silu_mul_quantize__any__avx512vnni_data<>+12(SB)/4, $0x4b40007f
-DATA silu_mul_quantize__any__avx512vnni_data<>+16(SB)/4, $0x3f317200
-DATA silu_mul_quantize__any__avx512vnni_data<>+20(SB)/4, $0x35bfbe8e
-DATA silu_mul_quantize__any__avx512vnni_data<>+24(SB)/4, $0x3ab58f09
-DATA silu_mul_quantize__any__avx512vnni_data<>+28(SB)/4, $0x3c092f9d
-DATA silu_mul_quantize__any__avx512vnni_data<>+32(SB)/4, $0x3d2aacd0
-DATA silu_mul_quantize__any__avx512vnni_data<>+36(SB)/4, $0x3e2aaa32
-DATA silu_mul_quantize__any__avx512vnni_data<>+40(SB)/4, $0x3efffffd
-DATA silu_mul_quantize__any__avx512vnni_data<>+44(SB)/4, $0x3f800000
-DATA silu_mul_quantize__any__avx512vnni_data<>+48(SB)/4, $0xc2ae0000
-DATA silu_mul_quantize__any__avx512vnni_data<>+52(SB)/4, $0x00000000
-DATA silu_mul_quantize__any__avx512vnni_data<>+56(SB)/4, $0x7f000000
-DATA silu_mul_quantize__any__avx512vnni_data<>+60(SB)/4, $0x3f55feef
-DATA silu_mul_quantize__any__avx512vnni_data<>+64(SB)/4, $0xc02a8710
-DATA silu_mul_quantize__any__avx512vnni_data<>+68(SB)/4, $0x40350755
-DATA silu_mul_quantize__any__avx512vnni_data<>+72(SB)/4, $0x40000000
-DATA silu_mul_quantize__any__avx512vnni_data<>+76(SB)/4, $0x7fffffff
-DATA silu_mul_quantize__any__avx512vnni_data<>+80(SB)/4, $0x26800000
-DATA silu_mul_quantize__any__avx512vnni_data<>+84(SB)/4, $0x5f7fffff
-DATA silu_mul_quantize__any__avx512vnni_data<>+88(SB)/4, $0x3c010204
-DATA silu_mul_quantize__any__avx512vnni_data<>+92(SB)/4, $0x4b400000
-DATA silu_mul_quantize__any__avx512vnni_data<>+96(SB)/4, $0x7fc00000
-DATA silu_mul_quantize__any__avx512vnni_data<>+128(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+136(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+144(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+152(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+160(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+168(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+176(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+184(SB)/8, $0x0000001000000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+192(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx512vnni_data<>+200(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx512vnni_data<>+208(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx512vnni_data<>+216(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx512vnni_data<>+224(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx512vnni_data<>+232(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx512vnni_data<>+240(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx512vnni_data<>+248(SB)/8, $0x0000002000000020
-DATA silu_mul_quantize__any__avx512vnni_data<>+256(SB)/8, $0x0000000100000000
-DATA silu_mul_quantize__any__avx512vnni_data<>+264(SB)/8, $0x0000000300000002
-DATA silu_mul_quantize__any__avx512vnni_data<>+272(SB)/8, $0x0000000500000004
-DATA silu_mul_quantize__any__avx512vnni_data<>+280(SB)/8, $0x0000000700000006
-DATA silu_mul_quantize__any__avx512vnni_data<>+288(SB)/8, $0x0000000900000008
-DATA silu_mul_quantize__any__avx512vnni_data<>+296(SB)/8, $0x0000000b0000000a
-DATA silu_mul_quantize__any__avx512vnni_data<>+304(SB)/8, $0x0000000d0000000c
-DATA silu_mul_quantize__any__avx512vnni_data<>+312(SB)/8, $0x0000000f0000000e
-DATA silu_mul_quantize__any__avx512vnni_data<>+320(SB)/8, $0x0000001100000010
-DATA silu_mul_quantize__any__avx512vnni_data<>+328(SB)/8, $0x0000001300000012
-DATA silu_mul_quantize__any__avx512vnni_data<>+336(SB)/8, $0x0000001500000014
-DATA silu_mul_quantize__any__avx512vnni_data<>+344(SB)/8, $0x0000001700000016
-DATA silu_mul_quantize__any__avx512vnni_data<>+352(SB)/8, $0x0000001900000018
-DATA silu_mul_quantize__any__avx512vnni_data<>+360(SB)/8, $0x0000001b0000001a
-DATA silu_mul_quantize__any__avx512vnni_data<>+368(SB)/8, $0x0000001d0000001c
-DATA silu_mul_quantize__any__avx512vnni_data<>+376(SB)/8, $0x0000001f0000001e
-GLOBL silu_mul_quantize__any__avx512vnni_data<>(SB), RODATA|NOPTR, $384
+DATA data<>+0(SB)/4, $0x80000000
+DATA data<>+4(SB)/4, $0x42ae0000
+DATA data<>+8(SB)/4, $0x3fb8aa3b
+DATA data<>+12(SB)/4, $0x4b40007f
+DATA data<>+16(SB)/4, $0x3f317200
+DATA data<>+20(SB)/4, $0x35bfbe8e
+DATA data<>+24(SB)/4, $0x3ab58f09
+DATA data<>+28(SB)/4, $0x3c092f9d
+DATA data<>+32(SB)/4, $0x3d2aacd0
+DATA data<>+36(SB)/4, $0x3e2aaa32
+DATA data<>+40(SB)/4, $0x3efffffd
+DATA data<>+44(SB)/4, $0x3f800000
+DATA data<>+48(SB)/4, $0xc2ae0000
+DATA data<>+52(SB)/4, $0x00000000
+DATA data<>+56(SB)/4, $0x7f000000
+DATA data<>+60(SB)/4, $0x3f55feef
+DATA data<>+64(SB)/4, $0xc02a8710
+DATA data<>+68(SB)/4, $0x40350755
+DATA data<>+72(SB)/4, $0x40000000
+DATA data<>+76(SB)/4, $0x7fffffff
+DATA data<>+80(SB)/4, $0x26800000
+DATA data<>+84(SB)/4, $0x5f7fffff
+DATA data<>+88(SB)/4, $0x3c010204
+DATA data<>+92(SB)/4, $0x4b400000
+DATA data<>+96(SB)/4, $0x7fc00000
+DATA data<>+128(SB)/8, $0x0000001000000010
+DATA data<>+136(SB)/8, $0x0000001000000010
+DATA data<>+144(SB)/8, $0x0000001000000010
+DATA data<>+152(SB)/8, $0x0000001000000010
+DATA data<>+160(SB)/8, $0x0000001000000010
+DATA data<>+168(SB)/8, $0x0000001000000010
+DATA data<>+176(SB)/8, $0x0000001000000010
+DATA data<>+184(SB)/8, $0x0000001000000010
+DATA data<>+192(SB)/8, $0x0000002000000020
+DATA data<>+200(SB)/8, $0x0000002000000020
+DATA data<>+208(SB)/8, $0x0000002000000020
+DATA data<>+216(SB)/8, $0x0000002000000020
+DATA data<>+224(SB)/8, $0x0000002000000020
+DATA data<>+232(SB)/8, $0x0000002000000020
+DATA data<>+240(SB)/8, $0x0000002000000020
+DATA data<>+248(SB)/8, $0x0000002000000020
+DATA data<>+256(SB)/8, $0x0000000100000000
+DATA data<>+264(SB)/8, $0x0000000300000002
+DATA data<>+272(SB)/8, $0x0000000500000004
+DATA data<>+280(SB)/8, $0x0000000700000006
+DATA data<>+288(SB)/8, $0x0000000900000008
+DATA data<>+296(SB)/8, $0x0000000b0000000a
+DATA data<>+304(SB)/8, $0x0000000d0000000c
+DATA data<>+312(SB)/8, $0x0000000f0000000e
+DATA data<>+320(SB)/8, $0x0000001100000010
+DATA data<>+328(SB)/8, $0x0000001300000012
+DATA data<>+336(SB)/8, $0x0000001500000014
+DATA data<>+344(SB)/8, $0x0000001700000016
+DATA data<>+352(SB)/8, $0x0000001900000018
+DATA data<>+360(SB)/8, $0x0000001b0000001a
+DATA data<>+368(SB)/8, $0x0000001d0000001c
+DATA data<>+376(SB)/8, $0x0000001f0000001e
+GLOBL data<>(SB), RODATA|NOPTR, $384

@@ -10,7 +10,7 @@ TEXT ·softmax__any__avx2(SB), NOSPLIT, $480-24
 	MOVQ lo+8(FP), R11
 	MOVQ hi+16(FP), R10
 	SUBQ R11, R10
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), AX
 	MOVQ 104(AX), R9
 	MOVQ (AX), R8
@@ -18,469 +18,469 @@ TEXT ·softmax__any__avx2(SB), NOSPLIT, $480-24
 	SUBQ R8, DI
 
 tile:
-	VMOVUPS softmax__any__avx2_data<>+0(SB), Y3
-	VMOVUPS softmax__any__avx2_data<>+0(SB), Y2
-	VMOVUPS softmax__any__avx2_data<>+0(SB), Y1
-	VMOVUPS softmax__any__avx2_data<>+0(SB), Y0
-	MOVQ    R9, BX
-	MOVQ    R9, AX
-	IMULQ   R11, AX
-	LEAQ    (R8)(AX*4), R12
-	XORQ    DX, DX
-	CMPQ    DX, R9
-	JGE     end2
+	VMOVUPS data<>+0(SB), Y3
+	VMOVUPS data<>+0(SB), Y2
+	VMOVUPS data<>+0(SB), Y1
+	VMOVUPS data<>+0(SB), Y0
+	MOVQ R9, BX
+	MOVQ R9, AX
+	IMULQ R11, AX
+	LEAQ (R8)(AX*4), R12
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end2
 
 loop1:
-	VMOVUPS      softmax__any__avx2_data<>+32(SB), Y8
-	VMOVUPS      softmax__any__avx2_data<>+64(SB), Y7
-	VMOVUPS      softmax__any__avx2_data<>+96(SB), Y6
-	VMOVUPS      softmax__any__avx2_data<>+128(SB), Y5
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X4
+	VMOVUPS data<>+32(SB), Y8
+	VMOVUPS data<>+64(SB), Y7
+	VMOVUPS data<>+96(SB), Y6
+	VMOVUPS data<>+128(SB), Y5
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X4
 	VPBROADCASTD X4, Y4
-	VPCMPGTD     Y8, Y4, Y11
-	VPCMPGTD     Y7, Y4, Y10
-	VPCMPGTD     Y6, Y4, Y9
-	VPCMPGTD     Y5, Y4, Y12
-	VPMASKMOVD   (R12)(DX*4), Y11, Y8
-	VPMASKMOVD   32(R12)(DX*4), Y10, Y7
-	VPMASKMOVD   64(R12)(DX*4), Y9, Y6
-	VPMASKMOVD   96(R12)(DX*4), Y12, Y5
-	VMOVUPS      softmax__any__avx2_data<>+0(SB), Y4
-	VBLENDVPS    Y11, Y8, Y4, Y11
-	VBLENDVPS    Y10, Y7, Y4, Y10
-	VBLENDVPS    Y9, Y6, Y4, Y9
-	VBLENDVPS    Y12, Y5, Y4, Y8
-	VCMPPS       $0x11, Y11, Y3, Y7
-	VCMPPS       $0x11, Y10, Y2, Y6
-	VCMPPS       $0x11, Y9, Y1, Y5
-	VCMPPS       $0x11, Y8, Y0, Y4
-	VBLENDVPS    Y7, Y11, Y3, Y3
-	VBLENDVPS    Y6, Y10, Y2, Y2
-	VBLENDVPS    Y5, Y9, Y1, Y1
-	VBLENDVPS    Y4, Y8, Y0, Y0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop1
+	VPCMPGTD Y8, Y4, Y11
+	VPCMPGTD Y7, Y4, Y10
+	VPCMPGTD Y6, Y4, Y9
+	VPCMPGTD Y5, Y4, Y12
+	VPMASKMOVD (R12)(DX*4), Y11, Y8
+	VPMASKMOVD 32(R12)(DX*4), Y10, Y7
+	VPMASKMOVD 64(R12)(DX*4), Y9, Y6
+	VPMASKMOVD 96(R12)(DX*4), Y12, Y5
+	VMOVUPS data<>+0(SB), Y4
+	VBLENDVPS Y11, Y8, Y4, Y11
+	VBLENDVPS Y10, Y7, Y4, Y10
+	VBLENDVPS Y9, Y6, Y4, Y9
+	VBLENDVPS Y12, Y5, Y4, Y8
+	VCMPPS $0x11, Y11, Y3, Y7
+	VCMPPS $0x11, Y10, Y2, Y6
+	VCMPPS $0x11, Y9, Y1, Y5
+	VCMPPS $0x11, Y8, Y0, Y4
+	VBLENDVPS Y7, Y11, Y3, Y3
+	VBLENDVPS Y6, Y10, Y2, Y2
+	VBLENDVPS Y5, Y9, Y1, Y1
+	VBLENDVPS Y4, Y8, Y0, Y0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop1
 
 end2:
-	VMAXPS  softmax__any__avx2_data<>+0(SB), Y3, Y3
-	VMAXPS  softmax__any__avx2_data<>+0(SB), Y2, Y2
-	VMAXPS  softmax__any__avx2_data<>+0(SB), Y1, Y1
-	VMAXPS  softmax__any__avx2_data<>+0(SB), Y0, Y0
-	VMAXPS  Y1, Y3, Y1
-	VMAXPS  Y0, Y2, Y0
-	VMAXPS  Y0, Y1, Y1
-	VPERMQ  $0x4e, Y1, Y0
-	VMAXPS  Y0, Y1, Y1
+	VMAXPS data<>+0(SB), Y3, Y3
+	VMAXPS data<>+0(SB), Y2, Y2
+	VMAXPS data<>+0(SB), Y1, Y1
+	VMAXPS data<>+0(SB), Y0, Y0
+	VMAXPS Y1, Y3, Y1
+	VMAXPS Y0, Y2, Y0
+	VMAXPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VMAXPS Y0, Y1, Y1
 	VPSHUFD $0x4e, Y1, Y0
-	VMAXPS  Y0, Y1, Y1
+	VMAXPS Y0, Y1, Y1
 	VPSHUFD $0xb1, Y1, Y0
-	VMAXPS  Y0, Y1, Y9
-	VPXOR   Y3, Y3, Y3
-	VPXOR   Y2, Y2, Y2
-	VPXOR   Y1, Y1, Y1
-	VPXOR   Y0, Y0, Y0
-	MOVQ    R9, BX
-	LEAQ    (R12)(DI*1), SI
-	XORQ    DX, DX
-	CMPQ    DX, R9
-	JGE     end4
+	VMAXPS Y0, Y1, Y9
+	VPXOR Y3, Y3, Y3
+	VPXOR Y2, Y2, Y2
+	VPXOR Y1, Y1, Y1
+	VPXOR Y0, Y0, Y0
+	MOVQ R9, BX
+	LEAQ (R12)(DI*1), SI
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end4
 
 loop3:
-	VMOVUPS      softmax__any__avx2_data<>+32(SB), Y4
-	VMOVUPS      softmax__any__avx2_data<>+64(SB), Y8
-	VMOVUPS      softmax__any__avx2_data<>+96(SB), Y7
-	VMOVUPS      softmax__any__avx2_data<>+128(SB), Y6
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X5
+	VMOVUPS data<>+32(SB), Y4
+	VMOVUPS data<>+64(SB), Y8
+	VMOVUPS data<>+96(SB), Y7
+	VMOVUPS data<>+128(SB), Y6
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X5
 	VPBROADCASTD X5, Y5
-	VPCMPGTD     Y4, Y5, Y4
-	VMOVUPS      Y4, 256(SP)
-	VPCMPGTD     Y8, Y5, Y4
-	VMOVUPS      Y4, 224(SP)
-	VPCMPGTD     Y7, Y5, Y4
-	VMOVUPS      Y4, 192(SP)
-	VPCMPGTD     Y6, Y5, Y4
-	VMOVUPS      Y4, 160(SP)
-	VMOVUPS      256(SP), Y4
-	VPMASKMOVD   (R12)(DX*4), Y4, Y8
-	VMOVUPS      224(SP), Y4
-	VPMASKMOVD   32(R12)(DX*4), Y4, Y6
-	VMOVUPS      192(SP), Y4
-	VPMASKMOVD   64(R12)(DX*4), Y4, Y7
-	VMOVUPS      160(SP), Y4
-	VPMASKMOVD   96(R12)(DX*4), Y4, Y5
-	VSUBPS       Y9, Y8, Y4
-	VMOVUPS      Y4, 128(SP)
-	VSUBPS       Y9, Y6, Y6
-	VSUBPS       Y9, Y7, Y14
-	VSUBPS       Y9, Y5, Y13
-	VMOVUPS      softmax__any__avx2_data<>+160(SB), Y5
-	VMOVUPS      128(SP), Y4
-	VCMPPS       $0x11, Y4, Y5, Y10
-	VCMPPS       $0x11, Y6, Y5, Y8
-	VCMPPS       $0x11, Y14, Y5, Y7
-	VCMPPS       $0x11, Y13, Y5, Y5
-	VMOVUPS      128(SP), Y4
-	VBLENDVPS    Y10, softmax__any__avx2_data<>+160(SB), Y4, Y4
-	VMOVUPS      Y4, 416(SP)
-	VBLENDVPS    Y8, softmax__any__avx2_data<>+160(SB), Y6, Y4
-	VMOVUPS      Y4, 448(SP)
-	VBLENDVPS    Y7, softmax__any__avx2_data<>+160(SB), Y14, Y11
-	VBLENDVPS    Y5, softmax__any__avx2_data<>+160(SB), Y13, Y10
-	VMOVUPS      416(SP), Y4
-	VMULPS       softmax__any__avx2_data<>+192(SB), Y4, Y12
-	VMOVUPS      448(SP), Y4
-	VMULPS       softmax__any__avx2_data<>+192(SB), Y4, Y8
-	VMULPS       softmax__any__avx2_data<>+192(SB), Y11, Y7
-	VMULPS       softmax__any__avx2_data<>+192(SB), Y10, Y5
-	VADDPS       softmax__any__avx2_data<>+224(SB), Y12, Y4
-	VMOVUPS      Y4, 384(SP)
-	VADDPS       softmax__any__avx2_data<>+224(SB), Y8, Y4
-	VMOVUPS      Y4, 352(SP)
-	VADDPS       softmax__any__avx2_data<>+224(SB), Y7, Y4
-	VMOVUPS      Y4, 320(SP)
-	VADDPS       softmax__any__avx2_data<>+224(SB), Y5, Y4
-	VMOVUPS      Y4, 288(SP)
-	VMOVUPS      384(SP), Y4
-	VSUBPS       softmax__any__avx2_data<>+224(SB), Y4, Y15
-	VMOVUPS      352(SP), Y4
-	VSUBPS       softmax__any__avx2_data<>+224(SB), Y4, Y8
-	VMOVUPS      320(SP), Y4
-	VSUBPS       softmax__any__avx2_data<>+224(SB), Y4, Y7
-	VMOVUPS      288(SP), Y4
-	VSUBPS       softmax__any__avx2_data<>+224(SB), Y4, Y5
-	VMULPS       softmax__any__avx2_data<>+256(SB), Y15, Y4
-	VMOVUPS      Y4, (SP)
-	VMULPS       softmax__any__avx2_data<>+256(SB), Y8, Y4
-	VMOVUPS      Y4, 32(SP)
-	VMULPS       softmax__any__avx2_data<>+256(SB), Y7, Y4
-	VMOVUPS      Y4, 64(SP)
-	VMULPS       softmax__any__avx2_data<>+256(SB), Y5, Y4
-	VMOVUPS      Y4, 96(SP)
-	VMOVUPS      (SP), Y12
-	VMOVUPS      416(SP), Y4
-	VSUBPS       Y12, Y4, Y4
-	VMOVUPS      Y4, 416(SP)
-	VMOVUPS      32(SP), Y12
-	VMOVUPS      448(SP), Y4
-	VSUBPS       Y12, Y4, Y12
-	VMOVUPS      64(SP), Y4
-	VSUBPS       Y4, Y11, Y11
-	VMOVUPS      96(SP), Y4
-	VSUBPS       Y4, Y10, Y10
-	VMULPS       softmax__any__avx2_data<>+288(SB), Y15, Y15
-	VMULPS       softmax__any__avx2_data<>+288(SB), Y8, Y8
-	VMULPS       softmax__any__avx2_data<>+288(SB), Y7, Y7
-	VMULPS       softmax__any__avx2_data<>+288(SB), Y5, Y5
-	VMOVUPS      416(SP), Y4
-	VSUBPS       Y15, Y4, Y15
-	VSUBPS       Y8, Y12, Y12
-	VSUBPS       Y7, Y11, Y11
-	VSUBPS       Y5, Y10, Y10
-	VMULPS       softmax__any__avx2_data<>+320(SB), Y15, Y8
-	VMULPS       softmax__any__avx2_data<>+320(SB), Y12, Y7
-	VMULPS       softmax__any__avx2_data<>+320(SB), Y11, Y5
-	VMULPS       softmax__any__avx2_data<>+320(SB), Y10, Y4
-	VADDPS       softmax__any__avx2_data<>+352(SB), Y8, Y8
-	VADDPS       softmax__any__avx2_data<>+352(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+352(SB), Y5, Y5
-	VADDPS       softmax__any__avx2_data<>+352(SB), Y4, Y4
-	VMULPS       Y15, Y8, Y8
-	VMULPS       Y12, Y7, Y7
-	VMULPS       Y11, Y5, Y5
-	VMULPS       Y10, Y4, Y4
-	VADDPS       softmax__any__avx2_data<>+384(SB), Y8, Y8
-	VADDPS       softmax__any__avx2_data<>+384(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+384(SB), Y5, Y5
-	VADDPS       softmax__any__avx2_data<>+384(SB), Y4, Y4
-	VMULPS       Y15, Y8, Y8
-	VMULPS       Y12, Y7, Y7
-	VMULPS       Y11, Y5, Y5
-	VMULPS       Y10, Y4, Y4
-	VADDPS       softmax__any__avx2_data<>+416(SB), Y8, Y8
-	VADDPS       softmax__any__avx2_data<>+416(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+416(SB), Y5, Y5
-	VADDPS       softmax__any__avx2_data<>+416(SB), Y4, Y4
-	VMULPS       Y15, Y8, Y8
-	VMULPS       Y12, Y7, Y7
-	VMULPS       Y11, Y5, Y5
-	VMULPS       Y10, Y4, Y4
-	VADDPS       softmax__any__avx2_data<>+448(SB), Y8, Y8
-	VADDPS       softmax__any__avx2_data<>+448(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+448(SB), Y5, Y5
-	VADDPS       softmax__any__avx2_data<>+448(SB), Y4, Y4
-	VMULPS       Y15, Y8, Y8
-	VMULPS       Y12, Y7, Y7
-	VMULPS       Y11, Y5, Y5
-	VMULPS       Y10, Y4, Y4
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y8, Y8
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y7, Y7
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y5, Y5
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y4, Y4
-	VMULPS       Y15, Y8, Y8
-	VMULPS       Y12, Y7, Y7
-	VMULPS       Y11, Y5, Y5
-	VMULPS       Y10, Y4, Y4
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y8, Y12
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y7, Y11
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y5, Y10
-	VADDPS       softmax__any__avx2_data<>+480(SB), Y4, Y15
-	VMOVUPS      384(SP), Y4
-	VPSLLD       $0x17, Y4, Y8
-	VMOVUPS      352(SP), Y4
-	VPSLLD       $0x17, Y4, Y7
-	VMOVUPS      320(SP), Y4
-	VPSLLD       $0x17, Y4, Y5
-	VMOVUPS      288(SP), Y4
-	VPSLLD       $0x17, Y4, Y4
-	VMULPS       Y8, Y12, Y12
-	VMULPS       Y7, Y11, Y11
-	VMULPS       Y5, Y10, Y10
-	VMULPS       Y4, Y15, Y8
-	VMOVUPS      128(SP), Y4
-	VCMPPS       $0x11, softmax__any__avx2_data<>+512(SB), Y4, Y7
-	VCMPPS       $0x11, softmax__any__avx2_data<>+512(SB), Y6, Y6
-	VCMPPS       $0x11, softmax__any__avx2_data<>+512(SB), Y14, Y5
-	VCMPPS       $0x11, softmax__any__avx2_data<>+512(SB), Y13, Y4
-	VBLENDVPS    Y7, softmax__any__avx2_data<>+544(SB), Y12, Y7
-	VBLENDVPS    Y6, softmax__any__avx2_data<>+544(SB), Y11, Y6
-	VBLENDVPS    Y5, softmax__any__avx2_data<>+544(SB), Y10, Y5
-	VBLENDVPS    Y4, softmax__any__avx2_data<>+544(SB), Y8, Y10
-	VMOVUPS      256(SP), Y4
-	VPMASKMOVD   Y7, Y4, (SI)(DX*4)
-	VMOVUPS      224(SP), Y4
-	VPMASKMOVD   Y6, Y4, 32(SI)(DX*4)
-	VMOVUPS      192(SP), Y4
-	VPMASKMOVD   Y5, Y4, 64(SI)(DX*4)
-	VMOVUPS      160(SP), Y4
-	VPMASKMOVD   Y10, Y4, 96(SI)(DX*4)
-	VPXOR        Y8, Y8, Y8
-	VMOVUPS      256(SP), Y4
-	VBLENDVPS    Y4, Y7, Y8, Y7
-	VMOVUPS      224(SP), Y4
-	VBLENDVPS    Y4, Y6, Y8, Y6
-	VMOVUPS      192(SP), Y4
-	VBLENDVPS    Y4, Y5, Y8, Y5
-	VMOVUPS      160(SP), Y4
-	VBLENDVPS    Y4, Y10, Y8, Y4
-	VADDPS       Y7, Y3, Y3
-	VADDPS       Y6, Y2, Y2
-	VADDPS       Y5, Y1, Y1
-	VADDPS       Y4, Y0, Y0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop3
+	VPCMPGTD Y4, Y5, Y4
+	VMOVUPS Y4, 256(SP)
+	VPCMPGTD Y8, Y5, Y4
+	VMOVUPS Y4, 224(SP)
+	VPCMPGTD Y7, Y5, Y4
+	VMOVUPS Y4, 192(SP)
+	VPCMPGTD Y6, Y5, Y4
+	VMOVUPS Y4, 160(SP)
+	VMOVUPS 256(SP), Y4
+	VPMASKMOVD (R12)(DX*4), Y4, Y8
+	VMOVUPS 224(SP), Y4
+	VPMASKMOVD 32(R12)(DX*4), Y4, Y6
+	VMOVUPS 192(SP), Y4
+	VPMASKMOVD 64(R12)(DX*4), Y4, Y7
+	VMOVUPS 160(SP), Y4
+	VPMASKMOVD 96(R12)(DX*4), Y4, Y5
+	VSUBPS Y9, Y8, Y4
+	VMOVUPS Y4, 128(SP)
+	VSUBPS Y9, Y6, Y6
+	VSUBPS Y9, Y7, Y14
+	VSUBPS Y9, Y5, Y13
+	VMOVUPS data<>+160(SB), Y5
+	VMOVUPS 128(SP), Y4
+	VCMPPS $0x11, Y4, Y5, Y10
+	VCMPPS $0x11, Y6, Y5, Y8
+	VCMPPS $0x11, Y14, Y5, Y7
+	VCMPPS $0x11, Y13, Y5, Y5
+	VMOVUPS 128(SP), Y4
+	VBLENDVPS Y10, data<>+160(SB), Y4, Y4
+	VMOVUPS Y4, 416(SP)
+	VBLENDVPS Y8, data<>+160(SB), Y6, Y4
+	VMOVUPS Y4, 448(SP)
+	VBLENDVPS Y7, data<>+160(SB), Y14, Y11
+	VBLENDVPS Y5, data<>+160(SB), Y13, Y10
+	VMOVUPS 416(SP), Y4
+	VMULPS data<>+192(SB), Y4, Y12
+	VMOVUPS 448(SP), Y4
+	VMULPS data<>+192(SB), Y4, Y8
+	VMULPS data<>+192(SB), Y11, Y7
+	VMULPS data<>+192(SB), Y10, Y5
+	VADDPS data<>+224(SB), Y12, Y4
+	VMOVUPS Y4, 384(SP)
+	VADDPS data<>+224(SB), Y8, Y4
+	VMOVUPS Y4, 352(SP)
+	VADDPS data<>+224(SB), Y7, Y4
+	VMOVUPS Y4, 320(SP)
+	VADDPS data<>+224(SB), Y5, Y4
+	VMOVUPS Y4, 288(SP)
+	VMOVUPS 384(SP), Y4
+	VSUBPS data<>+224(SB), Y4, Y15
+	VMOVUPS 352(SP), Y4
+	VSUBPS data<>+224(SB), Y4, Y8
+	VMOVUPS 320(SP), Y4
+	VSUBPS data<>+224(SB), Y4, Y7
+	VMOVUPS 288(SP), Y4
+	VSUBPS data<>+224(SB), Y4, Y5
+	VMULPS data<>+256(SB), Y15, Y4
+	VMOVUPS Y4, (SP)
+	VMULPS data<>+256(SB), Y8, Y4
+	VMOVUPS Y4, 32(SP)
+	VMULPS data<>+256(SB), Y7, Y4
+	VMOVUPS Y4, 64(SP)
+	VMULPS data<>+256(SB), Y5, Y4
+	VMOVUPS Y4, 96(SP)
+	VMOVUPS (SP), Y12
+	VMOVUPS 416(SP), Y4
+	VSUBPS Y12, Y4, Y4
+	VMOVUPS Y4, 416(SP)
+	VMOVUPS 32(SP), Y12
+	VMOVUPS 448(SP), Y4
+	VSUBPS Y12, Y4, Y12
+	VMOVUPS 64(SP), Y4
+	VSUBPS Y4, Y11, Y11
+	VMOVUPS 96(SP), Y4
+	VSUBPS Y4, Y10, Y10
+	VMULPS data<>+288(SB), Y15, Y15
+	VMULPS data<>+288(SB), Y8, Y8
+	VMULPS data<>+288(SB), Y7, Y7
+	VMULPS data<>+288(SB), Y5, Y5
+	VMOVUPS 416(SP), Y4
+	VSUBPS Y15, Y4, Y15
+	VSUBPS Y8, Y12, Y12
+	VSUBPS Y7, Y11, Y11
+	VSUBPS Y5, Y10, Y10
+	VMULPS data<>+320(SB), Y15, Y8
+	VMULPS data<>+320(SB), Y12, Y7
+	VMULPS data<>+320(SB), Y11, Y5
+	VMULPS data<>+320(SB), Y10, Y4
+	VADDPS data<>+352(SB), Y8, Y8
+	VADDPS data<>+352(SB), Y7, Y7
+	VADDPS data<>+352(SB), Y5, Y5
+	VADDPS data<>+352(SB), Y4, Y4
+	VMULPS Y15, Y8, Y8
+	VMULPS Y12, Y7, Y7
+	VMULPS Y11, Y5, Y5
+	VMULPS Y10, Y4, Y4
+	VADDPS data<>+384(SB), Y8, Y8
+	VADDPS data<>+384(SB), Y7, Y7
+	VADDPS data<>+384(SB), Y5, Y5
+	VADDPS data<>+384(SB), Y4, Y4
+	VMULPS Y15, Y8, Y8
+	VMULPS Y12, Y7, Y7
+	VMULPS Y11, Y5, Y5
+	VMULPS Y10, Y4, Y4
+	VADDPS data<>+416(SB), Y8, Y8
+	VADDPS data<>+416(SB), Y7, Y7
+	VADDPS data<>+416(SB), Y5, Y5
+	VADDPS data<>+416(SB), Y4, Y4
+	VMULPS Y15, Y8, Y8
+	VMULPS Y12, Y7, Y7
+	VMULPS Y11, Y5, Y5
+	VMULPS Y10, Y4, Y4
+	VADDPS data<>+448(SB), Y8, Y8
+	VADDPS data<>+448(SB), Y7, Y7
+	VADDPS data<>+448(SB), Y5, Y5
+	VADDPS data<>+448(SB), Y4, Y4
+	VMULPS Y15, Y8, Y8
+	VMULPS Y12, Y7, Y7
+	VMULPS Y11, Y5, Y5
+	VMULPS Y10, Y4, Y4
+	VADDPS data<>+480(SB), Y8, Y8
+	VADDPS data<>+480(SB), Y7, Y7
+	VADDPS data<>+480(SB), Y5, Y5
+	VADDPS data<>+480(SB), Y4, Y4
+	VMULPS Y15, Y8, Y8
+	VMULPS Y12, Y7, Y7
+	VMULPS Y11, Y5, Y5
+	VMULPS Y10, Y4, Y4
+	VADDPS data<>+480(SB), Y8, Y12
+	VADDPS data<>+480(SB), Y7, Y11
+	VADDPS data<>+480(SB), Y5, Y10
+	VADDPS data<>+480(SB), Y4, Y15
+	VMOVUPS 384(SP), Y4
+	VPSLLD $0x17, Y4, Y8
+	VMOVUPS 352(SP), Y4
+	VPSLLD $0x17, Y4, Y7
+	VMOVUPS 320(SP), Y4
+	VPSLLD $0x17, Y4, Y5
+	VMOVUPS 288(SP), Y4
+	VPSLLD $0x17, Y4, Y4
+	VMULPS Y8, Y12, Y12
+	VMULPS Y7, Y11, Y11
+	VMULPS Y5, Y10, Y10
+	VMULPS Y4, Y15, Y8
+	VMOVUPS 128(SP), Y4
+	VCMPPS $0x11, data<>+512(SB), Y4, Y7
+	VCMPPS $0x11, data<>+512(SB), Y6, Y6
+	VCMPPS $0x11, data<>+512(SB), Y14, Y5
+	VCMPPS $0x11, data<>+512(SB), Y13, Y4
+	VBLENDVPS Y7, data<>+544(SB), Y12, Y7
+	VBLENDVPS Y6, data<>+544(SB), Y11, Y6
+	VBLENDVPS Y5, data<>+544(SB), Y10, Y5
+	VBLENDVPS Y4, data<>+544(SB), Y8, Y10
+	VMOVUPS 256(SP), Y4
+	VPMASKMOVD Y7, Y4, (SI)(DX*4)
+	VMOVUPS 224(SP), Y4
+	VPMASKMOVD Y6, Y4, 32(SI)(DX*4)
+	VMOVUPS 192(SP), Y4
+	VPMASKMOVD Y5, Y4, 64(SI)(DX*4)
+	VMOVUPS 160(SP), Y4
+	VPMASKMOVD Y10, Y4, 96(SI)(DX*4)
+	VPXOR Y8, Y8, Y8
+	VMOVUPS 256(SP), Y4
+	VBLENDVPS Y4, Y7, Y8, Y7
+	VMOVUPS 224(SP), Y4
+	VBLENDVPS Y4, Y6, Y8, Y6
+	VMOVUPS 192(SP), Y4
+	VBLENDVPS Y4, Y5, Y8, Y5
+	VMOVUPS 160(SP), Y4
+	VBLENDVPS Y4, Y10, Y8, Y4
+	VADDPS Y7, Y3, Y3
+	VADDPS Y6, Y2, Y2
+	VADDPS Y5, Y1, Y1
+	VADDPS Y4, Y0, Y0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop3
 
 end4:
-	VADDPS    Y1, Y3, Y1
-	VADDPS    Y0, Y2, Y0
-	VADDPS    Y0, Y1, Y1
-	VPERMQ    $0x4e, Y1, Y0
-	VADDPS    Y0, Y1, Y1
-	VPSHUFD   $0x4e, Y1, Y0
-	VADDPS    Y0, Y1, Y1
-	VPSHUFD   $0xb1, Y1, Y0
-	VADDPS    Y0, Y1, Y3
-	VMOVUPS   softmax__any__avx2_data<>+576(SB), Y0
-	VPSUBD    Y3, Y0, Y2
-	VMULPS    Y2, Y3, Y1
-	VMULPS    softmax__any__avx2_data<>+608(SB), Y1, Y0
-	VADDPS    softmax__any__avx2_data<>+640(SB), Y0, Y0
-	VMULPS    Y1, Y0, Y0
-	VADDPS    softmax__any__avx2_data<>+672(SB), Y0, Y0
-	VMULPS    Y0, Y2, Y2
-	VMULPS    Y2, Y3, Y1
-	VMOVUPS   softmax__any__avx2_data<>+704(SB), Y0
-	VSUBPS    Y1, Y0, Y0
-	VMULPS    Y0, Y2, Y1
-	VPAND     softmax__any__avx2_data<>+736(SB), Y3, Y4
-	VPAND     softmax__any__avx2_data<>+768(SB), Y3, Y3
-	VMOVUPS   softmax__any__avx2_data<>+800(SB), Y0
-	VCMPPS    $0x11, Y4, Y0, Y0
+	VADDPS Y1, Y3, Y1
+	VADDPS Y0, Y2, Y0
+	VADDPS Y0, Y1, Y1
+	VPERMQ $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0x4e, Y1, Y0
+	VADDPS Y0, Y1, Y1
+	VPSHUFD $0xb1, Y1, Y0
+	VADDPS Y0, Y1, Y3
+	VMOVUPS data<>+576(SB), Y0
+	VPSUBD Y3, Y0, Y2
+	VMULPS Y2, Y3, Y1
+	VMULPS data<>+608(SB), Y1, Y0
+	VADDPS data<>+640(SB), Y0, Y0
+	VMULPS Y1, Y0, Y0
+	VADDPS data<>+672(SB), Y0, Y0
+	VMULPS Y0, Y2, Y2
+	VMULPS Y2, Y3, Y1
+	VMOVUPS data<>+704(SB), Y0
+	VSUBPS Y1, Y0, Y0
+	VMULPS Y0, Y2, Y1
+	VPAND data<>+736(SB), Y3, Y4
+	VPAND data<>+768(SB), Y3, Y3
+	VMOVUPS data<>+800(SB), Y0
+	VCMPPS $0x11, Y4, Y0, Y0
 	VBLENDVPS Y0, Y3, Y1, Y2
-	VMOVUPS   softmax__any__avx2_data<>+832(SB), Y0
-	VPMAXUD   Y0, Y4, Y1
-	VPCMPEQD  Y4, Y1, Y1
-	VPCMPEQD  Y0, Y0, Y0
-	VPXOR     Y0, Y1, Y1
-	VPOR      softmax__any__avx2_data<>+864(SB), Y3, Y0
+	VMOVUPS data<>+832(SB), Y0
+	VPMAXUD Y0, Y4, Y1
+	VPCMPEQD Y4, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPXOR Y0, Y1, Y1
+	VPOR data<>+864(SB), Y3, Y0
 	VBLENDVPS Y1, Y0, Y2, Y8
-	MOVQ      R9, BX
-	XORQ      DX, DX
-	CMPQ      DX, R9
-	JGE       end6
+	MOVQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end6
 
 loop5:
-	VMOVUPS      softmax__any__avx2_data<>+32(SB), Y4
-	VMOVUPS      softmax__any__avx2_data<>+64(SB), Y3
-	VMOVUPS      softmax__any__avx2_data<>+96(SB), Y2
-	VMOVUPS      softmax__any__avx2_data<>+128(SB), Y1
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+32(SB), Y4
+	VMOVUPS data<>+64(SB), Y3
+	VMOVUPS data<>+96(SB), Y2
+	VMOVUPS data<>+128(SB), Y1
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y4, Y0, Y7
-	VPCMPGTD     Y3, Y0, Y6
-	VPCMPGTD     Y2, Y0, Y5
-	VPCMPGTD     Y1, Y0, Y4
-	VPMASKMOVD   (SI)(DX*4), Y7, Y3
-	VPMASKMOVD   32(SI)(DX*4), Y6, Y2
-	VPMASKMOVD   64(SI)(DX*4), Y5, Y1
-	VPMASKMOVD   96(SI)(DX*4), Y4, Y0
-	VMULPS       Y8, Y3, Y3
-	VMULPS       Y8, Y2, Y2
-	VMULPS       Y8, Y1, Y1
-	VMULPS       Y8, Y0, Y0
-	VPMASKMOVD   Y3, Y7, (SI)(DX*4)
-	VPMASKMOVD   Y2, Y6, 32(SI)(DX*4)
-	VPMASKMOVD   Y1, Y5, 64(SI)(DX*4)
-	VPMASKMOVD   Y0, Y4, 96(SI)(DX*4)
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop5
+	VPCMPGTD Y4, Y0, Y7
+	VPCMPGTD Y3, Y0, Y6
+	VPCMPGTD Y2, Y0, Y5
+	VPCMPGTD Y1, Y0, Y4
+	VPMASKMOVD (SI)(DX*4), Y7, Y3
+	VPMASKMOVD 32(SI)(DX*4), Y6, Y2
+	VPMASKMOVD 64(SI)(DX*4), Y5, Y1
+	VPMASKMOVD 96(SI)(DX*4), Y4, Y0
+	VMULPS Y8, Y3, Y3
+	VMULPS Y8, Y2, Y2
+	VMULPS Y8, Y1, Y1
+	VMULPS Y8, Y0, Y0
+	VPMASKMOVD Y3, Y7, (SI)(DX*4)
+	VPMASKMOVD Y2, Y6, 32(SI)(DX*4)
+	VPMASKMOVD Y1, Y5, 64(SI)(DX*4)
+	VPMASKMOVD Y0, Y4, 96(SI)(DX*4)
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop5
 
 end6:
 	DECQ R10
-	JEQ  done
+	JEQ done
 	INCQ R11
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA softmax__any__avx2_data<>+0(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx2_data<>+8(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx2_data<>+16(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx2_data<>+24(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx2_data<>+32(SB)/8, $0x0000000100000000
-DATA softmax__any__avx2_data<>+40(SB)/8, $0x0000000300000002
-DATA softmax__any__avx2_data<>+48(SB)/8, $0x0000000500000004
-DATA softmax__any__avx2_data<>+56(SB)/8, $0x0000000700000006
-DATA softmax__any__avx2_data<>+64(SB)/8, $0x0000000900000008
-DATA softmax__any__avx2_data<>+72(SB)/8, $0x0000000b0000000a
-DATA softmax__any__avx2_data<>+80(SB)/8, $0x0000000d0000000c
-DATA softmax__any__avx2_data<>+88(SB)/8, $0x0000000f0000000e
-DATA softmax__any__avx2_data<>+96(SB)/8, $0x0000001100000010
-DATA softmax__any__avx2_data<>+104(SB)/8, $0x0000001300000012
-DATA softmax__any__avx2_data<>+112(SB)/8, $0x0000001500000014
-DATA softmax__any__avx2_data<>+120(SB)/8, $0x0000001700000016
-DATA softmax__any__avx2_data<>+128(SB)/8, $0x0000001900000018
-DATA softmax__any__avx2_data<>+136(SB)/8, $0x0000001b0000001a
-DATA softmax__any__avx2_data<>+144(SB)/8, $0x0000001d0000001c
-DATA softmax__any__avx2_data<>+152(SB)/8, $0x0000001f0000001e
-DATA softmax__any__avx2_data<>+160(SB)/8, $0x42ae000042ae0000
-DATA softmax__any__avx2_data<>+168(SB)/8, $0x42ae000042ae0000
-DATA softmax__any__avx2_data<>+176(SB)/8, $0x42ae000042ae0000
-DATA softmax__any__avx2_data<>+184(SB)/8, $0x42ae000042ae0000
-DATA softmax__any__avx2_data<>+192(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA softmax__any__avx2_data<>+200(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA softmax__any__avx2_data<>+208(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA softmax__any__avx2_data<>+216(SB)/8, $0x3fb8aa3b3fb8aa3b
-DATA softmax__any__avx2_data<>+224(SB)/8, $0x4b40007f4b40007f
-DATA softmax__any__avx2_data<>+232(SB)/8, $0x4b40007f4b40007f
-DATA softmax__any__avx2_data<>+240(SB)/8, $0x4b40007f4b40007f
-DATA softmax__any__avx2_data<>+248(SB)/8, $0x4b40007f4b40007f
-DATA softmax__any__avx2_data<>+256(SB)/8, $0x3f3172003f317200
-DATA softmax__any__avx2_data<>+264(SB)/8, $0x3f3172003f317200
-DATA softmax__any__avx2_data<>+272(SB)/8, $0x3f3172003f317200
-DATA softmax__any__avx2_data<>+280(SB)/8, $0x3f3172003f317200
-DATA softmax__any__avx2_data<>+288(SB)/8, $0x35bfbe8e35bfbe8e
-DATA softmax__any__avx2_data<>+296(SB)/8, $0x35bfbe8e35bfbe8e
-DATA softmax__any__avx2_data<>+304(SB)/8, $0x35bfbe8e35bfbe8e
-DATA softmax__any__avx2_data<>+312(SB)/8, $0x35bfbe8e35bfbe8e
-DATA softmax__any__avx2_data<>+320(SB)/8, $0x3ab58f093ab58f09
-DATA softmax__any__avx2_data<>+328(SB)/8, $0x3ab58f093ab58f09
-DATA softmax__any__avx2_data<>+336(SB)/8, $0x3ab58f093ab58f09
-DATA softmax__any__avx2_data<>+344(SB)/8, $0x3ab58f093ab58f09
-DATA softmax__any__avx2_data<>+352(SB)/8, $0x3c092f9d3c092f9d
-DATA softmax__any__avx2_data<>+360(SB)/8, $0x3c092f9d3c092f9d
-DATA softmax__any__avx2_data<>+368(SB)/8, $0x3c092f9d3c092f9d
-DATA softmax__any__avx2_data<>+376(SB)/8, $0x3c092f9d3c092f9d
-DATA softmax__any__avx2_data<>+384(SB)/8, $0x3d2aacd03d2aacd0
-DATA softmax__any__avx2_data<>+392(SB)/8, $0x3d2aacd03d2aacd0
-DATA softmax__any__avx2_data<>+400(SB)/8, $0x3d2aacd03d2aacd0
-DATA softmax__any__avx2_data<>+408(SB)/8, $0x3d2aacd03d2aacd0
-DATA softmax__any__avx2_data<>+416(SB)/8, $0x3e2aaa323e2aaa32
-DATA softmax__any__avx2_data<>+424(SB)/8, $0x3e2aaa323e2aaa32
-DATA softmax__any__avx2_data<>+432(SB)/8, $0x3e2aaa323e2aaa32
-DATA softmax__any__avx2_data<>+440(SB)/8, $0x3e2aaa323e2aaa32
-DATA softmax__any__avx2_data<>+448(SB)/8, $0x3efffffd3efffffd
-DATA softmax__any__avx2_data<>+456(SB)/8, $0x3efffffd3efffffd
-DATA softmax__any__avx2_data<>+464(SB)/8, $0x3efffffd3efffffd
-DATA softmax__any__avx2_data<>+472(SB)/8, $0x3efffffd3efffffd
-DATA softmax__any__avx2_data<>+480(SB)/8, $0x3f8000003f800000
-DATA softmax__any__avx2_data<>+488(SB)/8, $0x3f8000003f800000
-DATA softmax__any__avx2_data<>+496(SB)/8, $0x3f8000003f800000
-DATA softmax__any__avx2_data<>+504(SB)/8, $0x3f8000003f800000
-DATA softmax__any__avx2_data<>+512(SB)/8, $0xc2ae0000c2ae0000
-DATA softmax__any__avx2_data<>+520(SB)/8, $0xc2ae0000c2ae0000
-DATA softmax__any__avx2_data<>+528(SB)/8, $0xc2ae0000c2ae0000
-DATA softmax__any__avx2_data<>+536(SB)/8, $0xc2ae0000c2ae0000
-DATA softmax__any__avx2_data<>+544(SB)/8, $0x0000000000000000
-DATA softmax__any__avx2_data<>+552(SB)/8, $0x0000000000000000
-DATA softmax__any__avx2_data<>+560(SB)/8, $0x0000000000000000
-DATA softmax__any__avx2_data<>+568(SB)/8, $0x0000000000000000
-DATA softmax__any__avx2_data<>+576(SB)/8, $0x7f0000007f000000
-DATA softmax__any__avx2_data<>+584(SB)/8, $0x7f0000007f000000
-DATA softmax__any__avx2_data<>+592(SB)/8, $0x7f0000007f000000
-DATA softmax__any__avx2_data<>+600(SB)/8, $0x7f0000007f000000
-DATA softmax__any__avx2_data<>+608(SB)/8, $0x3f55feef3f55feef
-DATA softmax__any__avx2_data<>+616(SB)/8, $0x3f55feef3f55feef
-DATA softmax__any__avx2_data<>+624(SB)/8, $0x3f55feef3f55feef
-DATA softmax__any__avx2_data<>+632(SB)/8, $0x3f55feef3f55feef
-DATA softmax__any__avx2_data<>+640(SB)/8, $0xc02a8710c02a8710
-DATA softmax__any__avx2_data<>+648(SB)/8, $0xc02a8710c02a8710
-DATA softmax__any__avx2_data<>+656(SB)/8, $0xc02a8710c02a8710
-DATA softmax__any__avx2_data<>+664(SB)/8, $0xc02a8710c02a8710
-DATA softmax__any__avx2_data<>+672(SB)/8, $0x4035075540350755
-DATA softmax__any__avx2_data<>+680(SB)/8, $0x4035075540350755
-DATA softmax__any__avx2_data<>+688(SB)/8, $0x4035075540350755
-DATA softmax__any__avx2_data<>+696(SB)/8, $0x4035075540350755
-DATA softmax__any__avx2_data<>+704(SB)/8, $0x4000000040000000
-DATA softmax__any__avx2_data<>+712(SB)/8, $0x4000000040000000
-DATA softmax__any__avx2_data<>+720(SB)/8, $0x4000000040000000
-DATA softmax__any__avx2_data<>+728(SB)/8, $0x4000000040000000
-DATA softmax__any__avx2_data<>+736(SB)/8, $0x7fffffff7fffffff
-DATA softmax__any__avx2_data<>+744(SB)/8, $0x7fffffff7fffffff
-DATA softmax__any__avx2_data<>+752(SB)/8, $0x7fffffff7fffffff
-DATA softmax__any__avx2_data<>+760(SB)/8, $0x7fffffff7fffffff
-DATA softmax__any__avx2_data<>+768(SB)/8, $0x8000000080000000
-DATA softmax__any__avx2_data<>+776(SB)/8, $0x8000000080000000
-DATA softmax__any__avx2_data<>+784(SB)/8, $0x8000000080000000
-DATA softmax__any__avx2_data<>+792(SB)/8, $0x8000000080000000
-DATA softmax__any__avx2_data<>+800(SB)/8, $0x7e8000007e800000
-DATA softmax__any__avx2_data<>+808(SB)/8, $0x7e8000007e800000
-DATA softmax__any__avx2_data<>+816(SB)/8, $0x7e8000007e800000
-DATA softmax__any__avx2_data<>+824(SB)/8, $0x7e8000007e800000
-DATA softmax__any__avx2_data<>+832(SB)/8, $0x0080000000800000
-DATA softmax__any__avx2_data<>+840(SB)/8, $0x0080000000800000
-DATA softmax__any__avx2_data<>+848(SB)/8, $0x0080000000800000
-DATA softmax__any__avx2_data<>+856(SB)/8, $0x0080000000800000
-DATA softmax__any__avx2_data<>+864(SB)/8, $0x7f8000007f800000
-DATA softmax__any__avx2_data<>+872(SB)/8, $0x7f8000007f800000
-DATA softmax__any__avx2_data<>+880(SB)/8, $0x7f8000007f800000
-DATA softmax__any__avx2_data<>+888(SB)/8, $0x7f8000007f800000
-GLOBL softmax__any__avx2_data<>(SB), RODATA|NOPTR, $896
+DATA data<>+0(SB)/8, $0xff800000ff800000
+DATA data<>+8(SB)/8, $0xff800000ff800000
+DATA data<>+16(SB)/8, $0xff800000ff800000
+DATA data<>+24(SB)/8, $0xff800000ff800000
+DATA data<>+32(SB)/8, $0x0000000100000000
+DATA data<>+40(SB)/8, $0x0000000300000002
+DATA data<>+48(SB)/8, $0x0000000500000004
+DATA data<>+56(SB)/8, $0x0000000700000006
+DATA data<>+64(SB)/8, $0x0000000900000008
+DATA data<>+72(SB)/8, $0x0000000b0000000a
+DATA data<>+80(SB)/8, $0x0000000d0000000c
+DATA data<>+88(SB)/8, $0x0000000f0000000e
+DATA data<>+96(SB)/8, $0x0000001100000010
+DATA data<>+104(SB)/8, $0x0000001300000012
+DATA data<>+112(SB)/8, $0x0000001500000014
+DATA data<>+120(SB)/8, $0x0000001700000016
+DATA data<>+128(SB)/8, $0x0000001900000018
+DATA data<>+136(SB)/8, $0x0000001b0000001a
+DATA data<>+144(SB)/8, $0x0000001d0000001c
+DATA data<>+152(SB)/8, $0x0000001f0000001e
+DATA data<>+160(SB)/8, $0x42ae000042ae0000
+DATA data<>+168(SB)/8, $0x42ae000042ae0000
+DATA data<>+176(SB)/8, $0x42ae000042ae0000
+DATA data<>+184(SB)/8, $0x42ae000042ae0000
+DATA data<>+192(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+200(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+208(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+216(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA data<>+224(SB)/8, $0x4b40007f4b40007f
+DATA data<>+232(SB)/8, $0x4b40007f4b40007f
+DATA data<>+240(SB)/8, $0x4b40007f4b40007f
+DATA data<>+248(SB)/8, $0x4b40007f4b40007f
+DATA data<>+256(SB)/8, $0x3f3172003f317200
+DATA data<>+264(SB)/8, $0x3f3172003f317200
+DATA data<>+272(SB)/8, $0x3f3172003f317200
+DATA data<>+280(SB)/8, $0x3f3172003f317200
+DATA data<>+288(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+296(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+304(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+312(SB)/8, $0x35bfbe8e35bfbe8e
+DATA data<>+320(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+328(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+336(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+344(SB)/8, $0x3ab58f093ab58f09
+DATA data<>+352(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+360(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+368(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+376(SB)/8, $0x3c092f9d3c092f9d
+DATA data<>+384(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+392(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+400(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+408(SB)/8, $0x3d2aacd03d2aacd0
+DATA data<>+416(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+424(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+432(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+440(SB)/8, $0x3e2aaa323e2aaa32
+DATA data<>+448(SB)/8, $0x3efffffd3efffffd
+DATA data<>+456(SB)/8, $0x3efffffd3efffffd
+DATA data<>+464(SB)/8, $0x3efffffd3efffffd
+DATA data<>+472(SB)/8, $0x3efffffd3efffffd
+DATA data<>+480(SB)/8, $0x3f8000003f800000
+DATA data<>+488(SB)/8, $0x3f8000003f800000
+DATA data<>+496(SB)/8, $0x3f8000003f800000
+DATA data<>+504(SB)/8, $0x3f8000003f800000
+DATA data<>+512(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+520(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+528(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+536(SB)/8, $0xc2ae0000c2ae0000
+DATA data<>+544(SB)/8, $0x0000000000000000
+DATA data<>+552(SB)/8, $0x0000000000000000
+DATA data<>+560(SB)/8, $0x0000000000000000
+DATA data<>+568(SB)/8, $0x0000000000000000
+DATA data<>+576(SB)/8, $0x7f0000007f000000
+DATA data<>+584(SB)/8, $0x7f0000007f000000
+DATA data<>+592(SB)/8, $0x7f0000007f000000
+DATA data<>+600(SB)/8, $0x7f0000007f000000
+DATA data<>+608(SB)/8, $0x3f55feef3f55feef
+DATA data<>+616(SB)/8, $0x3f55feef3f55feef
+DATA data<>+624(SB)/8, $0x3f55feef3f55feef
+DATA data<>+632(SB)/8, $0x3f55feef3f55feef
+DATA data<>+640(SB)/8, $0xc02a8710c02a8710
+DATA data<>+648(SB)/8, $0xc02a8710c02a8710
+DATA data<>+656(SB)/8, $0xc02a8710c02a8710
+DATA data<>+664(SB)/8, $0xc02a8710c02a8710
+DATA data<>+672(SB)/8, $0x4035075540350755
+DATA data<>+680(SB)/8, $0x4035075540350755
+DATA data<>+688(SB)/8, $0x4035075540350755
+DATA data<>+696(SB)/8, $0x4035075540350755
+DATA data<>+704(SB)/8, $0x4000000040000000
+DATA data<>+712(SB)/8, $0x4000000040000000
+DATA data<>+720(SB)/8, $0x4000000040000000
+DATA data<>+728(SB)/8, $0x4000000040000000
+DATA data<>+736(SB)/8, $0x7fffffff7fffffff
+DATA data<>+744(SB)/8, $0x7fffffff7fffffff
+DATA data<>+752(SB)/8, $0x7fffffff7fffffff
+DATA data<>+760(SB)/8, $0x7fffffff7fffffff
+DATA data<>+768(SB)/8, $0x8000000080000000
+DATA data<>+776(SB)/8, $0x8000000080000000
+DATA data<>+784(SB)/8, $0x8000000080000000
+DATA data<>+792(SB)/8, $0x8000000080000000
+DATA data<>+800(SB)/8, $0x7e8000007e800000
+DATA data<>+808(SB)/8, $0x7e8000007e800000
+DATA data<>+816(SB)/8, $0x7e8000007e800000
+DATA data<>+824(SB)/8, $0x7e8000007e800000
+DATA data<>+832(SB)/8, $0x0080000000800000
+DATA data<>+840(SB)/8, $0x0080000000800000
+DATA data<>+848(SB)/8, $0x0080000000800000
+DATA data<>+856(SB)/8, $0x0080000000800000
+DATA data<>+864(SB)/8, $0x7f8000007f800000
+DATA data<>+872(SB)/8, $0x7f8000007f800000
+DATA data<>+880(SB)/8, $0x7f8000007f800000
+DATA data<>+888(SB)/8, $0x7f8000007f800000
+GLOBL data<>(SB), RODATA|NOPTR, $896

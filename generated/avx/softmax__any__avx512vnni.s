@@ -7,279 +7,279 @@
 // func softmax__any__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·softmax__any__avx512vnni(SB), NOSPLIT, $0-24
-	MOVQ         lo+8(FP), R11
-	MOVQ         hi+16(FP), R10
-	SUBQ         R11, R10
-	JLE          done
-	MOVQ         a+0(FP), AX
-	MOVQ         104(AX), R9
-	MOVQ         (AX), R8
-	VBROADCASTSS softmax__any__avx512vnni_data<>+0(SB), Z17
-	VBROADCASTSS softmax__any__avx512vnni_data<>+256(SB), Z16
-	VBROADCASTSS softmax__any__avx512vnni_data<>+260(SB), Z15
-	VBROADCASTSS softmax__any__avx512vnni_data<>+264(SB), Z14
-	VBROADCASTSS softmax__any__avx512vnni_data<>+268(SB), Z13
-	VBROADCASTSS softmax__any__avx512vnni_data<>+272(SB), Z12
-	VBROADCASTSS softmax__any__avx512vnni_data<>+276(SB), Z11
-	VBROADCASTSS softmax__any__avx512vnni_data<>+280(SB), Z10
-	VBROADCASTSS softmax__any__avx512vnni_data<>+284(SB), Z9
-	VBROADCASTSS softmax__any__avx512vnni_data<>+288(SB), Z8
-	VBROADCASTSS softmax__any__avx512vnni_data<>+292(SB), Z7
-	VBROADCASTSS softmax__any__avx512vnni_data<>+296(SB), Z6
-	VBROADCASTSS softmax__any__avx512vnni_data<>+300(SB), Z5
-	VPXORD       Z4, Z4, Z4
-	MOVQ         8(AX), DI
-	SUBQ         R8, DI
+	MOVQ lo+8(FP), R11
+	MOVQ hi+16(FP), R10
+	SUBQ R11, R10
+	JLE done
+	MOVQ a+0(FP), AX
+	MOVQ 104(AX), R9
+	MOVQ (AX), R8
+	VBROADCASTSS data<>+0(SB), Z17
+	VBROADCASTSS data<>+256(SB), Z16
+	VBROADCASTSS data<>+260(SB), Z15
+	VBROADCASTSS data<>+264(SB), Z14
+	VBROADCASTSS data<>+268(SB), Z13
+	VBROADCASTSS data<>+272(SB), Z12
+	VBROADCASTSS data<>+276(SB), Z11
+	VBROADCASTSS data<>+280(SB), Z10
+	VBROADCASTSS data<>+284(SB), Z9
+	VBROADCASTSS data<>+288(SB), Z8
+	VBROADCASTSS data<>+292(SB), Z7
+	VBROADCASTSS data<>+296(SB), Z6
+	VBROADCASTSS data<>+300(SB), Z5
+	VPXORD Z4, Z4, Z4
+	MOVQ 8(AX), DI
+	SUBQ R8, DI
 
 tile:
-	VBROADCASTSS softmax__any__avx512vnni_data<>+0(SB), Z1
-	VBROADCASTSS softmax__any__avx512vnni_data<>+0(SB), Z0
-	MOVQ         R9, BX
-	MOVQ         R9, AX
-	IMULQ        R11, AX
-	LEAQ         (R8)(AX*4), R12
-	XORQ         DX, DX
-	CMPQ         DX, R9
-	JGE          end2
+	VBROADCASTSS data<>+0(SB), Z1
+	VBROADCASTSS data<>+0(SB), Z0
+	MOVQ R9, BX
+	MOVQ R9, AX
+	IMULQ R11, AX
+	LEAQ (R8)(AX*4), R12
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end2
 
 loop1:
-	VMOVUPS      softmax__any__avx512vnni_data<>+64(SB), Z18
-	VMOVUPS      softmax__any__avx512vnni_data<>+128(SB), Z3
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+64(SB), Z18
+	VMOVUPS data<>+128(SB), Z3
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z2
-	VPCMPD       $0x01, Z2, Z18, K2
-	VPCMPD       $0x01, Z2, Z3, K1
-	VMOVUPS.Z    (R12)(DX*4), K2, Z3
-	VMOVUPS.Z    64(R12)(DX*4), K1, Z2
-	VPBLENDMD    Z3, Z17, K2, Z3
-	VPBLENDMD    Z2, Z17, K1, Z2
-	VCMPPS       $0x11, Z3, Z1, K2
-	VCMPPS       $0x11, Z2, Z0, K1
-	VPBLENDMD    Z3, Z1, K2, Z1
-	VPBLENDMD    Z2, Z0, K1, Z0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop1
+	VPCMPD $0x01, Z2, Z18, K2
+	VPCMPD $0x01, Z2, Z3, K1
+	VMOVUPS.Z (R12)(DX*4), K2, Z3
+	VMOVUPS.Z 64(R12)(DX*4), K1, Z2
+	VPBLENDMD Z3, Z17, K2, Z3
+	VPBLENDMD Z2, Z17, K1, Z2
+	VCMPPS $0x11, Z3, Z1, K2
+	VCMPPS $0x11, Z2, Z0, K1
+	VPBLENDMD Z3, Z1, K2, Z1
+	VPBLENDMD Z2, Z0, K1, Z0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop1
 
 end2:
-	VMAXPS     softmax__any__avx512vnni_data<>+192(SB), Z1, Z1
-	VMAXPS     softmax__any__avx512vnni_data<>+192(SB), Z0, Z0
-	VMAXPS     Z0, Z1, Z1
+	VMAXPS data<>+192(SB), Z1, Z1
+	VMAXPS data<>+192(SB), Z0, Z0
+	VMAXPS Z0, Z1, Z1
 	VSHUFI32X4 $0x4e, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
+	VMAXPS Z0, Z1, Z1
 	VSHUFI32X4 $0xb1, Z1, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0x4e, Z1, Z0
-	VMAXPS     Z0, Z1, Z1
-	VPSHUFD    $0xb1, Z1, Z0
-	VMAXPS     Z0, Z1, Z20
-	VPXORD     Z1, Z1, Z1
-	VPXORD     Z0, Z0, Z0
-	MOVQ       R9, BX
-	LEAQ       (R12)(DI*1), SI
-	XORQ       DX, DX
-	CMPQ       DX, R9
-	JGE        end4
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VMAXPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VMAXPS Z0, Z1, Z20
+	VPXORD Z1, Z1, Z1
+	VPXORD Z0, Z0, Z0
+	MOVQ R9, BX
+	LEAQ (R12)(DI*1), SI
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end4
 
 loop3:
-	VMOVUPS      softmax__any__avx512vnni_data<>+64(SB), Z18
-	VMOVUPS      softmax__any__avx512vnni_data<>+128(SB), Z3
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+64(SB), Z18
+	VMOVUPS data<>+128(SB), Z3
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z2
-	VPCMPD       $0x01, Z2, Z18, K4
-	VPCMPD       $0x01, Z2, Z3, K3
-	VMOVUPS.Z    (R12)(DX*4), K4, Z3
-	VMOVUPS.Z    64(R12)(DX*4), K3, Z2
-	VSUBPS       Z20, Z3, Z22
-	VSUBPS       Z20, Z2, Z21
-	VCMPPS       $0x11, Z22, Z16, K2
-	VCMPPS       $0x11, Z21, Z16, K1
-	VPBLENDMD    Z16, Z22, K2, Z19
-	VPBLENDMD    Z16, Z21, K1, Z18
-	VMULPS       Z15, Z19, Z3
-	VMULPS       Z15, Z18, Z2
-	VADDPS       Z14, Z3, Z24
-	VADDPS       Z14, Z2, Z23
-	VSUBPS       Z14, Z24, Z26
-	VSUBPS       Z14, Z23, Z25
-	VMULPS       Z13, Z26, Z3
-	VMULPS       Z13, Z25, Z2
-	VSUBPS       Z3, Z19, Z19
-	VSUBPS       Z2, Z18, Z18
-	VMULPS       Z12, Z26, Z3
-	VMULPS       Z12, Z25, Z2
-	VSUBPS       Z3, Z19, Z19
-	VSUBPS       Z2, Z18, Z18
-	VMULPS       Z19, Z11, Z3
-	VMULPS       Z18, Z11, Z2
-	VADDPS       Z10, Z3, Z3
-	VADDPS       Z10, Z2, Z2
-	VMULPS       Z19, Z3, Z3
-	VMULPS       Z18, Z2, Z2
-	VADDPS       Z9, Z3, Z3
-	VADDPS       Z9, Z2, Z2
-	VMULPS       Z19, Z3, Z3
-	VMULPS       Z18, Z2, Z2
-	VADDPS       Z8, Z3, Z3
-	VADDPS       Z8, Z2, Z2
-	VMULPS       Z19, Z3, Z3
-	VMULPS       Z18, Z2, Z2
-	VADDPS       Z7, Z3, Z3
-	VADDPS       Z7, Z2, Z2
-	VMULPS       Z19, Z3, Z3
-	VMULPS       Z18, Z2, Z2
-	VADDPS       Z6, Z3, Z3
-	VADDPS       Z6, Z2, Z2
-	VMULPS       Z19, Z3, Z3
-	VMULPS       Z18, Z2, Z2
-	VADDPS       Z6, Z3, Z19
-	VADDPS       Z6, Z2, Z18
-	VPSLLD       $0x17, Z24, Z3
-	VPSLLD       $0x17, Z23, Z2
-	VMULPS       Z3, Z19, Z3
-	VMULPS       Z2, Z18, Z2
-	VCMPPS       $0x11, Z5, Z22, K2
-	VCMPPS       $0x11, Z5, Z21, K1
-	VPBLENDMD    Z4, Z3, K2, Z3
-	VPBLENDMD    Z4, Z2, K1, Z2
-	VMOVUPS      Z3, K4, (SI)(DX*4)
-	VMOVUPS      Z2, K3, 64(SI)(DX*4)
-	VPBLENDMD    Z3, Z4, K4, Z3
-	VPBLENDMD    Z2, Z4, K3, Z2
-	VADDPS       Z3, Z1, Z1
-	VADDPS       Z2, Z0, Z0
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop3
+	VPCMPD $0x01, Z2, Z18, K4
+	VPCMPD $0x01, Z2, Z3, K3
+	VMOVUPS.Z (R12)(DX*4), K4, Z3
+	VMOVUPS.Z 64(R12)(DX*4), K3, Z2
+	VSUBPS Z20, Z3, Z22
+	VSUBPS Z20, Z2, Z21
+	VCMPPS $0x11, Z22, Z16, K2
+	VCMPPS $0x11, Z21, Z16, K1
+	VPBLENDMD Z16, Z22, K2, Z19
+	VPBLENDMD Z16, Z21, K1, Z18
+	VMULPS Z15, Z19, Z3
+	VMULPS Z15, Z18, Z2
+	VADDPS Z14, Z3, Z24
+	VADDPS Z14, Z2, Z23
+	VSUBPS Z14, Z24, Z26
+	VSUBPS Z14, Z23, Z25
+	VMULPS Z13, Z26, Z3
+	VMULPS Z13, Z25, Z2
+	VSUBPS Z3, Z19, Z19
+	VSUBPS Z2, Z18, Z18
+	VMULPS Z12, Z26, Z3
+	VMULPS Z12, Z25, Z2
+	VSUBPS Z3, Z19, Z19
+	VSUBPS Z2, Z18, Z18
+	VMULPS Z19, Z11, Z3
+	VMULPS Z18, Z11, Z2
+	VADDPS Z10, Z3, Z3
+	VADDPS Z10, Z2, Z2
+	VMULPS Z19, Z3, Z3
+	VMULPS Z18, Z2, Z2
+	VADDPS Z9, Z3, Z3
+	VADDPS Z9, Z2, Z2
+	VMULPS Z19, Z3, Z3
+	VMULPS Z18, Z2, Z2
+	VADDPS Z8, Z3, Z3
+	VADDPS Z8, Z2, Z2
+	VMULPS Z19, Z3, Z3
+	VMULPS Z18, Z2, Z2
+	VADDPS Z7, Z3, Z3
+	VADDPS Z7, Z2, Z2
+	VMULPS Z19, Z3, Z3
+	VMULPS Z18, Z2, Z2
+	VADDPS Z6, Z3, Z3
+	VADDPS Z6, Z2, Z2
+	VMULPS Z19, Z3, Z3
+	VMULPS Z18, Z2, Z2
+	VADDPS Z6, Z3, Z19
+	VADDPS Z6, Z2, Z18
+	VPSLLD $0x17, Z24, Z3
+	VPSLLD $0x17, Z23, Z2
+	VMULPS Z3, Z19, Z3
+	VMULPS Z2, Z18, Z2
+	VCMPPS $0x11, Z5, Z22, K2
+	VCMPPS $0x11, Z5, Z21, K1
+	VPBLENDMD Z4, Z3, K2, Z3
+	VPBLENDMD Z4, Z2, K1, Z2
+	VMOVUPS Z3, K4, (SI)(DX*4)
+	VMOVUPS Z2, K3, 64(SI)(DX*4)
+	VPBLENDMD Z3, Z4, K4, Z3
+	VPBLENDMD Z2, Z4, K3, Z2
+	VADDPS Z3, Z1, Z1
+	VADDPS Z2, Z0, Z0
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop3
 
 end4:
-	VADDPS       Z0, Z1, Z1
-	VSHUFI32X4   $0x4e, Z1, Z1, Z0
-	VADDPS       Z0, Z1, Z1
-	VSHUFI32X4   $0xb1, Z1, Z1, Z0
-	VADDPS       Z0, Z1, Z1
-	VPSHUFD      $0x4e, Z1, Z0
-	VADDPS       Z0, Z1, Z1
-	VPSHUFD      $0xb1, Z1, Z0
-	VADDPS       Z0, Z1, Z18
-	VBROADCASTSS softmax__any__avx512vnni_data<>+304(SB), Z0
-	VPSUBD       Z18, Z0, Z2
-	VMULPS       Z2, Z18, Z1
-	VMULPS.BCST  softmax__any__avx512vnni_data<>+308(SB), Z1, Z0
-	VADDPS.BCST  softmax__any__avx512vnni_data<>+312(SB), Z0, Z0
-	VMULPS       Z1, Z0, Z0
-	VADDPS.BCST  softmax__any__avx512vnni_data<>+316(SB), Z0, Z0
-	VMULPS       Z0, Z2, Z2
-	VMULPS       Z2, Z18, Z1
-	VBROADCASTSS softmax__any__avx512vnni_data<>+320(SB), Z0
-	VSUBPS       Z1, Z0, Z0
-	VMULPS       Z0, Z2, Z1
-	VPANDD.BCST  softmax__any__avx512vnni_data<>+324(SB), Z18, Z3
-	VPANDD.BCST  softmax__any__avx512vnni_data<>+328(SB), Z18, Z2
-	VBROADCASTSS softmax__any__avx512vnni_data<>+332(SB), Z0
-	VCMPPS       $0x11, Z3, Z0, K1
-	VPBLENDMD    Z2, Z1, K1, Z1
-	VPCMPUD.BCST $0x01, softmax__any__avx512vnni_data<>+336(SB), Z3, K1
-	VPORD.BCST   softmax__any__avx512vnni_data<>+340(SB), Z2, Z0
-	VPBLENDMD    Z0, Z1, K1, Z3
-	MOVQ         R9, BX
-	XORQ         DX, DX
-	CMPQ         DX, R9
-	JGE          end6
+	VADDPS Z0, Z1, Z1
+	VSHUFI32X4 $0x4e, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VSHUFI32X4 $0xb1, Z1, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0x4e, Z1, Z0
+	VADDPS Z0, Z1, Z1
+	VPSHUFD $0xb1, Z1, Z0
+	VADDPS Z0, Z1, Z18
+	VBROADCASTSS data<>+304(SB), Z0
+	VPSUBD Z18, Z0, Z2
+	VMULPS Z2, Z18, Z1
+	VMULPS.BCST data<>+308(SB), Z1, Z0
+	VADDPS.BCST data<>+312(SB), Z0, Z0
+	VMULPS Z1, Z0, Z0
+	VADDPS.BCST data<>+316(SB), Z0, Z0
+	VMULPS Z0, Z2, Z2
+	VMULPS Z2, Z18, Z1
+	VBROADCASTSS data<>+320(SB), Z0
+	VSUBPS Z1, Z0, Z0
+	VMULPS Z0, Z2, Z1
+	VPANDD.BCST data<>+324(SB), Z18, Z3
+	VPANDD.BCST data<>+328(SB), Z18, Z2
+	VBROADCASTSS data<>+332(SB), Z0
+	VCMPPS $0x11, Z3, Z0, K1
+	VPBLENDMD Z2, Z1, K1, Z1
+	VPCMPUD.BCST $0x01, data<>+336(SB), Z3, K1
+	VPORD.BCST data<>+340(SB), Z2, Z0
+	VPBLENDMD Z0, Z1, K1, Z3
+	MOVQ R9, BX
+	XORQ DX, DX
+	CMPQ DX, R9
+	JGE end6
 
 loop5:
-	VMOVUPS      softmax__any__avx512vnni_data<>+64(SB), Z2
-	VMOVUPS      softmax__any__avx512vnni_data<>+128(SB), Z1
-	MOVQ         BX, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
+	VMOVUPS data<>+64(SB), Z2
+	VMOVUPS data<>+128(SB), Z1
+	MOVQ BX, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
 	VPBROADCASTD CX, Z0
-	VPCMPD       $0x01, Z0, Z2, K2
-	VPCMPD       $0x01, Z0, Z1, K1
-	VMOVUPS.Z    (SI)(DX*4), K2, Z1
-	VMOVUPS.Z    64(SI)(DX*4), K1, Z0
-	VMULPS       Z3, Z1, Z1
-	VMULPS       Z3, Z0, Z0
-	VMOVUPS      Z1, K2, (SI)(DX*4)
-	VMOVUPS      Z0, K1, 64(SI)(DX*4)
-	ADDQ         $-32, BX
-	ADDQ         $+32, DX
-	CMPQ         DX, R9
-	JLT          loop5
+	VPCMPD $0x01, Z0, Z2, K2
+	VPCMPD $0x01, Z0, Z1, K1
+	VMOVUPS.Z (SI)(DX*4), K2, Z1
+	VMOVUPS.Z 64(SI)(DX*4), K1, Z0
+	VMULPS Z3, Z1, Z1
+	VMULPS Z3, Z0, Z0
+	VMOVUPS Z1, K2, (SI)(DX*4)
+	VMOVUPS Z0, K1, 64(SI)(DX*4)
+	ADDQ $-32, BX
+	ADDQ $+32, DX
+	CMPQ DX, R9
+	JLT loop5
 
 end6:
 	DECQ R10
-	JEQ  done
+	JEQ done
 	INCQ R11
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA softmax__any__avx512vnni_data<>+0(SB)/4, $0xff800000
-DATA softmax__any__avx512vnni_data<>+64(SB)/8, $0x0000000100000000
-DATA softmax__any__avx512vnni_data<>+72(SB)/8, $0x0000000300000002
-DATA softmax__any__avx512vnni_data<>+80(SB)/8, $0x0000000500000004
-DATA softmax__any__avx512vnni_data<>+88(SB)/8, $0x0000000700000006
-DATA softmax__any__avx512vnni_data<>+96(SB)/8, $0x0000000900000008
-DATA softmax__any__avx512vnni_data<>+104(SB)/8, $0x0000000b0000000a
-DATA softmax__any__avx512vnni_data<>+112(SB)/8, $0x0000000d0000000c
-DATA softmax__any__avx512vnni_data<>+120(SB)/8, $0x0000000f0000000e
-DATA softmax__any__avx512vnni_data<>+128(SB)/8, $0x0000001100000010
-DATA softmax__any__avx512vnni_data<>+136(SB)/8, $0x0000001300000012
-DATA softmax__any__avx512vnni_data<>+144(SB)/8, $0x0000001500000014
-DATA softmax__any__avx512vnni_data<>+152(SB)/8, $0x0000001700000016
-DATA softmax__any__avx512vnni_data<>+160(SB)/8, $0x0000001900000018
-DATA softmax__any__avx512vnni_data<>+168(SB)/8, $0x0000001b0000001a
-DATA softmax__any__avx512vnni_data<>+176(SB)/8, $0x0000001d0000001c
-DATA softmax__any__avx512vnni_data<>+184(SB)/8, $0x0000001f0000001e
-DATA softmax__any__avx512vnni_data<>+192(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+200(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+208(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+216(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+224(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+232(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+240(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+248(SB)/8, $0xff800000ff800000
-DATA softmax__any__avx512vnni_data<>+256(SB)/4, $0x42ae0000
-DATA softmax__any__avx512vnni_data<>+260(SB)/4, $0x3fb8aa3b
-DATA softmax__any__avx512vnni_data<>+264(SB)/4, $0x4b40007f
-DATA softmax__any__avx512vnni_data<>+268(SB)/4, $0x3f317200
-DATA softmax__any__avx512vnni_data<>+272(SB)/4, $0x35bfbe8e
-DATA softmax__any__avx512vnni_data<>+276(SB)/4, $0x3ab58f09
-DATA softmax__any__avx512vnni_data<>+280(SB)/4, $0x3c092f9d
-DATA softmax__any__avx512vnni_data<>+284(SB)/4, $0x3d2aacd0
-DATA softmax__any__avx512vnni_data<>+288(SB)/4, $0x3e2aaa32
-DATA softmax__any__avx512vnni_data<>+292(SB)/4, $0x3efffffd
-DATA softmax__any__avx512vnni_data<>+296(SB)/4, $0x3f800000
-DATA softmax__any__avx512vnni_data<>+300(SB)/4, $0xc2ae0000
-DATA softmax__any__avx512vnni_data<>+304(SB)/4, $0x7f000000
-DATA softmax__any__avx512vnni_data<>+308(SB)/4, $0x3f55feef
-DATA softmax__any__avx512vnni_data<>+312(SB)/4, $0xc02a8710
-DATA softmax__any__avx512vnni_data<>+316(SB)/4, $0x40350755
-DATA softmax__any__avx512vnni_data<>+320(SB)/4, $0x40000000
-DATA softmax__any__avx512vnni_data<>+324(SB)/4, $0x7fffffff
-DATA softmax__any__avx512vnni_data<>+328(SB)/4, $0x80000000
-DATA softmax__any__avx512vnni_data<>+332(SB)/4, $0x7e800000
-DATA softmax__any__avx512vnni_data<>+336(SB)/4, $0x00800000
-DATA softmax__any__avx512vnni_data<>+340(SB)/4, $0x7f800000
-GLOBL softmax__any__avx512vnni_data<>(SB), RODATA|NOPTR, $344
+DATA data<>+0(SB)/4, $0xff800000
+DATA data<>+64(SB)/8, $0x0000000100000000
+DATA data<>+72(SB)/8, $0x0000000300000002
+DATA data<>+80(SB)/8, $0x0000000500000004
+DATA data<>+88(SB)/8, $0x0000000700000006
+DATA data<>+96(SB)/8, $0x0000000900000008
+DATA data<>+104(SB)/8, $0x0000000b0000000a
+DATA data<>+112(SB)/8, $0x0000000d0000000c
+DATA data<>+120(SB)/8, $0x0000000f0000000e
+DATA data<>+128(SB)/8, $0x0000001100000010
+DATA data<>+136(SB)/8, $0x0000001300000012
+DATA data<>+144(SB)/8, $0x0000001500000014
+DATA data<>+152(SB)/8, $0x0000001700000016
+DATA data<>+160(SB)/8, $0x0000001900000018
+DATA data<>+168(SB)/8, $0x0000001b0000001a
+DATA data<>+176(SB)/8, $0x0000001d0000001c
+DATA data<>+184(SB)/8, $0x0000001f0000001e
+DATA data<>+192(SB)/8, $0xff800000ff800000
+DATA data<>+200(SB)/8, $0xff800000ff800000
+DATA data<>+208(SB)/8, $0xff800000ff800000
+DATA data<>+216(SB)/8, $0xff800000ff800000
+DATA data<>+224(SB)/8, $0xff800000ff800000
+DATA data<>+232(SB)/8, $0xff800000ff800000
+DATA data<>+240(SB)/8, $0xff800000ff800000
+DATA data<>+248(SB)/8, $0xff800000ff800000
+DATA data<>+256(SB)/4, $0x42ae0000
+DATA data<>+260(SB)/4, $0x3fb8aa3b
+DATA data<>+264(SB)/4, $0x4b40007f
+DATA data<>+268(SB)/4, $0x3f317200
+DATA data<>+272(SB)/4, $0x35bfbe8e
+DATA data<>+276(SB)/4, $0x3ab58f09
+DATA data<>+280(SB)/4, $0x3c092f9d
+DATA data<>+284(SB)/4, $0x3d2aacd0
+DATA data<>+288(SB)/4, $0x3e2aaa32
+DATA data<>+292(SB)/4, $0x3efffffd
+DATA data<>+296(SB)/4, $0x3f800000
+DATA data<>+300(SB)/4, $0xc2ae0000
+DATA data<>+304(SB)/4, $0x7f000000
+DATA data<>+308(SB)/4, $0x3f55feef
+DATA data<>+312(SB)/4, $0xc02a8710
+DATA data<>+316(SB)/4, $0x40350755
+DATA data<>+320(SB)/4, $0x40000000
+DATA data<>+324(SB)/4, $0x7fffffff
+DATA data<>+328(SB)/4, $0x80000000
+DATA data<>+332(SB)/4, $0x7e800000
+DATA data<>+336(SB)/4, $0x00800000
+DATA data<>+340(SB)/4, $0x7f800000
+GLOBL data<>(SB), RODATA|NOPTR, $344

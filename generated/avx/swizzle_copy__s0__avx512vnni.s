@@ -7,169 +7,169 @@
 // func swizzle_copy__s0__avx512vnni(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX512F, CMOV
 TEXT ·swizzle_copy__s0__avx512vnni(SB), NOSPLIT, $24-24
-	MOVQ         lo+8(FP), CX
-	MOVQ         hi+16(FP), R12
-	SUBQ         CX, R12
-	JLE          done
-	MOVQ         a+0(FP), BX
-	MOVQ         96(BX), R11
-	LEAQ         31(R11), AX
-	MOVQ         AX, (SP)
-	MOVQ         (SP), AX
-	SHRQ         $0x05, AX
-	MOVQ         AX, (SP)
-	MOVQ         CX, AX
-	XORQ         DX, DX
-	MOVQ         (SP), CX
-	DIVQ         CX
-	MOVQ         AX, R13
-	MOVQ         DX, R14
-	MOVQ         104(BX), R10
-	VBROADCASTSS swizzle_copy__s0__avx512vnni_data<>+128(SB), Z4
-	MOVQ         (BX), AX
-	MOVQ         AX, 16(SP)
-	IMUL3Q       $+4, R10, R9
-	MOVQ         208(BX), R8
-	MOVQ         8(BX), AX
-	MOVQ         AX, 8(SP)
-	IMUL3Q       $+4, R11, DI
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), R12
+	SUBQ CX, R12
+	JLE done
+	MOVQ a+0(FP), BX
+	MOVQ 96(BX), R11
+	LEAQ 31(R11), AX
+	MOVQ AX, (SP)
+	MOVQ (SP), AX
+	SHRQ $0x05, AX
+	MOVQ AX, (SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ (SP), CX
+	DIVQ CX
+	MOVQ AX, R13
+	MOVQ DX, R14
+	MOVQ 104(BX), R10
+	VBROADCASTSS data<>+128(SB), Z4
+	MOVQ (BX), AX
+	MOVQ AX, 16(SP)
+	IMUL3Q $+4, R10, R9
+	MOVQ 208(BX), R8
+	MOVQ 8(BX), AX
+	MOVQ AX, 8(SP)
+	IMUL3Q $+4, R11, DI
 
 tile:
 	IMUL3Q $-32, R13, AX
-	LEAQ   (R10)(AX*1), SI
+	LEAQ (R10)(AX*1), SI
 	IMUL3Q $+32, R14, BX
-	MOVQ   R10, AX
-	IMULQ  R14, AX
+	MOVQ R10, AX
+	IMULQ R14, AX
 	IMUL3Q $+128, AX, CX
-	MOVQ   16(SP), AX
-	LEAQ   (AX)(CX*1), CX
+	MOVQ 16(SP), AX
+	LEAQ (AX)(CX*1), CX
 	IMUL3Q $+128, R13, AX
-	LEAQ   (CX)(AX*1), DX
-	XORQ   CX, CX
+	LEAQ (CX)(AX*1), DX
+	XORQ CX, CX
 
 loop1:
-	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+64(SB), Z1
-	MOVQ         SI, R15
-	MOVQ         $+2147483647, AX
-	CMPQ         R15, AX
-	CMOVQGT      AX, R15
-	MOVQ         $-2147483647, AX
-	CMPQ         R15, AX
-	CMOVQLT      AX, R15
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ SI, R15
+	MOVQ $+2147483647, AX
+	CMPQ R15, AX
+	CMOVQGT AX, R15
+	MOVQ $-2147483647, AX
+	CMPQ R15, AX
+	CMOVQLT AX, R15
 	VPBROADCASTD R15, Z0
-	VPCMPD       $0x01, Z0, Z2, K2
-	VPCMPD       $0x01, Z0, Z1, K3
-	CMPQ         BX, R11
-	SETLT        AL
-	MOVBLZX      AL, AX
-	MOVL         AX, AX
-	NEGL         AX
-	KMOVW        AX, K1
-	KANDW        K2, K1, K2
-	KANDW        K3, K1, K1
+	VPCMPD $0x01, Z0, Z2, K2
+	VPCMPD $0x01, Z0, Z1, K3
+	CMPQ BX, R11
+	SETLT AL
+	MOVBLZX AL, AX
+	MOVL AX, AX
+	NEGL AX
+	KMOVW AX, K1
+	KANDW K2, K1, K2
+	KANDW K3, K1, K1
 	VPBROADCASTD CX, Z0
-	VPMULLD      Z4, Z0, Z2
-	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+0(SB), Z1
-	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+64(SB), Z0
-	VPADDD       Z1, Z2, Z3
-	VPADDD       Z0, Z2, Z2
-	VMOVUPS.Z    (DX), K2, Z1
-	VMOVUPS.Z    64(DX), K1, Z0
-	KXNORW       K1, K1, K1
-	VPSCATTERDD  Z1, K1, (R8)(Z3*4)
-	KXNORW       K1, K1, K1
-	VPSCATTERDD  Z0, K1, (R8)(Z2*4)
-	ADDQ         $+1, BX
-	ADDQ         R9, DX
-	ADDQ         $+1, CX
-	CMPQ         CX, $+32
-	JLT          loop1
+	VPMULLD Z4, Z0, Z2
+	VMOVUPS data<>+0(SB), Z1
+	VMOVUPS data<>+64(SB), Z0
+	VPADDD Z1, Z2, Z3
+	VPADDD Z0, Z2, Z2
+	VMOVUPS.Z (DX), K2, Z1
+	VMOVUPS.Z 64(DX), K1, Z0
+	KXNORW K1, K1, K1
+	VPSCATTERDD Z1, K1, (R8)(Z3*4)
+	KXNORW K1, K1, K1
+	VPSCATTERDD Z0, K1, (R8)(Z2*4)
+	ADDQ $+1, BX
+	ADDQ R9, DX
+	ADDQ $+1, CX
+	CMPQ CX, $+32
+	JLT loop1
 
 end2:
 	IMUL3Q $-32, R14, AX
-	LEAQ   (R11)(AX*1), SI
+	LEAQ (R11)(AX*1), SI
 	IMUL3Q $+32, R13, BX
-	MOVQ   R11, AX
-	IMULQ  R13, AX
+	MOVQ R11, AX
+	IMULQ R13, AX
 	IMUL3Q $+128, AX, CX
-	MOVQ   8(SP), AX
-	LEAQ   (AX)(CX*1), CX
+	MOVQ 8(SP), AX
+	LEAQ (AX)(CX*1), CX
 	IMUL3Q $+128, R14, AX
-	LEAQ   (CX)(AX*1), DX
-	XORQ   CX, CX
+	LEAQ (CX)(AX*1), DX
+	XORQ CX, CX
 
 loop3:
-	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+0(SB), Z2
-	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+64(SB), Z1
-	MOVQ         SI, R15
-	MOVQ         $+2147483647, AX
-	CMPQ         R15, AX
-	CMOVQGT      AX, R15
-	MOVQ         $-2147483647, AX
-	CMPQ         R15, AX
-	CMOVQLT      AX, R15
+	VMOVUPS data<>+0(SB), Z2
+	VMOVUPS data<>+64(SB), Z1
+	MOVQ SI, R15
+	MOVQ $+2147483647, AX
+	CMPQ R15, AX
+	CMOVQGT AX, R15
+	MOVQ $-2147483647, AX
+	CMPQ R15, AX
+	CMOVQLT AX, R15
 	VPBROADCASTD R15, Z0
-	VPCMPD       $0x01, Z0, Z2, K3
-	VPCMPD       $0x01, Z0, Z1, K2
-	CMPQ         BX, R10
-	SETLT        AL
-	MOVBLZX      AL, AX
-	MOVL         AX, AX
-	NEGL         AX
-	KMOVW        AX, K1
-	KANDW        K3, K1, K3
-	KANDW        K2, K1, K2
-	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+0(SB), Z0
-	VMOVUPS      swizzle_copy__s0__avx512vnni_data<>+64(SB), Z1
-	VPMULLD      Z4, Z0, Z0
-	VPMULLD      Z4, Z1, Z2
+	VPCMPD $0x01, Z0, Z2, K3
+	VPCMPD $0x01, Z0, Z1, K2
+	CMPQ BX, R10
+	SETLT AL
+	MOVBLZX AL, AX
+	MOVL AX, AX
+	NEGL AX
+	KMOVW AX, K1
+	KANDW K3, K1, K3
+	KANDW K2, K1, K2
+	VMOVUPS data<>+0(SB), Z0
+	VMOVUPS data<>+64(SB), Z1
+	VPMULLD Z4, Z0, Z0
+	VPMULLD Z4, Z1, Z2
 	VPBROADCASTD CX, Z1
-	VPADDD       Z1, Z0, Z0
-	VPADDD       Z1, Z2, Z2
-	VPXORD       Z1, Z1, Z1
-	KXNORW       K1, K1, K1
-	VPGATHERDD   (R8)(Z0*4), K1, Z1
-	VPXORD       Z0, Z0, Z0
-	KXNORW       K1, K1, K1
-	VPGATHERDD   (R8)(Z2*4), K1, Z0
-	VMOVUPS      Z1, K3, (DX)
-	VMOVUPS      Z0, K2, 64(DX)
-	ADDQ         $+1, BX
-	ADDQ         DI, DX
-	ADDQ         $+1, CX
-	CMPQ         CX, $+32
-	JLT          loop3
+	VPADDD Z1, Z0, Z0
+	VPADDD Z1, Z2, Z2
+	VPXORD Z1, Z1, Z1
+	KXNORW K1, K1, K1
+	VPGATHERDD (R8)(Z0*4), K1, Z1
+	VPXORD Z0, Z0, Z0
+	KXNORW K1, K1, K1
+	VPGATHERDD (R8)(Z2*4), K1, Z0
+	VMOVUPS Z1, K3, (DX)
+	VMOVUPS Z0, K2, 64(DX)
+	ADDQ $+1, BX
+	ADDQ DI, DX
+	ADDQ $+1, CX
+	CMPQ CX, $+32
+	JLT loop3
 
 end4:
 	DECQ R12
-	JEQ  done
+	JEQ done
 	INCQ R14
 	CMPQ R14, (SP)
-	JLT  tile
+	JLT tile
 	XORQ R14, R14
 	INCQ R13
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA swizzle_copy__s0__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA swizzle_copy__s0__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA swizzle_copy__s0__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA swizzle_copy__s0__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA swizzle_copy__s0__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA swizzle_copy__s0__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA swizzle_copy__s0__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA swizzle_copy__s0__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA swizzle_copy__s0__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA swizzle_copy__s0__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA swizzle_copy__s0__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA swizzle_copy__s0__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA swizzle_copy__s0__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA swizzle_copy__s0__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA swizzle_copy__s0__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA swizzle_copy__s0__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA swizzle_copy__s0__avx512vnni_data<>+128(SB)/4, $0x00000020
-GLOBL swizzle_copy__s0__avx512vnni_data<>(SB), RODATA|NOPTR, $132
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/4, $0x00000020
+GLOBL data<>(SB), RODATA|NOPTR, $132

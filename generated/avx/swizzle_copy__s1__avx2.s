@@ -7,339 +7,339 @@
 // func swizzle_copy__s1__avx2(a *kernel.Args, lo int, hi int)
 // Requires: AVX, AVX2, CMOV
 TEXT ·swizzle_copy__s1__avx2(SB), NOSPLIT, $280-24
-	MOVQ    lo+8(FP), CX
-	MOVQ    hi+16(FP), R12
-	SUBQ    CX, R12
-	JLE     done
-	MOVQ    a+0(FP), BX
-	MOVQ    96(BX), R11
-	LEAQ    31(R11), AX
-	MOVQ    AX, 256(SP)
-	MOVQ    256(SP), AX
-	SHRQ    $0x05, AX
-	MOVQ    AX, 256(SP)
-	MOVQ    CX, AX
-	XORQ    DX, DX
-	MOVQ    256(SP), CX
-	DIVQ    CX
-	MOVQ    AX, R13
-	MOVQ    DX, R14
-	MOVQ    104(BX), R10
-	VMOVUPS swizzle_copy__s1__avx2_data<>+128(SB), Y11
-	VMOVUPS swizzle_copy__s1__avx2_data<>+160(SB), Y10
-	MOVQ    (BX), AX
-	MOVQ    AX, 272(SP)
-	IMUL3Q  $+4, R10, R9
-	MOVQ    208(BX), R8
-	MOVQ    8(BX), AX
-	MOVQ    AX, 264(SP)
-	IMUL3Q  $+4, R11, DI
+	MOVQ lo+8(FP), CX
+	MOVQ hi+16(FP), R12
+	SUBQ CX, R12
+	JLE done
+	MOVQ a+0(FP), BX
+	MOVQ 96(BX), R11
+	LEAQ 31(R11), AX
+	MOVQ AX, 256(SP)
+	MOVQ 256(SP), AX
+	SHRQ $0x05, AX
+	MOVQ AX, 256(SP)
+	MOVQ CX, AX
+	XORQ DX, DX
+	MOVQ 256(SP), CX
+	DIVQ CX
+	MOVQ AX, R13
+	MOVQ DX, R14
+	MOVQ 104(BX), R10
+	VMOVUPS data<>+128(SB), Y11
+	VMOVUPS data<>+160(SB), Y10
+	MOVQ (BX), AX
+	MOVQ AX, 272(SP)
+	IMUL3Q $+4, R10, R9
+	MOVQ 208(BX), R8
+	MOVQ 8(BX), AX
+	MOVQ AX, 264(SP)
+	IMUL3Q $+4, R11, DI
 
 tile:
 	IMUL3Q $-32, R13, AX
-	LEAQ   (R10)(AX*1), R15
+	LEAQ (R10)(AX*1), R15
 	IMUL3Q $+32, R14, SI
-	MOVQ   R10, AX
-	IMULQ  R14, AX
+	MOVQ R10, AX
+	IMULQ R14, AX
 	IMUL3Q $+128, AX, CX
-	MOVQ   272(SP), AX
-	LEAQ   (AX)(CX*1), CX
+	MOVQ 272(SP), AX
+	LEAQ (AX)(CX*1), CX
 	IMUL3Q $+128, R13, AX
-	LEAQ   (CX)(AX*1), BX
-	XORQ   DX, DX
+	LEAQ (CX)(AX*1), BX
+	XORQ DX, DX
 
 loop1:
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+0(SB), Y4
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+32(SB), Y3
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+64(SB), Y2
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+96(SB), Y1
-	MOVQ         R15, CX
-	MOVQ         $+2147483647, AX
-	CMPQ         CX, AX
-	CMOVQGT      AX, CX
-	MOVQ         $-2147483647, AX
-	CMPQ         CX, AX
-	CMOVQLT      AX, CX
-	VMOVD        CX, X0
+	VMOVUPS data<>+0(SB), Y4
+	VMOVUPS data<>+32(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ R15, CX
+	MOVQ $+2147483647, AX
+	CMPQ CX, AX
+	CMOVQGT AX, CX
+	MOVQ $-2147483647, AX
+	CMPQ CX, AX
+	CMOVQLT AX, CX
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y4, Y0, Y4
-	VPCMPGTD     Y3, Y0, Y3
-	VPCMPGTD     Y2, Y0, Y2
-	VPCMPGTD     Y1, Y0, Y1
-	CMPQ         SI, R11
-	SETLT        AL
-	MOVBLZX      AL, AX
-	MOVL         AX, AX
-	NEGL         AX
-	VMOVD        AX, X0
+	VPCMPGTD Y4, Y0, Y4
+	VPCMPGTD Y3, Y0, Y3
+	VPCMPGTD Y2, Y0, Y2
+	VPCMPGTD Y1, Y0, Y1
+	CMPQ SI, R11
+	SETLT AL
+	MOVBLZX AL, AX
+	MOVL AX, AX
+	NEGL AX
+	VMOVD AX, X0
 	VPBROADCASTD X0, Y0
-	VPAND        Y4, Y0, Y13
-	VPAND        Y3, Y0, Y12
-	VPAND        Y2, Y0, Y9
-	VPAND        Y1, Y0, Y8
-	VMOVD        DX, X0
+	VPAND Y4, Y0, Y13
+	VPAND Y3, Y0, Y12
+	VPAND Y2, Y0, Y9
+	VPAND Y1, Y0, Y8
+	VMOVD DX, X0
 	VPBROADCASTD X0, Y0
-	VPMULLD      Y11, Y0, Y4
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+0(SB), Y3
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+32(SB), Y2
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+64(SB), Y1
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+96(SB), Y0
-	VPADDD       Y3, Y4, Y7
-	VPADDD       Y2, Y4, Y6
-	VPADDD       Y1, Y4, Y5
-	VPADDD       Y0, Y4, Y4
-	VPAND        Y10, Y7, Y3
-	VPAND        Y10, Y6, Y2
-	VPAND        Y10, Y5, Y1
-	VPAND        Y10, Y4, Y0
-	VPSRAD       $0x05, Y3, Y3
-	VPSRAD       $0x05, Y2, Y2
-	VPSRAD       $0x05, Y1, Y1
-	VPSRAD       $0x05, Y0, Y0
-	VPXOR        Y3, Y7, Y7
-	VPXOR        Y2, Y6, Y6
-	VPXOR        Y1, Y5, Y5
-	VPXOR        Y0, Y4, Y4
-	VPMASKMOVD   (BX), Y13, Y3
-	VPMASKMOVD   32(BX), Y12, Y2
-	VPMASKMOVD   64(BX), Y9, Y1
-	VPMASKMOVD   96(BX), Y8, Y0
-	VMOVUPS      Y3, (SP)
-	VMOVUPS      Y2, 32(SP)
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      Y0, 96(SP)
-	VMOVUPS      Y7, 128(SP)
-	VMOVUPS      Y6, 160(SP)
-	VMOVUPS      Y5, 192(SP)
-	VMOVUPS      Y4, 224(SP)
-	MOVLQSX      128(SP), CX
-	MOVL         (SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      132(SP), CX
-	MOVL         4(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      136(SP), CX
-	MOVL         8(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      140(SP), CX
-	MOVL         12(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      144(SP), CX
-	MOVL         16(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      148(SP), CX
-	MOVL         20(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      152(SP), CX
-	MOVL         24(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      156(SP), CX
-	MOVL         28(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      160(SP), CX
-	MOVL         32(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      164(SP), CX
-	MOVL         36(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      168(SP), CX
-	MOVL         40(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      172(SP), CX
-	MOVL         44(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      176(SP), CX
-	MOVL         48(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      180(SP), CX
-	MOVL         52(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      184(SP), CX
-	MOVL         56(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      188(SP), CX
-	MOVL         60(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      192(SP), CX
-	MOVL         64(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      196(SP), CX
-	MOVL         68(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      200(SP), CX
-	MOVL         72(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      204(SP), CX
-	MOVL         76(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      208(SP), CX
-	MOVL         80(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      212(SP), CX
-	MOVL         84(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      216(SP), CX
-	MOVL         88(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      220(SP), CX
-	MOVL         92(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      224(SP), CX
-	MOVL         96(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      228(SP), CX
-	MOVL         100(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      232(SP), CX
-	MOVL         104(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      236(SP), CX
-	MOVL         108(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      240(SP), CX
-	MOVL         112(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      244(SP), CX
-	MOVL         116(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      248(SP), CX
-	MOVL         120(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	MOVLQSX      252(SP), CX
-	MOVL         124(SP), AX
-	MOVL         AX, (R8)(CX*4)
-	ADDQ         $+1, SI
-	ADDQ         R9, BX
-	ADDQ         $+1, DX
-	CMPQ         DX, $+32
-	JLT          loop1
+	VPMULLD Y11, Y0, Y4
+	VMOVUPS data<>+0(SB), Y3
+	VMOVUPS data<>+32(SB), Y2
+	VMOVUPS data<>+64(SB), Y1
+	VMOVUPS data<>+96(SB), Y0
+	VPADDD Y3, Y4, Y7
+	VPADDD Y2, Y4, Y6
+	VPADDD Y1, Y4, Y5
+	VPADDD Y0, Y4, Y4
+	VPAND Y10, Y7, Y3
+	VPAND Y10, Y6, Y2
+	VPAND Y10, Y5, Y1
+	VPAND Y10, Y4, Y0
+	VPSRAD $0x05, Y3, Y3
+	VPSRAD $0x05, Y2, Y2
+	VPSRAD $0x05, Y1, Y1
+	VPSRAD $0x05, Y0, Y0
+	VPXOR Y3, Y7, Y7
+	VPXOR Y2, Y6, Y6
+	VPXOR Y1, Y5, Y5
+	VPXOR Y0, Y4, Y4
+	VPMASKMOVD (BX), Y13, Y3
+	VPMASKMOVD 32(BX), Y12, Y2
+	VPMASKMOVD 64(BX), Y9, Y1
+	VPMASKMOVD 96(BX), Y8, Y0
+	VMOVUPS Y3, (SP)
+	VMOVUPS Y2, 32(SP)
+	VMOVUPS Y1, 64(SP)
+	VMOVUPS Y0, 96(SP)
+	VMOVUPS Y7, 128(SP)
+	VMOVUPS Y6, 160(SP)
+	VMOVUPS Y5, 192(SP)
+	VMOVUPS Y4, 224(SP)
+	MOVLQSX 128(SP), CX
+	MOVL (SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 132(SP), CX
+	MOVL 4(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 136(SP), CX
+	MOVL 8(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 140(SP), CX
+	MOVL 12(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 144(SP), CX
+	MOVL 16(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 148(SP), CX
+	MOVL 20(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 152(SP), CX
+	MOVL 24(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 156(SP), CX
+	MOVL 28(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 160(SP), CX
+	MOVL 32(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 164(SP), CX
+	MOVL 36(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 168(SP), CX
+	MOVL 40(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 172(SP), CX
+	MOVL 44(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 176(SP), CX
+	MOVL 48(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 180(SP), CX
+	MOVL 52(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 184(SP), CX
+	MOVL 56(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 188(SP), CX
+	MOVL 60(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 192(SP), CX
+	MOVL 64(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 196(SP), CX
+	MOVL 68(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 200(SP), CX
+	MOVL 72(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 204(SP), CX
+	MOVL 76(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 208(SP), CX
+	MOVL 80(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 212(SP), CX
+	MOVL 84(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 216(SP), CX
+	MOVL 88(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 220(SP), CX
+	MOVL 92(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 224(SP), CX
+	MOVL 96(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 228(SP), CX
+	MOVL 100(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 232(SP), CX
+	MOVL 104(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 236(SP), CX
+	MOVL 108(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 240(SP), CX
+	MOVL 112(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 244(SP), CX
+	MOVL 116(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 248(SP), CX
+	MOVL 120(SP), AX
+	MOVL AX, (R8)(CX*4)
+	MOVLQSX 252(SP), CX
+	MOVL 124(SP), AX
+	MOVL AX, (R8)(CX*4)
+	ADDQ $+1, SI
+	ADDQ R9, BX
+	ADDQ $+1, DX
+	CMPQ DX, $+32
+	JLT loop1
 
 end2:
 	IMUL3Q $-32, R14, AX
-	LEAQ   (R11)(AX*1), SI
+	LEAQ (R11)(AX*1), SI
 	IMUL3Q $+32, R13, BX
-	MOVQ   R11, AX
-	IMULQ  R13, AX
+	MOVQ R11, AX
+	IMULQ R13, AX
 	IMUL3Q $+128, AX, CX
-	MOVQ   264(SP), AX
-	LEAQ   (AX)(CX*1), CX
+	MOVQ 264(SP), AX
+	LEAQ (AX)(CX*1), CX
 	IMUL3Q $+128, R14, AX
-	LEAQ   (CX)(AX*1), DX
-	XORQ   CX, CX
+	LEAQ (CX)(AX*1), DX
+	XORQ CX, CX
 
 loop3:
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+0(SB), Y4
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+32(SB), Y3
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+64(SB), Y2
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+96(SB), Y1
-	MOVQ         SI, R15
-	MOVQ         $+2147483647, AX
-	CMPQ         R15, AX
-	CMOVQGT      AX, R15
-	MOVQ         $-2147483647, AX
-	CMPQ         R15, AX
-	CMOVQLT      AX, R15
-	VMOVD        R15, X0
+	VMOVUPS data<>+0(SB), Y4
+	VMOVUPS data<>+32(SB), Y3
+	VMOVUPS data<>+64(SB), Y2
+	VMOVUPS data<>+96(SB), Y1
+	MOVQ SI, R15
+	MOVQ $+2147483647, AX
+	CMPQ R15, AX
+	CMOVQGT AX, R15
+	MOVQ $-2147483647, AX
+	CMPQ R15, AX
+	CMOVQLT AX, R15
+	VMOVD R15, X0
 	VPBROADCASTD X0, Y0
-	VPCMPGTD     Y4, Y0, Y4
-	VPCMPGTD     Y3, Y0, Y3
-	VPCMPGTD     Y2, Y0, Y2
-	VPCMPGTD     Y1, Y0, Y1
-	CMPQ         BX, R10
-	SETLT        AL
-	MOVBLZX      AL, AX
-	MOVL         AX, AX
-	NEGL         AX
-	VMOVD        AX, X0
+	VPCMPGTD Y4, Y0, Y4
+	VPCMPGTD Y3, Y0, Y3
+	VPCMPGTD Y2, Y0, Y2
+	VPCMPGTD Y1, Y0, Y1
+	CMPQ BX, R10
+	SETLT AL
+	MOVBLZX AL, AX
+	MOVL AX, AX
+	NEGL AX
+	VMOVD AX, X0
 	VPBROADCASTD X0, Y0
-	VPAND        Y4, Y0, Y9
-	VPAND        Y3, Y0, Y8
-	VPAND        Y2, Y0, Y7
-	VPAND        Y1, Y0, Y6
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+0(SB), Y3
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+32(SB), Y2
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+64(SB), Y1
-	VMOVUPS      swizzle_copy__s1__avx2_data<>+96(SB), Y0
-	VPMULLD      Y11, Y3, Y4
-	VPMULLD      Y11, Y2, Y3
-	VPMULLD      Y11, Y1, Y2
-	VPMULLD      Y11, Y0, Y1
-	VMOVD        CX, X0
+	VPAND Y4, Y0, Y9
+	VPAND Y3, Y0, Y8
+	VPAND Y2, Y0, Y7
+	VPAND Y1, Y0, Y6
+	VMOVUPS data<>+0(SB), Y3
+	VMOVUPS data<>+32(SB), Y2
+	VMOVUPS data<>+64(SB), Y1
+	VMOVUPS data<>+96(SB), Y0
+	VPMULLD Y11, Y3, Y4
+	VPMULLD Y11, Y2, Y3
+	VPMULLD Y11, Y1, Y2
+	VPMULLD Y11, Y0, Y1
+	VMOVD CX, X0
 	VPBROADCASTD X0, Y0
-	VPADDD       Y0, Y4, Y13
-	VPADDD       Y0, Y3, Y12
-	VPADDD       Y0, Y2, Y5
-	VPADDD       Y0, Y1, Y4
-	VPAND        Y10, Y13, Y3
-	VPAND        Y10, Y12, Y2
-	VPAND        Y10, Y5, Y1
-	VPAND        Y10, Y4, Y0
-	VPSRAD       $0x05, Y3, Y3
-	VPSRAD       $0x05, Y2, Y2
-	VPSRAD       $0x05, Y1, Y1
-	VPSRAD       $0x05, Y0, Y0
-	VPXOR        Y3, Y13, Y3
-	VPXOR        Y2, Y12, Y2
-	VPXOR        Y1, Y5, Y1
-	VPXOR        Y0, Y4, Y5
-	VPXOR        Y4, Y4, Y4
-	VPCMPEQD     Y0, Y0, Y0
-	VPGATHERDD   Y0, (R8)(Y3*4), Y4
-	VPXOR        Y3, Y3, Y3
-	VPCMPEQD     Y0, Y0, Y0
-	VPGATHERDD   Y0, (R8)(Y2*4), Y3
-	VPXOR        Y2, Y2, Y2
-	VPCMPEQD     Y0, Y0, Y0
-	VPGATHERDD   Y0, (R8)(Y1*4), Y2
-	VPXOR        Y1, Y1, Y1
-	VPCMPEQD     Y0, Y0, Y0
-	VPGATHERDD   Y0, (R8)(Y5*4), Y1
-	VPMASKMOVD   Y4, Y9, (DX)
-	VPMASKMOVD   Y3, Y8, 32(DX)
-	VPMASKMOVD   Y2, Y7, 64(DX)
-	VPMASKMOVD   Y1, Y6, 96(DX)
-	ADDQ         $+1, BX
-	ADDQ         DI, DX
-	ADDQ         $+1, CX
-	CMPQ         CX, $+32
-	JLT          loop3
+	VPADDD Y0, Y4, Y13
+	VPADDD Y0, Y3, Y12
+	VPADDD Y0, Y2, Y5
+	VPADDD Y0, Y1, Y4
+	VPAND Y10, Y13, Y3
+	VPAND Y10, Y12, Y2
+	VPAND Y10, Y5, Y1
+	VPAND Y10, Y4, Y0
+	VPSRAD $0x05, Y3, Y3
+	VPSRAD $0x05, Y2, Y2
+	VPSRAD $0x05, Y1, Y1
+	VPSRAD $0x05, Y0, Y0
+	VPXOR Y3, Y13, Y3
+	VPXOR Y2, Y12, Y2
+	VPXOR Y1, Y5, Y1
+	VPXOR Y0, Y4, Y5
+	VPXOR Y4, Y4, Y4
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (R8)(Y3*4), Y4
+	VPXOR Y3, Y3, Y3
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (R8)(Y2*4), Y3
+	VPXOR Y2, Y2, Y2
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (R8)(Y1*4), Y2
+	VPXOR Y1, Y1, Y1
+	VPCMPEQD Y0, Y0, Y0
+	VPGATHERDD Y0, (R8)(Y5*4), Y1
+	VPMASKMOVD Y4, Y9, (DX)
+	VPMASKMOVD Y3, Y8, 32(DX)
+	VPMASKMOVD Y2, Y7, 64(DX)
+	VPMASKMOVD Y1, Y6, 96(DX)
+	ADDQ $+1, BX
+	ADDQ DI, DX
+	ADDQ $+1, CX
+	CMPQ CX, $+32
+	JLT loop3
 
 end4:
 	DECQ R12
-	JEQ  done
+	JEQ done
 	INCQ R14
 	CMPQ R14, 256(SP)
-	JLT  tile
+	JLT tile
 	XORQ R14, R14
 	INCQ R13
-	JMP  tile
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA swizzle_copy__s1__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA swizzle_copy__s1__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA swizzle_copy__s1__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA swizzle_copy__s1__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA swizzle_copy__s1__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA swizzle_copy__s1__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA swizzle_copy__s1__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA swizzle_copy__s1__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA swizzle_copy__s1__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA swizzle_copy__s1__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA swizzle_copy__s1__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA swizzle_copy__s1__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA swizzle_copy__s1__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA swizzle_copy__s1__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA swizzle_copy__s1__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA swizzle_copy__s1__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA swizzle_copy__s1__avx2_data<>+128(SB)/8, $0x0000002000000020
-DATA swizzle_copy__s1__avx2_data<>+136(SB)/8, $0x0000002000000020
-DATA swizzle_copy__s1__avx2_data<>+144(SB)/8, $0x0000002000000020
-DATA swizzle_copy__s1__avx2_data<>+152(SB)/8, $0x0000002000000020
-DATA swizzle_copy__s1__avx2_data<>+160(SB)/8, $0x000003e0000003e0
-DATA swizzle_copy__s1__avx2_data<>+168(SB)/8, $0x000003e0000003e0
-DATA swizzle_copy__s1__avx2_data<>+176(SB)/8, $0x000003e0000003e0
-DATA swizzle_copy__s1__avx2_data<>+184(SB)/8, $0x000003e0000003e0
-GLOBL swizzle_copy__s1__avx2_data<>(SB), RODATA|NOPTR, $192
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x0000002000000020
+DATA data<>+136(SB)/8, $0x0000002000000020
+DATA data<>+144(SB)/8, $0x0000002000000020
+DATA data<>+152(SB)/8, $0x0000002000000020
+DATA data<>+160(SB)/8, $0x000003e0000003e0
+DATA data<>+168(SB)/8, $0x000003e0000003e0
+DATA data<>+176(SB)/8, $0x000003e0000003e0
+DATA data<>+184(SB)/8, $0x000003e0000003e0
+GLOBL data<>(SB), RODATA|NOPTR, $192

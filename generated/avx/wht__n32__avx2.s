@@ -10,7 +10,7 @@ TEXT ·wht__n32__avx2(SB), NOSPLIT, $0-24
 	MOVQ lo+8(FP), R8
 	MOVQ hi+16(FP), DI
 	SUBQ R8, DI
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), SI
 	MOVQ (SI), BX
 	MOVQ 8(SI), DX
@@ -18,198 +18,198 @@ TEXT ·wht__n32__avx2(SB), NOSPLIT, $0-24
 	SUBQ BX, CX
 
 tile:
-	VMOVUPS      wht__n32__avx2_data<>+0(SB), Y11
-	VMOVUPS      wht__n32__avx2_data<>+32(SB), Y10
-	VMOVUPS      wht__n32__avx2_data<>+64(SB), Y9
-	VMOVUPS      wht__n32__avx2_data<>+96(SB), Y4
-	IMUL3Q       $+128, R8, AX
-	LEAQ         (BX)(AX*1), AX
-	VMOVUPS      (AX), Y3
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      64(AX), Y1
-	VMOVUPS      96(AX), Y0
-	VPXOR        (DX), Y3, Y15
-	VPXOR        32(DX), Y2, Y14
-	VPXOR        64(DX), Y1, Y13
-	VPXOR        96(DX), Y0, Y12
-	VPAND        wht__n32__avx2_data<>+128(SB), Y11, Y3
-	VPAND        wht__n32__avx2_data<>+128(SB), Y10, Y2
-	VPAND        wht__n32__avx2_data<>+128(SB), Y9, Y1
-	VPAND        wht__n32__avx2_data<>+128(SB), Y4, Y0
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y3, Y3
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y2, Y2
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y1, Y1
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y0, Y5
-	VMOVUPS      wht__n32__avx2_data<>+192(SB), Y0
-	VBLENDVPS    Y3, wht__n32__avx2_data<>+160(SB), Y0, Y3
-	VBLENDVPS    Y2, wht__n32__avx2_data<>+160(SB), Y0, Y2
-	VBLENDVPS    Y1, wht__n32__avx2_data<>+160(SB), Y0, Y1
-	VBLENDVPS    Y5, wht__n32__avx2_data<>+160(SB), Y0, Y0
-	VPSHUFD      $0xb1, Y15, Y8
-	VPSHUFD      $0xb1, Y14, Y7
-	VPSHUFD      $0xb1, Y13, Y6
-	VPSHUFD      $0xb1, Y12, Y5
-	VPXOR        Y3, Y15, Y3
-	VPXOR        Y2, Y14, Y2
-	VPXOR        Y1, Y13, Y1
-	VPXOR        Y0, Y12, Y0
-	VADDPS       Y3, Y8, Y15
-	VADDPS       Y2, Y7, Y14
-	VADDPS       Y1, Y6, Y13
-	VADDPS       Y0, Y5, Y12
-	VPAND        wht__n32__avx2_data<>+224(SB), Y11, Y3
-	VPAND        wht__n32__avx2_data<>+224(SB), Y10, Y2
-	VPAND        wht__n32__avx2_data<>+224(SB), Y9, Y1
-	VPAND        wht__n32__avx2_data<>+224(SB), Y4, Y0
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y3, Y3
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y2, Y2
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y1, Y1
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y0, Y5
-	VMOVUPS      wht__n32__avx2_data<>+192(SB), Y0
-	VBLENDVPS    Y3, wht__n32__avx2_data<>+160(SB), Y0, Y3
-	VBLENDVPS    Y2, wht__n32__avx2_data<>+160(SB), Y0, Y2
-	VBLENDVPS    Y1, wht__n32__avx2_data<>+160(SB), Y0, Y1
-	VBLENDVPS    Y5, wht__n32__avx2_data<>+160(SB), Y0, Y0
-	VPSHUFD      $0x4e, Y15, Y8
-	VPSHUFD      $0x4e, Y14, Y7
-	VPSHUFD      $0x4e, Y13, Y6
-	VPSHUFD      $0x4e, Y12, Y5
-	VPXOR        Y3, Y15, Y3
-	VPXOR        Y2, Y14, Y2
-	VPXOR        Y1, Y13, Y1
-	VPXOR        Y0, Y12, Y0
-	VADDPS       Y3, Y8, Y15
-	VADDPS       Y2, Y7, Y14
-	VADDPS       Y1, Y6, Y13
-	VADDPS       Y0, Y5, Y12
-	VPAND        wht__n32__avx2_data<>+256(SB), Y11, Y3
-	VPAND        wht__n32__avx2_data<>+256(SB), Y10, Y2
-	VPAND        wht__n32__avx2_data<>+256(SB), Y9, Y1
-	VPAND        wht__n32__avx2_data<>+256(SB), Y4, Y0
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y3, Y3
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y2, Y2
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y1, Y1
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y0, Y5
-	VMOVUPS      wht__n32__avx2_data<>+192(SB), Y0
-	VBLENDVPS    Y3, wht__n32__avx2_data<>+160(SB), Y0, Y3
-	VBLENDVPS    Y2, wht__n32__avx2_data<>+160(SB), Y0, Y2
-	VBLENDVPS    Y1, wht__n32__avx2_data<>+160(SB), Y0, Y1
-	VBLENDVPS    Y5, wht__n32__avx2_data<>+160(SB), Y0, Y0
-	VPERMQ       $0x4e, Y15, Y5
-	VPERMQ       $0x4e, Y14, Y6
-	VPERMQ       $0x4e, Y13, Y7
-	VPERMQ       $0x4e, Y12, Y8
-	VPXOR        Y3, Y15, Y3
-	VPXOR        Y2, Y14, Y2
-	VPXOR        Y1, Y13, Y1
-	VPXOR        Y0, Y12, Y0
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VPAND        wht__n32__avx2_data<>+288(SB), Y11, Y3
-	VPAND        wht__n32__avx2_data<>+288(SB), Y10, Y2
-	VPAND        wht__n32__avx2_data<>+288(SB), Y9, Y1
-	VPAND        wht__n32__avx2_data<>+288(SB), Y4, Y0
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y3, Y3
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y2, Y2
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y1, Y1
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y0, Y12
-	VMOVUPS      wht__n32__avx2_data<>+192(SB), Y0
-	VBLENDVPS    Y3, wht__n32__avx2_data<>+160(SB), Y0, Y3
-	VBLENDVPS    Y2, wht__n32__avx2_data<>+160(SB), Y0, Y2
-	VBLENDVPS    Y1, wht__n32__avx2_data<>+160(SB), Y0, Y1
-	VBLENDVPS    Y12, wht__n32__avx2_data<>+160(SB), Y0, Y0
-	VPXOR        Y3, Y5, Y3
-	VPXOR        Y2, Y6, Y2
-	VPXOR        Y1, Y7, Y1
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y2, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VPAND        wht__n32__avx2_data<>+320(SB), Y11, Y3
-	VPAND        wht__n32__avx2_data<>+320(SB), Y10, Y2
-	VPAND        wht__n32__avx2_data<>+320(SB), Y9, Y1
-	VPAND        wht__n32__avx2_data<>+320(SB), Y4, Y0
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y3, Y3
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y2, Y2
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y1, Y1
-	VPCMPEQD     wht__n32__avx2_data<>+160(SB), Y0, Y4
-	VMOVUPS      wht__n32__avx2_data<>+192(SB), Y0
-	VBLENDVPS    Y3, wht__n32__avx2_data<>+160(SB), Y0, Y3
-	VBLENDVPS    Y2, wht__n32__avx2_data<>+160(SB), Y0, Y2
-	VBLENDVPS    Y1, wht__n32__avx2_data<>+160(SB), Y0, Y1
-	VBLENDVPS    Y4, wht__n32__avx2_data<>+160(SB), Y0, Y0
-	VPXOR        Y3, Y6, Y3
-	VPXOR        Y2, Y5, Y2
-	VPXOR        Y1, Y8, Y1
-	VPXOR        Y0, Y7, Y0
-	VADDPS       Y3, Y8, Y3
-	VADDPS       Y2, Y7, Y2
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y4
+	VMOVUPS data<>+0(SB), Y11
+	VMOVUPS data<>+32(SB), Y10
+	VMOVUPS data<>+64(SB), Y9
+	VMOVUPS data<>+96(SB), Y4
+	IMUL3Q $+128, R8, AX
+	LEAQ (BX)(AX*1), AX
+	VMOVUPS (AX), Y3
+	VMOVUPS 32(AX), Y2
+	VMOVUPS 64(AX), Y1
+	VMOVUPS 96(AX), Y0
+	VPXOR (DX), Y3, Y15
+	VPXOR 32(DX), Y2, Y14
+	VPXOR 64(DX), Y1, Y13
+	VPXOR 96(DX), Y0, Y12
+	VPAND data<>+128(SB), Y11, Y3
+	VPAND data<>+128(SB), Y10, Y2
+	VPAND data<>+128(SB), Y9, Y1
+	VPAND data<>+128(SB), Y4, Y0
+	VPCMPEQD data<>+160(SB), Y3, Y3
+	VPCMPEQD data<>+160(SB), Y2, Y2
+	VPCMPEQD data<>+160(SB), Y1, Y1
+	VPCMPEQD data<>+160(SB), Y0, Y5
+	VMOVUPS data<>+192(SB), Y0
+	VBLENDVPS Y3, data<>+160(SB), Y0, Y3
+	VBLENDVPS Y2, data<>+160(SB), Y0, Y2
+	VBLENDVPS Y1, data<>+160(SB), Y0, Y1
+	VBLENDVPS Y5, data<>+160(SB), Y0, Y0
+	VPSHUFD $0xb1, Y15, Y8
+	VPSHUFD $0xb1, Y14, Y7
+	VPSHUFD $0xb1, Y13, Y6
+	VPSHUFD $0xb1, Y12, Y5
+	VPXOR Y3, Y15, Y3
+	VPXOR Y2, Y14, Y2
+	VPXOR Y1, Y13, Y1
+	VPXOR Y0, Y12, Y0
+	VADDPS Y3, Y8, Y15
+	VADDPS Y2, Y7, Y14
+	VADDPS Y1, Y6, Y13
+	VADDPS Y0, Y5, Y12
+	VPAND data<>+224(SB), Y11, Y3
+	VPAND data<>+224(SB), Y10, Y2
+	VPAND data<>+224(SB), Y9, Y1
+	VPAND data<>+224(SB), Y4, Y0
+	VPCMPEQD data<>+160(SB), Y3, Y3
+	VPCMPEQD data<>+160(SB), Y2, Y2
+	VPCMPEQD data<>+160(SB), Y1, Y1
+	VPCMPEQD data<>+160(SB), Y0, Y5
+	VMOVUPS data<>+192(SB), Y0
+	VBLENDVPS Y3, data<>+160(SB), Y0, Y3
+	VBLENDVPS Y2, data<>+160(SB), Y0, Y2
+	VBLENDVPS Y1, data<>+160(SB), Y0, Y1
+	VBLENDVPS Y5, data<>+160(SB), Y0, Y0
+	VPSHUFD $0x4e, Y15, Y8
+	VPSHUFD $0x4e, Y14, Y7
+	VPSHUFD $0x4e, Y13, Y6
+	VPSHUFD $0x4e, Y12, Y5
+	VPXOR Y3, Y15, Y3
+	VPXOR Y2, Y14, Y2
+	VPXOR Y1, Y13, Y1
+	VPXOR Y0, Y12, Y0
+	VADDPS Y3, Y8, Y15
+	VADDPS Y2, Y7, Y14
+	VADDPS Y1, Y6, Y13
+	VADDPS Y0, Y5, Y12
+	VPAND data<>+256(SB), Y11, Y3
+	VPAND data<>+256(SB), Y10, Y2
+	VPAND data<>+256(SB), Y9, Y1
+	VPAND data<>+256(SB), Y4, Y0
+	VPCMPEQD data<>+160(SB), Y3, Y3
+	VPCMPEQD data<>+160(SB), Y2, Y2
+	VPCMPEQD data<>+160(SB), Y1, Y1
+	VPCMPEQD data<>+160(SB), Y0, Y5
+	VMOVUPS data<>+192(SB), Y0
+	VBLENDVPS Y3, data<>+160(SB), Y0, Y3
+	VBLENDVPS Y2, data<>+160(SB), Y0, Y2
+	VBLENDVPS Y1, data<>+160(SB), Y0, Y1
+	VBLENDVPS Y5, data<>+160(SB), Y0, Y0
+	VPERMQ $0x4e, Y15, Y5
+	VPERMQ $0x4e, Y14, Y6
+	VPERMQ $0x4e, Y13, Y7
+	VPERMQ $0x4e, Y12, Y8
+	VPXOR Y3, Y15, Y3
+	VPXOR Y2, Y14, Y2
+	VPXOR Y1, Y13, Y1
+	VPXOR Y0, Y12, Y0
+	VADDPS Y3, Y5, Y5
+	VADDPS Y2, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VPAND data<>+288(SB), Y11, Y3
+	VPAND data<>+288(SB), Y10, Y2
+	VPAND data<>+288(SB), Y9, Y1
+	VPAND data<>+288(SB), Y4, Y0
+	VPCMPEQD data<>+160(SB), Y3, Y3
+	VPCMPEQD data<>+160(SB), Y2, Y2
+	VPCMPEQD data<>+160(SB), Y1, Y1
+	VPCMPEQD data<>+160(SB), Y0, Y12
+	VMOVUPS data<>+192(SB), Y0
+	VBLENDVPS Y3, data<>+160(SB), Y0, Y3
+	VBLENDVPS Y2, data<>+160(SB), Y0, Y2
+	VBLENDVPS Y1, data<>+160(SB), Y0, Y1
+	VBLENDVPS Y12, data<>+160(SB), Y0, Y0
+	VPXOR Y3, Y5, Y3
+	VPXOR Y2, Y6, Y2
+	VPXOR Y1, Y7, Y1
+	VPXOR Y0, Y8, Y0
+	VADDPS Y3, Y6, Y6
+	VADDPS Y2, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VPAND data<>+320(SB), Y11, Y3
+	VPAND data<>+320(SB), Y10, Y2
+	VPAND data<>+320(SB), Y9, Y1
+	VPAND data<>+320(SB), Y4, Y0
+	VPCMPEQD data<>+160(SB), Y3, Y3
+	VPCMPEQD data<>+160(SB), Y2, Y2
+	VPCMPEQD data<>+160(SB), Y1, Y1
+	VPCMPEQD data<>+160(SB), Y0, Y4
+	VMOVUPS data<>+192(SB), Y0
+	VBLENDVPS Y3, data<>+160(SB), Y0, Y3
+	VBLENDVPS Y2, data<>+160(SB), Y0, Y2
+	VBLENDVPS Y1, data<>+160(SB), Y0, Y1
+	VBLENDVPS Y4, data<>+160(SB), Y0, Y0
+	VPXOR Y3, Y6, Y3
+	VPXOR Y2, Y5, Y2
+	VPXOR Y1, Y8, Y1
+	VPXOR Y0, Y7, Y0
+	VADDPS Y3, Y8, Y3
+	VADDPS Y2, Y7, Y2
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y4
 	VBROADCASTSS 192(SI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	LEAQ         (AX)(CX*1), AX
-	VMOVUPS      Y3, (AX)
-	VMOVUPS      Y2, 32(AX)
-	VMOVUPS      Y1, 64(AX)
-	VMOVUPS      Y0, 96(AX)
-	DECQ         DI
-	JEQ          done
-	INCQ         R8
-	JMP          tile
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	LEAQ (AX)(CX*1), AX
+	VMOVUPS Y3, (AX)
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS Y0, 96(AX)
+	DECQ DI
+	JEQ done
+	INCQ R8
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA wht__n32__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA wht__n32__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA wht__n32__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA wht__n32__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA wht__n32__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA wht__n32__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA wht__n32__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA wht__n32__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA wht__n32__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA wht__n32__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA wht__n32__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA wht__n32__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA wht__n32__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA wht__n32__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA wht__n32__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA wht__n32__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA wht__n32__avx2_data<>+128(SB)/8, $0x0000000100000001
-DATA wht__n32__avx2_data<>+136(SB)/8, $0x0000000100000001
-DATA wht__n32__avx2_data<>+144(SB)/8, $0x0000000100000001
-DATA wht__n32__avx2_data<>+152(SB)/8, $0x0000000100000001
-DATA wht__n32__avx2_data<>+160(SB)/8, $0x0000000000000000
-DATA wht__n32__avx2_data<>+168(SB)/8, $0x0000000000000000
-DATA wht__n32__avx2_data<>+176(SB)/8, $0x0000000000000000
-DATA wht__n32__avx2_data<>+184(SB)/8, $0x0000000000000000
-DATA wht__n32__avx2_data<>+192(SB)/8, $0x8000000080000000
-DATA wht__n32__avx2_data<>+200(SB)/8, $0x8000000080000000
-DATA wht__n32__avx2_data<>+208(SB)/8, $0x8000000080000000
-DATA wht__n32__avx2_data<>+216(SB)/8, $0x8000000080000000
-DATA wht__n32__avx2_data<>+224(SB)/8, $0x0000000200000002
-DATA wht__n32__avx2_data<>+232(SB)/8, $0x0000000200000002
-DATA wht__n32__avx2_data<>+240(SB)/8, $0x0000000200000002
-DATA wht__n32__avx2_data<>+248(SB)/8, $0x0000000200000002
-DATA wht__n32__avx2_data<>+256(SB)/8, $0x0000000400000004
-DATA wht__n32__avx2_data<>+264(SB)/8, $0x0000000400000004
-DATA wht__n32__avx2_data<>+272(SB)/8, $0x0000000400000004
-DATA wht__n32__avx2_data<>+280(SB)/8, $0x0000000400000004
-DATA wht__n32__avx2_data<>+288(SB)/8, $0x0000000800000008
-DATA wht__n32__avx2_data<>+296(SB)/8, $0x0000000800000008
-DATA wht__n32__avx2_data<>+304(SB)/8, $0x0000000800000008
-DATA wht__n32__avx2_data<>+312(SB)/8, $0x0000000800000008
-DATA wht__n32__avx2_data<>+320(SB)/8, $0x0000001000000010
-DATA wht__n32__avx2_data<>+328(SB)/8, $0x0000001000000010
-DATA wht__n32__avx2_data<>+336(SB)/8, $0x0000001000000010
-DATA wht__n32__avx2_data<>+344(SB)/8, $0x0000001000000010
-GLOBL wht__n32__avx2_data<>(SB), RODATA|NOPTR, $352
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x0000000100000001
+DATA data<>+136(SB)/8, $0x0000000100000001
+DATA data<>+144(SB)/8, $0x0000000100000001
+DATA data<>+152(SB)/8, $0x0000000100000001
+DATA data<>+160(SB)/8, $0x0000000000000000
+DATA data<>+168(SB)/8, $0x0000000000000000
+DATA data<>+176(SB)/8, $0x0000000000000000
+DATA data<>+184(SB)/8, $0x0000000000000000
+DATA data<>+192(SB)/8, $0x8000000080000000
+DATA data<>+200(SB)/8, $0x8000000080000000
+DATA data<>+208(SB)/8, $0x8000000080000000
+DATA data<>+216(SB)/8, $0x8000000080000000
+DATA data<>+224(SB)/8, $0x0000000200000002
+DATA data<>+232(SB)/8, $0x0000000200000002
+DATA data<>+240(SB)/8, $0x0000000200000002
+DATA data<>+248(SB)/8, $0x0000000200000002
+DATA data<>+256(SB)/8, $0x0000000400000004
+DATA data<>+264(SB)/8, $0x0000000400000004
+DATA data<>+272(SB)/8, $0x0000000400000004
+DATA data<>+280(SB)/8, $0x0000000400000004
+DATA data<>+288(SB)/8, $0x0000000800000008
+DATA data<>+296(SB)/8, $0x0000000800000008
+DATA data<>+304(SB)/8, $0x0000000800000008
+DATA data<>+312(SB)/8, $0x0000000800000008
+DATA data<>+320(SB)/8, $0x0000001000000010
+DATA data<>+328(SB)/8, $0x0000001000000010
+DATA data<>+336(SB)/8, $0x0000001000000010
+DATA data<>+344(SB)/8, $0x0000001000000010
+GLOBL data<>(SB), RODATA|NOPTR, $352

@@ -10,7 +10,7 @@ TEXT ·wht__n32__avx512vnni(SB), NOSPLIT, $0-24
 	MOVQ lo+8(FP), R8
 	MOVQ hi+16(FP), DI
 	SUBQ R8, DI
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), SI
 	MOVQ (SI), BX
 	MOVQ 8(SI), DX
@@ -18,112 +18,112 @@ TEXT ·wht__n32__avx512vnni(SB), NOSPLIT, $0-24
 	SUBQ BX, CX
 
 tile:
-	VMOVUPS        wht__n32__avx512vnni_data<>+0(SB), Z7
-	VMOVUPS        wht__n32__avx512vnni_data<>+64(SB), Z6
-	IMUL3Q         $+128, R8, AX
-	LEAQ           (BX)(AX*1), AX
-	VMOVUPS        (AX), Z1
-	VMOVUPS        64(AX), Z0
-	VPXORD         (DX), Z1, Z5
-	VPXORD         64(DX), Z0, Z4
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+128(SB), Z7, Z1
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+128(SB), Z6, Z0
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n32__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K2, Z1
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K1, Z0
-	VPSHUFD        $0xb1, Z5, Z3
-	VPSHUFD        $0xb1, Z4, Z2
-	VPXORD         Z1, Z5, Z1
-	VPXORD         Z0, Z4, Z0
-	VADDPS         Z1, Z3, Z5
-	VADDPS         Z0, Z2, Z4
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+140(SB), Z7, Z1
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+140(SB), Z6, Z0
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n32__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K2, Z1
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K1, Z0
-	VPSHUFD        $0x4e, Z5, Z3
-	VPSHUFD        $0x4e, Z4, Z2
-	VPXORD         Z1, Z5, Z1
-	VPXORD         Z0, Z4, Z0
-	VADDPS         Z1, Z3, Z5
-	VADDPS         Z0, Z2, Z4
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+144(SB), Z7, Z1
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+144(SB), Z6, Z0
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n32__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K2, Z1
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K1, Z0
-	VSHUFI32X4     $0xb1, Z5, Z5, Z3
-	VSHUFI32X4     $0xb1, Z4, Z4, Z2
-	VPXORD         Z1, Z5, Z1
-	VPXORD         Z0, Z4, Z0
-	VADDPS         Z1, Z3, Z5
-	VADDPS         Z0, Z2, Z4
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+148(SB), Z7, Z1
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+148(SB), Z6, Z0
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n32__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K2, Z1
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K1, Z0
-	VSHUFI32X4     $0x4e, Z5, Z5, Z3
-	VSHUFI32X4     $0x4e, Z4, Z4, Z2
-	VPXORD         Z1, Z5, Z1
-	VPXORD         Z0, Z4, Z0
-	VADDPS         Z1, Z3, Z3
-	VADDPS         Z0, Z2, Z2
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+152(SB), Z7, Z1
-	VPANDD.BCST    wht__n32__avx512vnni_data<>+152(SB), Z6, Z0
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n32__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n32__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K2, Z1
-	VPBLENDMD.BCST wht__n32__avx512vnni_data<>+132(SB), Z0, K1, Z0
-	VPXORD         Z1, Z3, Z1
-	VPXORD         Z0, Z2, Z0
-	VADDPS         Z1, Z2, Z1
-	VADDPS         Z0, Z3, Z0
-	VMULPS.BCST    192(SI), Z1, Z1
-	VMULPS.BCST    192(SI), Z0, Z0
-	LEAQ           (AX)(CX*1), AX
-	VMOVUPS        Z1, (AX)
-	VMOVUPS        Z0, 64(AX)
-	DECQ           DI
-	JEQ            done
-	INCQ           R8
-	JMP            tile
+	VMOVUPS data<>+0(SB), Z7
+	VMOVUPS data<>+64(SB), Z6
+	IMUL3Q $+128, R8, AX
+	LEAQ (BX)(AX*1), AX
+	VMOVUPS (AX), Z1
+	VMOVUPS 64(AX), Z0
+	VPXORD (DX), Z1, Z5
+	VPXORD 64(DX), Z0, Z4
+	VPANDD.BCST data<>+128(SB), Z7, Z1
+	VPANDD.BCST data<>+128(SB), Z6, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z1
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z0
+	VPSHUFD $0xb1, Z5, Z3
+	VPSHUFD $0xb1, Z4, Z2
+	VPXORD Z1, Z5, Z1
+	VPXORD Z0, Z4, Z0
+	VADDPS Z1, Z3, Z5
+	VADDPS Z0, Z2, Z4
+	VPANDD.BCST data<>+140(SB), Z7, Z1
+	VPANDD.BCST data<>+140(SB), Z6, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z1
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z0
+	VPSHUFD $0x4e, Z5, Z3
+	VPSHUFD $0x4e, Z4, Z2
+	VPXORD Z1, Z5, Z1
+	VPXORD Z0, Z4, Z0
+	VADDPS Z1, Z3, Z5
+	VADDPS Z0, Z2, Z4
+	VPANDD.BCST data<>+144(SB), Z7, Z1
+	VPANDD.BCST data<>+144(SB), Z6, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z1
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z0
+	VSHUFI32X4 $0xb1, Z5, Z5, Z3
+	VSHUFI32X4 $0xb1, Z4, Z4, Z2
+	VPXORD Z1, Z5, Z1
+	VPXORD Z0, Z4, Z0
+	VADDPS Z1, Z3, Z5
+	VADDPS Z0, Z2, Z4
+	VPANDD.BCST data<>+148(SB), Z7, Z1
+	VPANDD.BCST data<>+148(SB), Z6, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z1
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z0
+	VSHUFI32X4 $0x4e, Z5, Z5, Z3
+	VSHUFI32X4 $0x4e, Z4, Z4, Z2
+	VPXORD Z1, Z5, Z1
+	VPXORD Z0, Z4, Z0
+	VADDPS Z1, Z3, Z3
+	VADDPS Z0, Z2, Z2
+	VPANDD.BCST data<>+152(SB), Z7, Z1
+	VPANDD.BCST data<>+152(SB), Z6, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z1
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z0
+	VPXORD Z1, Z3, Z1
+	VPXORD Z0, Z2, Z0
+	VADDPS Z1, Z2, Z1
+	VADDPS Z0, Z3, Z0
+	VMULPS.BCST 192(SI), Z1, Z1
+	VMULPS.BCST 192(SI), Z0, Z0
+	LEAQ (AX)(CX*1), AX
+	VMOVUPS Z1, (AX)
+	VMOVUPS Z0, 64(AX)
+	DECQ DI
+	JEQ done
+	INCQ R8
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA wht__n32__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA wht__n32__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA wht__n32__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA wht__n32__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA wht__n32__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA wht__n32__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA wht__n32__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA wht__n32__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA wht__n32__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA wht__n32__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA wht__n32__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA wht__n32__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA wht__n32__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA wht__n32__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA wht__n32__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA wht__n32__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA wht__n32__avx512vnni_data<>+128(SB)/4, $0x00000001
-DATA wht__n32__avx512vnni_data<>+132(SB)/4, $0x00000000
-DATA wht__n32__avx512vnni_data<>+136(SB)/4, $0x80000000
-DATA wht__n32__avx512vnni_data<>+140(SB)/4, $0x00000002
-DATA wht__n32__avx512vnni_data<>+144(SB)/4, $0x00000004
-DATA wht__n32__avx512vnni_data<>+148(SB)/4, $0x00000008
-DATA wht__n32__avx512vnni_data<>+152(SB)/4, $0x00000010
-GLOBL wht__n32__avx512vnni_data<>(SB), RODATA|NOPTR, $156
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/4, $0x00000001
+DATA data<>+132(SB)/4, $0x00000000
+DATA data<>+136(SB)/4, $0x80000000
+DATA data<>+140(SB)/4, $0x00000002
+DATA data<>+144(SB)/4, $0x00000004
+DATA data<>+148(SB)/4, $0x00000008
+DATA data<>+152(SB)/4, $0x00000010
+GLOBL data<>(SB), RODATA|NOPTR, $156

@@ -10,7 +10,7 @@ TEXT ·wht__n512__avx2(SB), NOSPLIT, $544-24
 	MOVQ lo+8(FP), R9
 	MOVQ hi+16(FP), R8
 	SUBQ R9, R8
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), DI
 	MOVQ (DI), SI
 	MOVQ 8(DI), BX
@@ -19,2162 +19,2162 @@ TEXT ·wht__n512__avx2(SB), NOSPLIT, $544-24
 	SUBQ SI, CX
 
 tile:
-	VMOVUPS      wht__n512__avx2_data<>+0(SB), Y11
-	VMOVUPS      wht__n512__avx2_data<>+32(SB), Y10
-	VMOVUPS      wht__n512__avx2_data<>+64(SB), Y9
-	VMOVUPS      wht__n512__avx2_data<>+96(SB), Y4
-	IMUL3Q       $+2048, R9, AX
-	LEAQ         (SI)(AX*1), AX
-	VMOVUPS      (AX), Y3
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      64(AX), Y1
-	VMOVUPS      96(AX), Y0
-	VPXOR        (BX), Y3, Y3
-	VPXOR        32(BX), Y2, Y2
-	VPXOR        64(BX), Y1, Y1
-	VPXOR        96(BX), Y0, Y12
-	VPAND        wht__n512__avx2_data<>+128(SB), Y11, Y0
-	VPAND        wht__n512__avx2_data<>+128(SB), Y10, Y7
-	VPAND        wht__n512__avx2_data<>+128(SB), Y9, Y6
-	VPAND        wht__n512__avx2_data<>+128(SB), Y4, Y5
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y0, Y0
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y7, Y8
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y6, Y7
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y5, Y6
-	VMOVUPS      wht__n512__avx2_data<>+192(SB), Y5
-	VBLENDVPS    Y0, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, (SP)
-	VBLENDVPS    Y8, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 32(SP)
-	VBLENDVPS    Y7, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 64(SP)
-	VBLENDVPS    Y6, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 224(SP)
-	VPSHUFD      $0xb1, Y3, Y8
-	VPSHUFD      $0xb1, Y2, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y12, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y2, Y2
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y12, Y0
-	VADDPS       Y3, Y8, Y3
-	VADDPS       Y2, Y7, Y2
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y12
-	VPAND        wht__n512__avx2_data<>+224(SB), Y11, Y0
-	VPAND        wht__n512__avx2_data<>+224(SB), Y10, Y7
-	VPAND        wht__n512__avx2_data<>+224(SB), Y9, Y6
-	VPAND        wht__n512__avx2_data<>+224(SB), Y4, Y5
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y0, Y0
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y7, Y8
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y6, Y7
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y5, Y6
-	VMOVUPS      wht__n512__avx2_data<>+192(SB), Y5
-	VBLENDVPS    Y0, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 480(SP)
-	VBLENDVPS    Y8, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 448(SP)
-	VBLENDVPS    Y7, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 416(SP)
-	VBLENDVPS    Y6, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 384(SP)
-	VPSHUFD      $0x4e, Y3, Y8
-	VPSHUFD      $0x4e, Y2, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y12, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y2, Y2
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y12, Y0
-	VADDPS       Y3, Y8, Y3
-	VADDPS       Y2, Y7, Y2
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y12
-	VPAND        wht__n512__avx2_data<>+256(SB), Y11, Y0
-	VPAND        wht__n512__avx2_data<>+256(SB), Y10, Y7
-	VPAND        wht__n512__avx2_data<>+256(SB), Y9, Y6
-	VPAND        wht__n512__avx2_data<>+256(SB), Y4, Y5
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y0, Y0
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y7, Y8
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y6, Y7
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y5, Y6
-	VMOVUPS      wht__n512__avx2_data<>+192(SB), Y5
-	VBLENDVPS    Y0, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 352(SP)
-	VBLENDVPS    Y8, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 320(SP)
-	VBLENDVPS    Y7, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 288(SP)
-	VBLENDVPS    Y6, wht__n512__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 256(SP)
-	VPERMQ       $0x4e, Y3, Y5
-	VPERMQ       $0x4e, Y2, Y6
-	VPERMQ       $0x4e, Y1, Y7
-	VPERMQ       $0x4e, Y12, Y8
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y2, Y2
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y12, Y0
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VPAND        wht__n512__avx2_data<>+288(SB), Y11, Y0
-	VPAND        wht__n512__avx2_data<>+288(SB), Y10, Y3
-	VPAND        wht__n512__avx2_data<>+288(SB), Y9, Y2
-	VPAND        wht__n512__avx2_data<>+288(SB), Y4, Y1
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y0, Y0
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y3, Y12
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y2, Y3
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y1, Y2
-	VMOVUPS      wht__n512__avx2_data<>+192(SB), Y1
-	VBLENDVPS    Y0, wht__n512__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 192(SP)
-	VBLENDVPS    Y12, wht__n512__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 160(SP)
-	VBLENDVPS    Y3, wht__n512__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 128(SP)
-	VBLENDVPS    Y2, wht__n512__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 96(SP)
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y3
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y2
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y7, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y2, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VPAND        wht__n512__avx2_data<>+320(SB), Y11, Y0
-	VPAND        wht__n512__avx2_data<>+320(SB), Y10, Y2
-	VPAND        wht__n512__avx2_data<>+320(SB), Y9, Y3
-	VPAND        wht__n512__avx2_data<>+320(SB), Y4, Y1
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y0, Y0
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y2, Y2
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y3, Y4
-	VPCMPEQD     wht__n512__avx2_data<>+160(SB), Y1, Y3
-	VMOVUPS      wht__n512__avx2_data<>+192(SB), Y1
-	VBLENDVPS    Y0, wht__n512__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 512(SP)
-	VBLENDVPS    Y2, wht__n512__avx2_data<>+160(SB), Y1, Y2
-	VBLENDVPS    Y4, wht__n512__avx2_data<>+160(SB), Y1, Y13
-	VBLENDVPS    Y3, wht__n512__avx2_data<>+160(SB), Y1, Y12
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VPXOR        Y2, Y5, Y3
-	VPXOR        Y13, Y8, Y1
-	VPXOR        Y12, Y7, Y0
-	VADDPS       Y4, Y8, Y14
-	VADDPS       Y3, Y7, Y11
-	VADDPS       Y1, Y6, Y10
-	VADDPS       Y0, Y5, Y9
-	VMOVUPS      128(AX), Y4
-	VMOVUPS      160(AX), Y3
-	VMOVUPS      192(AX), Y1
-	VMOVUPS      224(AX), Y0
-	VPXOR        128(BX), Y4, Y4
-	VPXOR        160(BX), Y3, Y3
-	VPXOR        192(BX), Y1, Y1
-	VPXOR        224(BX), Y0, Y15
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y15, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPERMQ       $0x4e, Y4, Y5
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y7
-	VPERMQ       $0x4e, Y15, Y8
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y5, Y5
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y7, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y4, Y6, Y6
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VPXOR        Y2, Y5, Y3
-	VPXOR        Y13, Y8, Y1
-	VPXOR        Y12, Y7, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y0
-	VADDPS       Y4, Y14, Y8
-	VADDPS       Y3, Y11, Y7
-	VADDPS       Y1, Y10, Y6
-	VADDPS       Y0, Y9, Y5
-	VSUBPS       Y4, Y14, Y4
-	VSUBPS       Y3, Y11, Y3
-	VSUBPS       Y1, Y10, Y1
-	VSUBPS       Y0, Y9, Y0
-	VMOVUPS      Y8, (DX)
-	VMOVUPS      Y7, 32(DX)
-	VMOVUPS      Y6, 64(DX)
-	VMOVUPS      Y5, 96(DX)
-	VMOVUPS      Y4, 128(DX)
-	VMOVUPS      Y3, 160(DX)
-	VMOVUPS      Y1, 192(DX)
-	VMOVUPS      Y0, 224(DX)
-	VMOVUPS      256(AX), Y4
-	VMOVUPS      288(AX), Y3
-	VMOVUPS      320(AX), Y1
-	VMOVUPS      352(AX), Y0
-	VPXOR        256(BX), Y4, Y4
-	VPXOR        288(BX), Y3, Y3
-	VPXOR        320(BX), Y1, Y1
-	VPXOR        352(BX), Y0, Y9
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y9, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y9, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPERMQ       $0x4e, Y4, Y7
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y8
-	VPERMQ       $0x4e, Y9, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y7, Y7
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y8, Y9
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y7, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y9, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y4, Y6, Y8
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y1, Y5, Y6
-	VADDPS       Y0, Y9, Y5
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y8, Y4
-	VPXOR        Y2, Y7, Y3
-	VPXOR        Y13, Y6, Y1
-	VPXOR        Y12, Y5, Y0
-	VADDPS       Y4, Y6, Y14
-	VADDPS       Y3, Y5, Y11
-	VADDPS       Y1, Y8, Y10
-	VADDPS       Y0, Y7, Y9
-	VMOVUPS      384(AX), Y4
-	VMOVUPS      416(AX), Y3
-	VMOVUPS      448(AX), Y1
-	VMOVUPS      480(AX), Y0
-	VPXOR        384(BX), Y4, Y4
-	VPXOR        416(BX), Y3, Y3
-	VPXOR        448(BX), Y1, Y1
-	VPXOR        480(BX), Y0, Y15
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y15, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPERMQ       $0x4e, Y4, Y5
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y7
-	VPERMQ       $0x4e, Y15, Y8
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y5, Y5
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y7, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y4, Y6, Y6
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VPXOR        Y2, Y5, Y3
-	VPXOR        Y13, Y8, Y1
-	VPXOR        Y12, Y7, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y0
-	VADDPS       Y4, Y14, Y8
-	VADDPS       Y3, Y11, Y7
-	VADDPS       Y1, Y10, Y6
-	VADDPS       Y0, Y9, Y5
-	VSUBPS       Y4, Y14, Y4
-	VSUBPS       Y3, Y11, Y3
-	VSUBPS       Y1, Y10, Y1
-	VSUBPS       Y0, Y9, Y0
-	VMOVUPS      Y8, 256(DX)
-	VMOVUPS      Y7, 288(DX)
-	VMOVUPS      Y6, 320(DX)
-	VMOVUPS      Y5, 352(DX)
-	VMOVUPS      Y4, 384(DX)
-	VMOVUPS      Y3, 416(DX)
-	VMOVUPS      Y1, 448(DX)
-	VMOVUPS      Y0, 480(DX)
-	VMOVUPS      512(AX), Y4
-	VMOVUPS      544(AX), Y3
-	VMOVUPS      576(AX), Y1
-	VMOVUPS      608(AX), Y0
-	VPXOR        512(BX), Y4, Y4
-	VPXOR        544(BX), Y3, Y3
-	VPXOR        576(BX), Y1, Y1
-	VPXOR        608(BX), Y0, Y9
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y9, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y9, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPERMQ       $0x4e, Y4, Y7
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y8
-	VPERMQ       $0x4e, Y9, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y7, Y7
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y8, Y9
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y7, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y9, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y4, Y6, Y8
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y1, Y5, Y6
-	VADDPS       Y0, Y9, Y5
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y8, Y4
-	VPXOR        Y2, Y7, Y3
-	VPXOR        Y13, Y6, Y1
-	VPXOR        Y12, Y5, Y0
-	VADDPS       Y4, Y6, Y14
-	VADDPS       Y3, Y5, Y11
-	VADDPS       Y1, Y8, Y10
-	VADDPS       Y0, Y7, Y9
-	VMOVUPS      640(AX), Y4
-	VMOVUPS      672(AX), Y3
-	VMOVUPS      704(AX), Y1
-	VMOVUPS      736(AX), Y0
-	VPXOR        640(BX), Y4, Y4
-	VPXOR        672(BX), Y3, Y3
-	VPXOR        704(BX), Y1, Y1
-	VPXOR        736(BX), Y0, Y15
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y15, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPERMQ       $0x4e, Y4, Y5
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y7
-	VPERMQ       $0x4e, Y15, Y8
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y5, Y5
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y7, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y4, Y6, Y6
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VPXOR        Y2, Y5, Y3
-	VPXOR        Y13, Y8, Y1
-	VPXOR        Y12, Y7, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y0
-	VADDPS       Y4, Y14, Y8
-	VADDPS       Y3, Y11, Y7
-	VADDPS       Y1, Y10, Y6
-	VADDPS       Y0, Y9, Y5
-	VSUBPS       Y4, Y14, Y4
-	VSUBPS       Y3, Y11, Y3
-	VSUBPS       Y1, Y10, Y1
-	VSUBPS       Y0, Y9, Y0
-	VMOVUPS      Y8, 512(DX)
-	VMOVUPS      Y7, 544(DX)
-	VMOVUPS      Y6, 576(DX)
-	VMOVUPS      Y5, 608(DX)
-	VMOVUPS      Y4, 640(DX)
-	VMOVUPS      Y3, 672(DX)
-	VMOVUPS      Y1, 704(DX)
-	VMOVUPS      Y0, 736(DX)
-	VMOVUPS      768(AX), Y4
-	VMOVUPS      800(AX), Y3
-	VMOVUPS      832(AX), Y1
-	VMOVUPS      864(AX), Y0
-	VPXOR        768(BX), Y4, Y4
-	VPXOR        800(BX), Y3, Y3
-	VPXOR        832(BX), Y1, Y1
-	VPXOR        864(BX), Y0, Y9
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y9, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y9, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPERMQ       $0x4e, Y4, Y7
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y8
-	VPERMQ       $0x4e, Y9, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y7, Y7
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y8, Y9
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y7, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y9, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y4, Y6, Y8
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y1, Y5, Y6
-	VADDPS       Y0, Y9, Y5
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y8, Y4
-	VPXOR        Y2, Y7, Y3
-	VPXOR        Y13, Y6, Y1
-	VPXOR        Y12, Y5, Y0
-	VADDPS       Y4, Y6, Y14
-	VADDPS       Y3, Y5, Y11
-	VADDPS       Y1, Y8, Y10
-	VADDPS       Y0, Y7, Y9
-	VMOVUPS      896(AX), Y4
-	VMOVUPS      928(AX), Y3
-	VMOVUPS      960(AX), Y1
-	VMOVUPS      992(AX), Y0
-	VPXOR        896(BX), Y4, Y4
-	VPXOR        928(BX), Y3, Y3
-	VPXOR        960(BX), Y1, Y1
-	VPXOR        992(BX), Y0, Y15
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y15, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPERMQ       $0x4e, Y4, Y5
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y7
-	VPERMQ       $0x4e, Y15, Y8
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y5, Y5
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y7, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y4, Y6, Y6
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VPXOR        Y2, Y5, Y3
-	VPXOR        Y13, Y8, Y1
-	VPXOR        Y12, Y7, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y0
-	VADDPS       Y4, Y14, Y8
-	VADDPS       Y3, Y11, Y7
-	VADDPS       Y1, Y10, Y6
-	VADDPS       Y0, Y9, Y5
-	VSUBPS       Y4, Y14, Y4
-	VSUBPS       Y3, Y11, Y3
-	VSUBPS       Y1, Y10, Y1
-	VSUBPS       Y0, Y9, Y0
-	VMOVUPS      Y8, 768(DX)
-	VMOVUPS      Y7, 800(DX)
-	VMOVUPS      Y6, 832(DX)
-	VMOVUPS      Y5, 864(DX)
-	VMOVUPS      Y4, 896(DX)
-	VMOVUPS      Y3, 928(DX)
-	VMOVUPS      Y1, 960(DX)
-	VMOVUPS      Y0, 992(DX)
-	VMOVUPS      1024(AX), Y4
-	VMOVUPS      1056(AX), Y3
-	VMOVUPS      1088(AX), Y1
-	VMOVUPS      1120(AX), Y0
-	VPXOR        1024(BX), Y4, Y4
-	VPXOR        1056(BX), Y3, Y3
-	VPXOR        1088(BX), Y1, Y1
-	VPXOR        1120(BX), Y0, Y9
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y9, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y9, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPERMQ       $0x4e, Y4, Y7
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y8
-	VPERMQ       $0x4e, Y9, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y7, Y7
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y8, Y9
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y7, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y9, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y4, Y6, Y8
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y1, Y5, Y6
-	VADDPS       Y0, Y9, Y5
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y8, Y4
-	VPXOR        Y2, Y7, Y3
-	VPXOR        Y13, Y6, Y1
-	VPXOR        Y12, Y5, Y0
-	VADDPS       Y4, Y6, Y14
-	VADDPS       Y3, Y5, Y11
-	VADDPS       Y1, Y8, Y10
-	VADDPS       Y0, Y7, Y9
-	VMOVUPS      1152(AX), Y4
-	VMOVUPS      1184(AX), Y3
-	VMOVUPS      1216(AX), Y1
-	VMOVUPS      1248(AX), Y0
-	VPXOR        1152(BX), Y4, Y4
-	VPXOR        1184(BX), Y3, Y3
-	VPXOR        1216(BX), Y1, Y1
-	VPXOR        1248(BX), Y0, Y15
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y15, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPERMQ       $0x4e, Y4, Y5
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y7
-	VPERMQ       $0x4e, Y15, Y8
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y5, Y5
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y7, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y4, Y6, Y6
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VPXOR        Y2, Y5, Y3
-	VPXOR        Y13, Y8, Y1
-	VPXOR        Y12, Y7, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y0
-	VADDPS       Y4, Y14, Y8
-	VADDPS       Y3, Y11, Y7
-	VADDPS       Y1, Y10, Y6
-	VADDPS       Y0, Y9, Y5
-	VSUBPS       Y4, Y14, Y4
-	VSUBPS       Y3, Y11, Y3
-	VSUBPS       Y1, Y10, Y1
-	VSUBPS       Y0, Y9, Y0
-	VMOVUPS      Y8, 1024(DX)
-	VMOVUPS      Y7, 1056(DX)
-	VMOVUPS      Y6, 1088(DX)
-	VMOVUPS      Y5, 1120(DX)
-	VMOVUPS      Y4, 1152(DX)
-	VMOVUPS      Y3, 1184(DX)
-	VMOVUPS      Y1, 1216(DX)
-	VMOVUPS      Y0, 1248(DX)
-	VMOVUPS      1280(AX), Y4
-	VMOVUPS      1312(AX), Y3
-	VMOVUPS      1344(AX), Y1
-	VMOVUPS      1376(AX), Y0
-	VPXOR        1280(BX), Y4, Y4
-	VPXOR        1312(BX), Y3, Y3
-	VPXOR        1344(BX), Y1, Y1
-	VPXOR        1376(BX), Y0, Y9
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y9, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y9, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPERMQ       $0x4e, Y4, Y7
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y8
-	VPERMQ       $0x4e, Y9, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y7, Y7
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y8, Y9
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y7, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y9, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y4, Y6, Y8
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y1, Y5, Y6
-	VADDPS       Y0, Y9, Y5
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y8, Y4
-	VPXOR        Y2, Y7, Y3
-	VPXOR        Y13, Y6, Y1
-	VPXOR        Y12, Y5, Y0
-	VADDPS       Y4, Y6, Y14
-	VADDPS       Y3, Y5, Y11
-	VADDPS       Y1, Y8, Y10
-	VADDPS       Y0, Y7, Y9
-	VMOVUPS      1408(AX), Y4
-	VMOVUPS      1440(AX), Y3
-	VMOVUPS      1472(AX), Y1
-	VMOVUPS      1504(AX), Y0
-	VPXOR        1408(BX), Y4, Y4
-	VPXOR        1440(BX), Y3, Y3
-	VPXOR        1472(BX), Y1, Y1
-	VPXOR        1504(BX), Y0, Y15
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y15, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPERMQ       $0x4e, Y4, Y5
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y7
-	VPERMQ       $0x4e, Y15, Y8
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y5, Y5
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y7, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y4, Y6, Y6
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VPXOR        Y2, Y5, Y3
-	VPXOR        Y13, Y8, Y1
-	VPXOR        Y12, Y7, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y0
-	VADDPS       Y4, Y14, Y8
-	VADDPS       Y3, Y11, Y7
-	VADDPS       Y1, Y10, Y6
-	VADDPS       Y0, Y9, Y5
-	VSUBPS       Y4, Y14, Y4
-	VSUBPS       Y3, Y11, Y3
-	VSUBPS       Y1, Y10, Y1
-	VSUBPS       Y0, Y9, Y0
-	VMOVUPS      Y8, 1280(DX)
-	VMOVUPS      Y7, 1312(DX)
-	VMOVUPS      Y6, 1344(DX)
-	VMOVUPS      Y5, 1376(DX)
-	VMOVUPS      Y4, 1408(DX)
-	VMOVUPS      Y3, 1440(DX)
-	VMOVUPS      Y1, 1472(DX)
-	VMOVUPS      Y0, 1504(DX)
-	VMOVUPS      1536(AX), Y4
-	VMOVUPS      1568(AX), Y3
-	VMOVUPS      1600(AX), Y1
-	VMOVUPS      1632(AX), Y0
-	VPXOR        1536(BX), Y4, Y4
-	VPXOR        1568(BX), Y3, Y3
-	VPXOR        1600(BX), Y1, Y1
-	VPXOR        1632(BX), Y0, Y9
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y9, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y9, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPERMQ       $0x4e, Y4, Y7
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y8
-	VPERMQ       $0x4e, Y9, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y7, Y7
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y8, Y9
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y7, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y9, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y4, Y6, Y8
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y1, Y5, Y6
-	VADDPS       Y0, Y9, Y5
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y8, Y4
-	VPXOR        Y2, Y7, Y3
-	VPXOR        Y13, Y6, Y1
-	VPXOR        Y12, Y5, Y0
-	VADDPS       Y4, Y6, Y14
-	VADDPS       Y3, Y5, Y11
-	VADDPS       Y1, Y8, Y10
-	VADDPS       Y0, Y7, Y9
-	VMOVUPS      1664(AX), Y4
-	VMOVUPS      1696(AX), Y3
-	VMOVUPS      1728(AX), Y1
-	VMOVUPS      1760(AX), Y0
-	VPXOR        1664(BX), Y4, Y4
-	VPXOR        1696(BX), Y3, Y3
-	VPXOR        1728(BX), Y1, Y1
-	VPXOR        1760(BX), Y0, Y15
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y15, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPERMQ       $0x4e, Y4, Y5
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y7
-	VPERMQ       $0x4e, Y15, Y8
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y5, Y5
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y8, Y8
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y7, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y8, Y0
-	VADDPS       Y4, Y6, Y6
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y1, Y8, Y8
-	VADDPS       Y0, Y7, Y7
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VPXOR        Y2, Y5, Y3
-	VPXOR        Y13, Y8, Y1
-	VPXOR        Y12, Y7, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y0
-	VADDPS       Y4, Y14, Y8
-	VADDPS       Y3, Y11, Y7
-	VADDPS       Y1, Y10, Y6
-	VADDPS       Y0, Y9, Y5
-	VSUBPS       Y4, Y14, Y4
-	VSUBPS       Y3, Y11, Y3
-	VSUBPS       Y1, Y10, Y1
-	VSUBPS       Y0, Y9, Y0
-	VMOVUPS      Y8, 1536(DX)
-	VMOVUPS      Y7, 1568(DX)
-	VMOVUPS      Y6, 1600(DX)
-	VMOVUPS      Y5, 1632(DX)
-	VMOVUPS      Y4, 1664(DX)
-	VMOVUPS      Y3, 1696(DX)
-	VMOVUPS      Y1, 1728(DX)
-	VMOVUPS      Y0, 1760(DX)
-	VMOVUPS      1792(AX), Y4
-	VMOVUPS      1824(AX), Y3
-	VMOVUPS      1856(AX), Y1
-	VMOVUPS      1888(AX), Y0
-	VPXOR        1792(BX), Y4, Y4
-	VPXOR        1824(BX), Y3, Y3
-	VPXOR        1856(BX), Y1, Y1
-	VPXOR        1888(BX), Y0, Y9
-	VPSHUFD      $0xb1, Y4, Y8
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y9, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y9, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y8, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y9
-	VPERMQ       $0x4e, Y4, Y7
-	VPERMQ       $0x4e, Y3, Y6
-	VPERMQ       $0x4e, Y1, Y8
-	VPERMQ       $0x4e, Y9, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y9, Y0
-	VADDPS       Y4, Y7, Y7
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y8, Y9
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y7, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y6, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y9, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y4, Y6, Y8
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y1, Y5, Y6
-	VADDPS       Y0, Y9, Y5
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y8, Y4
-	VPXOR        Y2, Y7, Y3
-	VPXOR        Y13, Y6, Y1
-	VPXOR        Y12, Y5, Y0
-	VADDPS       Y4, Y6, Y11
-	VADDPS       Y3, Y5, Y10
-	VADDPS       Y1, Y8, Y9
-	VADDPS       Y0, Y7, Y8
-	VMOVUPS      1920(AX), Y4
-	VMOVUPS      1952(AX), Y3
-	VMOVUPS      1984(AX), Y1
-	VMOVUPS      2016(AX), Y0
-	VPXOR        1920(BX), Y4, Y4
-	VPXOR        1952(BX), Y3, Y3
-	VPXOR        1984(BX), Y1, Y1
-	VPXOR        2016(BX), Y0, Y15
-	VPSHUFD      $0xb1, Y4, Y14
-	VPSHUFD      $0xb1, Y3, Y7
-	VPSHUFD      $0xb1, Y1, Y6
-	VPSHUFD      $0xb1, Y15, Y5
-	VMOVUPS      (SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      32(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      64(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y14, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPSHUFD      $0x4e, Y4, Y14
-	VPSHUFD      $0x4e, Y3, Y7
-	VPSHUFD      $0x4e, Y1, Y6
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y14, Y4
-	VADDPS       Y3, Y7, Y3
-	VADDPS       Y1, Y6, Y1
-	VADDPS       Y0, Y5, Y15
-	VPERMQ       $0x4e, Y4, Y6
-	VPERMQ       $0x4e, Y3, Y7
-	VPERMQ       $0x4e, Y1, Y14
-	VPERMQ       $0x4e, Y15, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y4, Y6, Y6
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y1, Y14, Y14
-	VADDPS       Y0, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y6, Y4
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y7, Y3
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y14, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y4, Y7, Y7
-	VADDPS       Y3, Y6, Y6
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y14, Y4
-	VMOVUPS      512(SP), Y0
-	VPXOR        Y0, Y7, Y3
-	VPXOR        Y2, Y6, Y2
-	VPXOR        Y13, Y5, Y1
-	VPXOR        Y12, Y4, Y0
-	VADDPS       Y3, Y5, Y3
-	VADDPS       Y2, Y4, Y2
-	VADDPS       Y1, Y7, Y1
-	VADDPS       Y0, Y6, Y0
-	VADDPS       Y3, Y11, Y7
-	VADDPS       Y2, Y10, Y6
-	VADDPS       Y1, Y9, Y5
-	VADDPS       Y0, Y8, Y4
-	VSUBPS       Y3, Y11, Y3
-	VSUBPS       Y2, Y10, Y2
-	VSUBPS       Y1, Y9, Y1
-	VSUBPS       Y0, Y8, Y0
-	VMOVUPS      Y7, 1792(DX)
-	VMOVUPS      Y6, 1824(DX)
-	VMOVUPS      Y5, 1856(DX)
-	VMOVUPS      Y4, 1888(DX)
-	VMOVUPS      Y3, 1920(DX)
-	VMOVUPS      Y2, 1952(DX)
-	VMOVUPS      Y1, 1984(DX)
-	VMOVUPS      Y0, 2016(DX)
-	VMOVUPS      (DX), Y11
-	VMOVUPS      32(DX), Y10
-	VMOVUPS      64(DX), Y9
-	VMOVUPS      96(DX), Y8
-	VMOVUPS      256(DX), Y7
-	VMOVUPS      288(DX), Y6
-	VMOVUPS      320(DX), Y5
-	VMOVUPS      352(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, (DX)
-	VMOVUPS      Y2, 32(DX)
-	VMOVUPS      Y1, 64(DX)
-	VMOVUPS      Y0, 96(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 256(DX)
-	VMOVUPS      Y2, 288(DX)
-	VMOVUPS      Y1, 320(DX)
-	VMOVUPS      Y0, 352(DX)
-	VMOVUPS      128(DX), Y11
-	VMOVUPS      160(DX), Y10
-	VMOVUPS      192(DX), Y9
-	VMOVUPS      224(DX), Y8
-	VMOVUPS      384(DX), Y7
-	VMOVUPS      416(DX), Y6
-	VMOVUPS      448(DX), Y5
-	VMOVUPS      480(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 128(DX)
-	VMOVUPS      Y2, 160(DX)
-	VMOVUPS      Y1, 192(DX)
-	VMOVUPS      Y0, 224(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 384(DX)
-	VMOVUPS      Y2, 416(DX)
-	VMOVUPS      Y1, 448(DX)
-	VMOVUPS      Y0, 480(DX)
-	VMOVUPS      512(DX), Y11
-	VMOVUPS      544(DX), Y10
-	VMOVUPS      576(DX), Y9
-	VMOVUPS      608(DX), Y8
-	VMOVUPS      768(DX), Y7
-	VMOVUPS      800(DX), Y6
-	VMOVUPS      832(DX), Y5
-	VMOVUPS      864(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 512(DX)
-	VMOVUPS      Y2, 544(DX)
-	VMOVUPS      Y1, 576(DX)
-	VMOVUPS      Y0, 608(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 768(DX)
-	VMOVUPS      Y2, 800(DX)
-	VMOVUPS      Y1, 832(DX)
-	VMOVUPS      Y0, 864(DX)
-	VMOVUPS      640(DX), Y11
-	VMOVUPS      672(DX), Y10
-	VMOVUPS      704(DX), Y9
-	VMOVUPS      736(DX), Y8
-	VMOVUPS      896(DX), Y7
-	VMOVUPS      928(DX), Y6
-	VMOVUPS      960(DX), Y5
-	VMOVUPS      992(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 640(DX)
-	VMOVUPS      Y2, 672(DX)
-	VMOVUPS      Y1, 704(DX)
-	VMOVUPS      Y0, 736(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 896(DX)
-	VMOVUPS      Y2, 928(DX)
-	VMOVUPS      Y1, 960(DX)
-	VMOVUPS      Y0, 992(DX)
-	VMOVUPS      1024(DX), Y11
-	VMOVUPS      1056(DX), Y10
-	VMOVUPS      1088(DX), Y9
-	VMOVUPS      1120(DX), Y8
-	VMOVUPS      1280(DX), Y7
-	VMOVUPS      1312(DX), Y6
-	VMOVUPS      1344(DX), Y5
-	VMOVUPS      1376(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1024(DX)
-	VMOVUPS      Y2, 1056(DX)
-	VMOVUPS      Y1, 1088(DX)
-	VMOVUPS      Y0, 1120(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1280(DX)
-	VMOVUPS      Y2, 1312(DX)
-	VMOVUPS      Y1, 1344(DX)
-	VMOVUPS      Y0, 1376(DX)
-	VMOVUPS      1152(DX), Y11
-	VMOVUPS      1184(DX), Y10
-	VMOVUPS      1216(DX), Y9
-	VMOVUPS      1248(DX), Y8
-	VMOVUPS      1408(DX), Y7
-	VMOVUPS      1440(DX), Y6
-	VMOVUPS      1472(DX), Y5
-	VMOVUPS      1504(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1152(DX)
-	VMOVUPS      Y2, 1184(DX)
-	VMOVUPS      Y1, 1216(DX)
-	VMOVUPS      Y0, 1248(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1408(DX)
-	VMOVUPS      Y2, 1440(DX)
-	VMOVUPS      Y1, 1472(DX)
-	VMOVUPS      Y0, 1504(DX)
-	VMOVUPS      1536(DX), Y11
-	VMOVUPS      1568(DX), Y10
-	VMOVUPS      1600(DX), Y9
-	VMOVUPS      1632(DX), Y8
-	VMOVUPS      1792(DX), Y7
-	VMOVUPS      1824(DX), Y6
-	VMOVUPS      1856(DX), Y5
-	VMOVUPS      1888(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1536(DX)
-	VMOVUPS      Y2, 1568(DX)
-	VMOVUPS      Y1, 1600(DX)
-	VMOVUPS      Y0, 1632(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1792(DX)
-	VMOVUPS      Y2, 1824(DX)
-	VMOVUPS      Y1, 1856(DX)
-	VMOVUPS      Y0, 1888(DX)
-	VMOVUPS      1664(DX), Y11
-	VMOVUPS      1696(DX), Y10
-	VMOVUPS      1728(DX), Y9
-	VMOVUPS      1760(DX), Y8
-	VMOVUPS      1920(DX), Y7
-	VMOVUPS      1952(DX), Y6
-	VMOVUPS      1984(DX), Y5
-	VMOVUPS      2016(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1664(DX)
-	VMOVUPS      Y2, 1696(DX)
-	VMOVUPS      Y1, 1728(DX)
-	VMOVUPS      Y0, 1760(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1920(DX)
-	VMOVUPS      Y2, 1952(DX)
-	VMOVUPS      Y1, 1984(DX)
-	VMOVUPS      Y0, 2016(DX)
-	VMOVUPS      (DX), Y11
-	VMOVUPS      32(DX), Y10
-	VMOVUPS      64(DX), Y9
-	VMOVUPS      96(DX), Y8
-	VMOVUPS      512(DX), Y7
-	VMOVUPS      544(DX), Y6
-	VMOVUPS      576(DX), Y5
-	VMOVUPS      608(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, (DX)
-	VMOVUPS      Y2, 32(DX)
-	VMOVUPS      Y1, 64(DX)
-	VMOVUPS      Y0, 96(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 512(DX)
-	VMOVUPS      Y2, 544(DX)
-	VMOVUPS      Y1, 576(DX)
-	VMOVUPS      Y0, 608(DX)
-	VMOVUPS      128(DX), Y11
-	VMOVUPS      160(DX), Y10
-	VMOVUPS      192(DX), Y9
-	VMOVUPS      224(DX), Y8
-	VMOVUPS      640(DX), Y7
-	VMOVUPS      672(DX), Y6
-	VMOVUPS      704(DX), Y5
-	VMOVUPS      736(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 128(DX)
-	VMOVUPS      Y2, 160(DX)
-	VMOVUPS      Y1, 192(DX)
-	VMOVUPS      Y0, 224(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 640(DX)
-	VMOVUPS      Y2, 672(DX)
-	VMOVUPS      Y1, 704(DX)
-	VMOVUPS      Y0, 736(DX)
-	VMOVUPS      256(DX), Y11
-	VMOVUPS      288(DX), Y10
-	VMOVUPS      320(DX), Y9
-	VMOVUPS      352(DX), Y8
-	VMOVUPS      768(DX), Y7
-	VMOVUPS      800(DX), Y6
-	VMOVUPS      832(DX), Y5
-	VMOVUPS      864(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 256(DX)
-	VMOVUPS      Y2, 288(DX)
-	VMOVUPS      Y1, 320(DX)
-	VMOVUPS      Y0, 352(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 768(DX)
-	VMOVUPS      Y2, 800(DX)
-	VMOVUPS      Y1, 832(DX)
-	VMOVUPS      Y0, 864(DX)
-	VMOVUPS      384(DX), Y11
-	VMOVUPS      416(DX), Y10
-	VMOVUPS      448(DX), Y9
-	VMOVUPS      480(DX), Y8
-	VMOVUPS      896(DX), Y7
-	VMOVUPS      928(DX), Y6
-	VMOVUPS      960(DX), Y5
-	VMOVUPS      992(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 384(DX)
-	VMOVUPS      Y2, 416(DX)
-	VMOVUPS      Y1, 448(DX)
-	VMOVUPS      Y0, 480(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 896(DX)
-	VMOVUPS      Y2, 928(DX)
-	VMOVUPS      Y1, 960(DX)
-	VMOVUPS      Y0, 992(DX)
-	VMOVUPS      1024(DX), Y11
-	VMOVUPS      1056(DX), Y10
-	VMOVUPS      1088(DX), Y9
-	VMOVUPS      1120(DX), Y8
-	VMOVUPS      1536(DX), Y7
-	VMOVUPS      1568(DX), Y6
-	VMOVUPS      1600(DX), Y5
-	VMOVUPS      1632(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1024(DX)
-	VMOVUPS      Y2, 1056(DX)
-	VMOVUPS      Y1, 1088(DX)
-	VMOVUPS      Y0, 1120(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1536(DX)
-	VMOVUPS      Y2, 1568(DX)
-	VMOVUPS      Y1, 1600(DX)
-	VMOVUPS      Y0, 1632(DX)
-	VMOVUPS      1152(DX), Y11
-	VMOVUPS      1184(DX), Y10
-	VMOVUPS      1216(DX), Y9
-	VMOVUPS      1248(DX), Y8
-	VMOVUPS      1664(DX), Y7
-	VMOVUPS      1696(DX), Y6
-	VMOVUPS      1728(DX), Y5
-	VMOVUPS      1760(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1152(DX)
-	VMOVUPS      Y2, 1184(DX)
-	VMOVUPS      Y1, 1216(DX)
-	VMOVUPS      Y0, 1248(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1664(DX)
-	VMOVUPS      Y2, 1696(DX)
-	VMOVUPS      Y1, 1728(DX)
-	VMOVUPS      Y0, 1760(DX)
-	VMOVUPS      1280(DX), Y11
-	VMOVUPS      1312(DX), Y10
-	VMOVUPS      1344(DX), Y9
-	VMOVUPS      1376(DX), Y8
-	VMOVUPS      1792(DX), Y7
-	VMOVUPS      1824(DX), Y6
-	VMOVUPS      1856(DX), Y5
-	VMOVUPS      1888(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1280(DX)
-	VMOVUPS      Y2, 1312(DX)
-	VMOVUPS      Y1, 1344(DX)
-	VMOVUPS      Y0, 1376(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1792(DX)
-	VMOVUPS      Y2, 1824(DX)
-	VMOVUPS      Y1, 1856(DX)
-	VMOVUPS      Y0, 1888(DX)
-	VMOVUPS      1408(DX), Y11
-	VMOVUPS      1440(DX), Y10
-	VMOVUPS      1472(DX), Y9
-	VMOVUPS      1504(DX), Y8
-	VMOVUPS      1920(DX), Y7
-	VMOVUPS      1952(DX), Y6
-	VMOVUPS      1984(DX), Y5
-	VMOVUPS      2016(DX), Y4
-	VADDPS       Y7, Y11, Y3
-	VADDPS       Y6, Y10, Y2
-	VADDPS       Y5, Y9, Y1
-	VADDPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1408(DX)
-	VMOVUPS      Y2, 1440(DX)
-	VMOVUPS      Y1, 1472(DX)
-	VMOVUPS      Y0, 1504(DX)
-	VSUBPS       Y7, Y11, Y3
-	VSUBPS       Y6, Y10, Y2
-	VSUBPS       Y5, Y9, Y1
-	VSUBPS       Y4, Y8, Y0
-	VMOVUPS      Y3, 1920(DX)
-	VMOVUPS      Y2, 1952(DX)
-	VMOVUPS      Y1, 1984(DX)
-	VMOVUPS      Y0, 2016(DX)
-	VMOVUPS      (DX), Y12
-	VMOVUPS      32(DX), Y11
-	VMOVUPS      64(DX), Y10
-	VMOVUPS      96(DX), Y9
-	VMOVUPS      1024(DX), Y8
-	VMOVUPS      1056(DX), Y7
-	VMOVUPS      1088(DX), Y6
-	VMOVUPS      1120(DX), Y5
-	VADDPS       Y8, Y12, Y3
-	VADDPS       Y7, Y11, Y2
-	VADDPS       Y6, Y10, Y1
-	VADDPS       Y5, Y9, Y4
+	VMOVUPS data<>+0(SB), Y11
+	VMOVUPS data<>+32(SB), Y10
+	VMOVUPS data<>+64(SB), Y9
+	VMOVUPS data<>+96(SB), Y4
+	IMUL3Q $+2048, R9, AX
+	LEAQ (SI)(AX*1), AX
+	VMOVUPS (AX), Y3
+	VMOVUPS 32(AX), Y2
+	VMOVUPS 64(AX), Y1
+	VMOVUPS 96(AX), Y0
+	VPXOR (BX), Y3, Y3
+	VPXOR 32(BX), Y2, Y2
+	VPXOR 64(BX), Y1, Y1
+	VPXOR 96(BX), Y0, Y12
+	VPAND data<>+128(SB), Y11, Y0
+	VPAND data<>+128(SB), Y10, Y7
+	VPAND data<>+128(SB), Y9, Y6
+	VPAND data<>+128(SB), Y4, Y5
+	VPCMPEQD data<>+160(SB), Y0, Y0
+	VPCMPEQD data<>+160(SB), Y7, Y8
+	VPCMPEQD data<>+160(SB), Y6, Y7
+	VPCMPEQD data<>+160(SB), Y5, Y6
+	VMOVUPS data<>+192(SB), Y5
+	VBLENDVPS Y0, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, (SP)
+	VBLENDVPS Y8, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 32(SP)
+	VBLENDVPS Y7, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 64(SP)
+	VBLENDVPS Y6, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 224(SP)
+	VPSHUFD $0xb1, Y3, Y8
+	VPSHUFD $0xb1, Y2, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y12, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y2, Y2
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y12, Y0
+	VADDPS Y3, Y8, Y3
+	VADDPS Y2, Y7, Y2
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y12
+	VPAND data<>+224(SB), Y11, Y0
+	VPAND data<>+224(SB), Y10, Y7
+	VPAND data<>+224(SB), Y9, Y6
+	VPAND data<>+224(SB), Y4, Y5
+	VPCMPEQD data<>+160(SB), Y0, Y0
+	VPCMPEQD data<>+160(SB), Y7, Y8
+	VPCMPEQD data<>+160(SB), Y6, Y7
+	VPCMPEQD data<>+160(SB), Y5, Y6
+	VMOVUPS data<>+192(SB), Y5
+	VBLENDVPS Y0, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 480(SP)
+	VBLENDVPS Y8, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 448(SP)
+	VBLENDVPS Y7, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 416(SP)
+	VBLENDVPS Y6, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 384(SP)
+	VPSHUFD $0x4e, Y3, Y8
+	VPSHUFD $0x4e, Y2, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y12, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y2, Y2
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y12, Y0
+	VADDPS Y3, Y8, Y3
+	VADDPS Y2, Y7, Y2
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y12
+	VPAND data<>+256(SB), Y11, Y0
+	VPAND data<>+256(SB), Y10, Y7
+	VPAND data<>+256(SB), Y9, Y6
+	VPAND data<>+256(SB), Y4, Y5
+	VPCMPEQD data<>+160(SB), Y0, Y0
+	VPCMPEQD data<>+160(SB), Y7, Y8
+	VPCMPEQD data<>+160(SB), Y6, Y7
+	VPCMPEQD data<>+160(SB), Y5, Y6
+	VMOVUPS data<>+192(SB), Y5
+	VBLENDVPS Y0, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 352(SP)
+	VBLENDVPS Y8, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 320(SP)
+	VBLENDVPS Y7, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 288(SP)
+	VBLENDVPS Y6, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 256(SP)
+	VPERMQ $0x4e, Y3, Y5
+	VPERMQ $0x4e, Y2, Y6
+	VPERMQ $0x4e, Y1, Y7
+	VPERMQ $0x4e, Y12, Y8
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y2, Y2
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y12, Y0
+	VADDPS Y3, Y5, Y5
+	VADDPS Y2, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VPAND data<>+288(SB), Y11, Y0
+	VPAND data<>+288(SB), Y10, Y3
+	VPAND data<>+288(SB), Y9, Y2
+	VPAND data<>+288(SB), Y4, Y1
+	VPCMPEQD data<>+160(SB), Y0, Y0
+	VPCMPEQD data<>+160(SB), Y3, Y12
+	VPCMPEQD data<>+160(SB), Y2, Y3
+	VPCMPEQD data<>+160(SB), Y1, Y2
+	VMOVUPS data<>+192(SB), Y1
+	VBLENDVPS Y0, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 192(SP)
+	VBLENDVPS Y12, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 160(SP)
+	VBLENDVPS Y3, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 128(SP)
+	VBLENDVPS Y2, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 96(SP)
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y3
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y2
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y7, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y8, Y0
+	VADDPS Y3, Y6, Y6
+	VADDPS Y2, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VPAND data<>+320(SB), Y11, Y0
+	VPAND data<>+320(SB), Y10, Y2
+	VPAND data<>+320(SB), Y9, Y3
+	VPAND data<>+320(SB), Y4, Y1
+	VPCMPEQD data<>+160(SB), Y0, Y0
+	VPCMPEQD data<>+160(SB), Y2, Y2
+	VPCMPEQD data<>+160(SB), Y3, Y4
+	VPCMPEQD data<>+160(SB), Y1, Y3
+	VMOVUPS data<>+192(SB), Y1
+	VBLENDVPS Y0, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 512(SP)
+	VBLENDVPS Y2, data<>+160(SB), Y1, Y2
+	VBLENDVPS Y4, data<>+160(SB), Y1, Y13
+	VBLENDVPS Y3, data<>+160(SB), Y1, Y12
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VPXOR Y2, Y5, Y3
+	VPXOR Y13, Y8, Y1
+	VPXOR Y12, Y7, Y0
+	VADDPS Y4, Y8, Y14
+	VADDPS Y3, Y7, Y11
+	VADDPS Y1, Y6, Y10
+	VADDPS Y0, Y5, Y9
+	VMOVUPS 128(AX), Y4
+	VMOVUPS 160(AX), Y3
+	VMOVUPS 192(AX), Y1
+	VMOVUPS 224(AX), Y0
+	VPXOR 128(BX), Y4, Y4
+	VPXOR 160(BX), Y3, Y3
+	VPXOR 192(BX), Y1, Y1
+	VPXOR 224(BX), Y0, Y15
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y15, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPERMQ $0x4e, Y4, Y5
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y7
+	VPERMQ $0x4e, Y15, Y8
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y5, Y5
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y7, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y8, Y0
+	VADDPS Y4, Y6, Y6
+	VADDPS Y3, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VPXOR Y2, Y5, Y3
+	VPXOR Y13, Y8, Y1
+	VPXOR Y12, Y7, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y0
+	VADDPS Y4, Y14, Y8
+	VADDPS Y3, Y11, Y7
+	VADDPS Y1, Y10, Y6
+	VADDPS Y0, Y9, Y5
+	VSUBPS Y4, Y14, Y4
+	VSUBPS Y3, Y11, Y3
+	VSUBPS Y1, Y10, Y1
+	VSUBPS Y0, Y9, Y0
+	VMOVUPS Y8, (DX)
+	VMOVUPS Y7, 32(DX)
+	VMOVUPS Y6, 64(DX)
+	VMOVUPS Y5, 96(DX)
+	VMOVUPS Y4, 128(DX)
+	VMOVUPS Y3, 160(DX)
+	VMOVUPS Y1, 192(DX)
+	VMOVUPS Y0, 224(DX)
+	VMOVUPS 256(AX), Y4
+	VMOVUPS 288(AX), Y3
+	VMOVUPS 320(AX), Y1
+	VMOVUPS 352(AX), Y0
+	VPXOR 256(BX), Y4, Y4
+	VPXOR 288(BX), Y3, Y3
+	VPXOR 320(BX), Y1, Y1
+	VPXOR 352(BX), Y0, Y9
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y9, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y9, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPERMQ $0x4e, Y4, Y7
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y8
+	VPERMQ $0x4e, Y9, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y7, Y7
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y8, Y9
+	VADDPS Y0, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y7, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y9, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y4, Y6, Y8
+	VADDPS Y3, Y7, Y7
+	VADDPS Y1, Y5, Y6
+	VADDPS Y0, Y9, Y5
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y8, Y4
+	VPXOR Y2, Y7, Y3
+	VPXOR Y13, Y6, Y1
+	VPXOR Y12, Y5, Y0
+	VADDPS Y4, Y6, Y14
+	VADDPS Y3, Y5, Y11
+	VADDPS Y1, Y8, Y10
+	VADDPS Y0, Y7, Y9
+	VMOVUPS 384(AX), Y4
+	VMOVUPS 416(AX), Y3
+	VMOVUPS 448(AX), Y1
+	VMOVUPS 480(AX), Y0
+	VPXOR 384(BX), Y4, Y4
+	VPXOR 416(BX), Y3, Y3
+	VPXOR 448(BX), Y1, Y1
+	VPXOR 480(BX), Y0, Y15
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y15, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPERMQ $0x4e, Y4, Y5
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y7
+	VPERMQ $0x4e, Y15, Y8
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y5, Y5
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y7, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y8, Y0
+	VADDPS Y4, Y6, Y6
+	VADDPS Y3, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VPXOR Y2, Y5, Y3
+	VPXOR Y13, Y8, Y1
+	VPXOR Y12, Y7, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y0
+	VADDPS Y4, Y14, Y8
+	VADDPS Y3, Y11, Y7
+	VADDPS Y1, Y10, Y6
+	VADDPS Y0, Y9, Y5
+	VSUBPS Y4, Y14, Y4
+	VSUBPS Y3, Y11, Y3
+	VSUBPS Y1, Y10, Y1
+	VSUBPS Y0, Y9, Y0
+	VMOVUPS Y8, 256(DX)
+	VMOVUPS Y7, 288(DX)
+	VMOVUPS Y6, 320(DX)
+	VMOVUPS Y5, 352(DX)
+	VMOVUPS Y4, 384(DX)
+	VMOVUPS Y3, 416(DX)
+	VMOVUPS Y1, 448(DX)
+	VMOVUPS Y0, 480(DX)
+	VMOVUPS 512(AX), Y4
+	VMOVUPS 544(AX), Y3
+	VMOVUPS 576(AX), Y1
+	VMOVUPS 608(AX), Y0
+	VPXOR 512(BX), Y4, Y4
+	VPXOR 544(BX), Y3, Y3
+	VPXOR 576(BX), Y1, Y1
+	VPXOR 608(BX), Y0, Y9
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y9, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y9, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPERMQ $0x4e, Y4, Y7
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y8
+	VPERMQ $0x4e, Y9, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y7, Y7
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y8, Y9
+	VADDPS Y0, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y7, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y9, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y4, Y6, Y8
+	VADDPS Y3, Y7, Y7
+	VADDPS Y1, Y5, Y6
+	VADDPS Y0, Y9, Y5
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y8, Y4
+	VPXOR Y2, Y7, Y3
+	VPXOR Y13, Y6, Y1
+	VPXOR Y12, Y5, Y0
+	VADDPS Y4, Y6, Y14
+	VADDPS Y3, Y5, Y11
+	VADDPS Y1, Y8, Y10
+	VADDPS Y0, Y7, Y9
+	VMOVUPS 640(AX), Y4
+	VMOVUPS 672(AX), Y3
+	VMOVUPS 704(AX), Y1
+	VMOVUPS 736(AX), Y0
+	VPXOR 640(BX), Y4, Y4
+	VPXOR 672(BX), Y3, Y3
+	VPXOR 704(BX), Y1, Y1
+	VPXOR 736(BX), Y0, Y15
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y15, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPERMQ $0x4e, Y4, Y5
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y7
+	VPERMQ $0x4e, Y15, Y8
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y5, Y5
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y7, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y8, Y0
+	VADDPS Y4, Y6, Y6
+	VADDPS Y3, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VPXOR Y2, Y5, Y3
+	VPXOR Y13, Y8, Y1
+	VPXOR Y12, Y7, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y0
+	VADDPS Y4, Y14, Y8
+	VADDPS Y3, Y11, Y7
+	VADDPS Y1, Y10, Y6
+	VADDPS Y0, Y9, Y5
+	VSUBPS Y4, Y14, Y4
+	VSUBPS Y3, Y11, Y3
+	VSUBPS Y1, Y10, Y1
+	VSUBPS Y0, Y9, Y0
+	VMOVUPS Y8, 512(DX)
+	VMOVUPS Y7, 544(DX)
+	VMOVUPS Y6, 576(DX)
+	VMOVUPS Y5, 608(DX)
+	VMOVUPS Y4, 640(DX)
+	VMOVUPS Y3, 672(DX)
+	VMOVUPS Y1, 704(DX)
+	VMOVUPS Y0, 736(DX)
+	VMOVUPS 768(AX), Y4
+	VMOVUPS 800(AX), Y3
+	VMOVUPS 832(AX), Y1
+	VMOVUPS 864(AX), Y0
+	VPXOR 768(BX), Y4, Y4
+	VPXOR 800(BX), Y3, Y3
+	VPXOR 832(BX), Y1, Y1
+	VPXOR 864(BX), Y0, Y9
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y9, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y9, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPERMQ $0x4e, Y4, Y7
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y8
+	VPERMQ $0x4e, Y9, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y7, Y7
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y8, Y9
+	VADDPS Y0, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y7, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y9, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y4, Y6, Y8
+	VADDPS Y3, Y7, Y7
+	VADDPS Y1, Y5, Y6
+	VADDPS Y0, Y9, Y5
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y8, Y4
+	VPXOR Y2, Y7, Y3
+	VPXOR Y13, Y6, Y1
+	VPXOR Y12, Y5, Y0
+	VADDPS Y4, Y6, Y14
+	VADDPS Y3, Y5, Y11
+	VADDPS Y1, Y8, Y10
+	VADDPS Y0, Y7, Y9
+	VMOVUPS 896(AX), Y4
+	VMOVUPS 928(AX), Y3
+	VMOVUPS 960(AX), Y1
+	VMOVUPS 992(AX), Y0
+	VPXOR 896(BX), Y4, Y4
+	VPXOR 928(BX), Y3, Y3
+	VPXOR 960(BX), Y1, Y1
+	VPXOR 992(BX), Y0, Y15
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y15, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPERMQ $0x4e, Y4, Y5
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y7
+	VPERMQ $0x4e, Y15, Y8
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y5, Y5
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y7, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y8, Y0
+	VADDPS Y4, Y6, Y6
+	VADDPS Y3, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VPXOR Y2, Y5, Y3
+	VPXOR Y13, Y8, Y1
+	VPXOR Y12, Y7, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y0
+	VADDPS Y4, Y14, Y8
+	VADDPS Y3, Y11, Y7
+	VADDPS Y1, Y10, Y6
+	VADDPS Y0, Y9, Y5
+	VSUBPS Y4, Y14, Y4
+	VSUBPS Y3, Y11, Y3
+	VSUBPS Y1, Y10, Y1
+	VSUBPS Y0, Y9, Y0
+	VMOVUPS Y8, 768(DX)
+	VMOVUPS Y7, 800(DX)
+	VMOVUPS Y6, 832(DX)
+	VMOVUPS Y5, 864(DX)
+	VMOVUPS Y4, 896(DX)
+	VMOVUPS Y3, 928(DX)
+	VMOVUPS Y1, 960(DX)
+	VMOVUPS Y0, 992(DX)
+	VMOVUPS 1024(AX), Y4
+	VMOVUPS 1056(AX), Y3
+	VMOVUPS 1088(AX), Y1
+	VMOVUPS 1120(AX), Y0
+	VPXOR 1024(BX), Y4, Y4
+	VPXOR 1056(BX), Y3, Y3
+	VPXOR 1088(BX), Y1, Y1
+	VPXOR 1120(BX), Y0, Y9
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y9, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y9, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPERMQ $0x4e, Y4, Y7
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y8
+	VPERMQ $0x4e, Y9, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y7, Y7
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y8, Y9
+	VADDPS Y0, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y7, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y9, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y4, Y6, Y8
+	VADDPS Y3, Y7, Y7
+	VADDPS Y1, Y5, Y6
+	VADDPS Y0, Y9, Y5
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y8, Y4
+	VPXOR Y2, Y7, Y3
+	VPXOR Y13, Y6, Y1
+	VPXOR Y12, Y5, Y0
+	VADDPS Y4, Y6, Y14
+	VADDPS Y3, Y5, Y11
+	VADDPS Y1, Y8, Y10
+	VADDPS Y0, Y7, Y9
+	VMOVUPS 1152(AX), Y4
+	VMOVUPS 1184(AX), Y3
+	VMOVUPS 1216(AX), Y1
+	VMOVUPS 1248(AX), Y0
+	VPXOR 1152(BX), Y4, Y4
+	VPXOR 1184(BX), Y3, Y3
+	VPXOR 1216(BX), Y1, Y1
+	VPXOR 1248(BX), Y0, Y15
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y15, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPERMQ $0x4e, Y4, Y5
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y7
+	VPERMQ $0x4e, Y15, Y8
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y5, Y5
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y7, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y8, Y0
+	VADDPS Y4, Y6, Y6
+	VADDPS Y3, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VPXOR Y2, Y5, Y3
+	VPXOR Y13, Y8, Y1
+	VPXOR Y12, Y7, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y0
+	VADDPS Y4, Y14, Y8
+	VADDPS Y3, Y11, Y7
+	VADDPS Y1, Y10, Y6
+	VADDPS Y0, Y9, Y5
+	VSUBPS Y4, Y14, Y4
+	VSUBPS Y3, Y11, Y3
+	VSUBPS Y1, Y10, Y1
+	VSUBPS Y0, Y9, Y0
+	VMOVUPS Y8, 1024(DX)
+	VMOVUPS Y7, 1056(DX)
+	VMOVUPS Y6, 1088(DX)
+	VMOVUPS Y5, 1120(DX)
+	VMOVUPS Y4, 1152(DX)
+	VMOVUPS Y3, 1184(DX)
+	VMOVUPS Y1, 1216(DX)
+	VMOVUPS Y0, 1248(DX)
+	VMOVUPS 1280(AX), Y4
+	VMOVUPS 1312(AX), Y3
+	VMOVUPS 1344(AX), Y1
+	VMOVUPS 1376(AX), Y0
+	VPXOR 1280(BX), Y4, Y4
+	VPXOR 1312(BX), Y3, Y3
+	VPXOR 1344(BX), Y1, Y1
+	VPXOR 1376(BX), Y0, Y9
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y9, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y9, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPERMQ $0x4e, Y4, Y7
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y8
+	VPERMQ $0x4e, Y9, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y7, Y7
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y8, Y9
+	VADDPS Y0, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y7, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y9, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y4, Y6, Y8
+	VADDPS Y3, Y7, Y7
+	VADDPS Y1, Y5, Y6
+	VADDPS Y0, Y9, Y5
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y8, Y4
+	VPXOR Y2, Y7, Y3
+	VPXOR Y13, Y6, Y1
+	VPXOR Y12, Y5, Y0
+	VADDPS Y4, Y6, Y14
+	VADDPS Y3, Y5, Y11
+	VADDPS Y1, Y8, Y10
+	VADDPS Y0, Y7, Y9
+	VMOVUPS 1408(AX), Y4
+	VMOVUPS 1440(AX), Y3
+	VMOVUPS 1472(AX), Y1
+	VMOVUPS 1504(AX), Y0
+	VPXOR 1408(BX), Y4, Y4
+	VPXOR 1440(BX), Y3, Y3
+	VPXOR 1472(BX), Y1, Y1
+	VPXOR 1504(BX), Y0, Y15
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y15, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPERMQ $0x4e, Y4, Y5
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y7
+	VPERMQ $0x4e, Y15, Y8
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y5, Y5
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y7, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y8, Y0
+	VADDPS Y4, Y6, Y6
+	VADDPS Y3, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VPXOR Y2, Y5, Y3
+	VPXOR Y13, Y8, Y1
+	VPXOR Y12, Y7, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y0
+	VADDPS Y4, Y14, Y8
+	VADDPS Y3, Y11, Y7
+	VADDPS Y1, Y10, Y6
+	VADDPS Y0, Y9, Y5
+	VSUBPS Y4, Y14, Y4
+	VSUBPS Y3, Y11, Y3
+	VSUBPS Y1, Y10, Y1
+	VSUBPS Y0, Y9, Y0
+	VMOVUPS Y8, 1280(DX)
+	VMOVUPS Y7, 1312(DX)
+	VMOVUPS Y6, 1344(DX)
+	VMOVUPS Y5, 1376(DX)
+	VMOVUPS Y4, 1408(DX)
+	VMOVUPS Y3, 1440(DX)
+	VMOVUPS Y1, 1472(DX)
+	VMOVUPS Y0, 1504(DX)
+	VMOVUPS 1536(AX), Y4
+	VMOVUPS 1568(AX), Y3
+	VMOVUPS 1600(AX), Y1
+	VMOVUPS 1632(AX), Y0
+	VPXOR 1536(BX), Y4, Y4
+	VPXOR 1568(BX), Y3, Y3
+	VPXOR 1600(BX), Y1, Y1
+	VPXOR 1632(BX), Y0, Y9
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y9, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y9, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPERMQ $0x4e, Y4, Y7
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y8
+	VPERMQ $0x4e, Y9, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y7, Y7
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y8, Y9
+	VADDPS Y0, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y7, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y9, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y4, Y6, Y8
+	VADDPS Y3, Y7, Y7
+	VADDPS Y1, Y5, Y6
+	VADDPS Y0, Y9, Y5
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y8, Y4
+	VPXOR Y2, Y7, Y3
+	VPXOR Y13, Y6, Y1
+	VPXOR Y12, Y5, Y0
+	VADDPS Y4, Y6, Y14
+	VADDPS Y3, Y5, Y11
+	VADDPS Y1, Y8, Y10
+	VADDPS Y0, Y7, Y9
+	VMOVUPS 1664(AX), Y4
+	VMOVUPS 1696(AX), Y3
+	VMOVUPS 1728(AX), Y1
+	VMOVUPS 1760(AX), Y0
+	VPXOR 1664(BX), Y4, Y4
+	VPXOR 1696(BX), Y3, Y3
+	VPXOR 1728(BX), Y1, Y1
+	VPXOR 1760(BX), Y0, Y15
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y15, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPERMQ $0x4e, Y4, Y5
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y7
+	VPERMQ $0x4e, Y15, Y8
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y5, Y5
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y8, Y8
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y7, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y8, Y0
+	VADDPS Y4, Y6, Y6
+	VADDPS Y3, Y5, Y5
+	VADDPS Y1, Y8, Y8
+	VADDPS Y0, Y7, Y7
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VPXOR Y2, Y5, Y3
+	VPXOR Y13, Y8, Y1
+	VPXOR Y12, Y7, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y0
+	VADDPS Y4, Y14, Y8
+	VADDPS Y3, Y11, Y7
+	VADDPS Y1, Y10, Y6
+	VADDPS Y0, Y9, Y5
+	VSUBPS Y4, Y14, Y4
+	VSUBPS Y3, Y11, Y3
+	VSUBPS Y1, Y10, Y1
+	VSUBPS Y0, Y9, Y0
+	VMOVUPS Y8, 1536(DX)
+	VMOVUPS Y7, 1568(DX)
+	VMOVUPS Y6, 1600(DX)
+	VMOVUPS Y5, 1632(DX)
+	VMOVUPS Y4, 1664(DX)
+	VMOVUPS Y3, 1696(DX)
+	VMOVUPS Y1, 1728(DX)
+	VMOVUPS Y0, 1760(DX)
+	VMOVUPS 1792(AX), Y4
+	VMOVUPS 1824(AX), Y3
+	VMOVUPS 1856(AX), Y1
+	VMOVUPS 1888(AX), Y0
+	VPXOR 1792(BX), Y4, Y4
+	VPXOR 1824(BX), Y3, Y3
+	VPXOR 1856(BX), Y1, Y1
+	VPXOR 1888(BX), Y0, Y9
+	VPSHUFD $0xb1, Y4, Y8
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y9, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y9, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y8, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y9
+	VPERMQ $0x4e, Y4, Y7
+	VPERMQ $0x4e, Y3, Y6
+	VPERMQ $0x4e, Y1, Y8
+	VPERMQ $0x4e, Y9, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y9, Y0
+	VADDPS Y4, Y7, Y7
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y8, Y9
+	VADDPS Y0, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y7, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y6, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y9, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y4, Y6, Y8
+	VADDPS Y3, Y7, Y7
+	VADDPS Y1, Y5, Y6
+	VADDPS Y0, Y9, Y5
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y8, Y4
+	VPXOR Y2, Y7, Y3
+	VPXOR Y13, Y6, Y1
+	VPXOR Y12, Y5, Y0
+	VADDPS Y4, Y6, Y11
+	VADDPS Y3, Y5, Y10
+	VADDPS Y1, Y8, Y9
+	VADDPS Y0, Y7, Y8
+	VMOVUPS 1920(AX), Y4
+	VMOVUPS 1952(AX), Y3
+	VMOVUPS 1984(AX), Y1
+	VMOVUPS 2016(AX), Y0
+	VPXOR 1920(BX), Y4, Y4
+	VPXOR 1952(BX), Y3, Y3
+	VPXOR 1984(BX), Y1, Y1
+	VPXOR 2016(BX), Y0, Y15
+	VPSHUFD $0xb1, Y4, Y14
+	VPSHUFD $0xb1, Y3, Y7
+	VPSHUFD $0xb1, Y1, Y6
+	VPSHUFD $0xb1, Y15, Y5
+	VMOVUPS (SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 32(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 64(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y14, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPSHUFD $0x4e, Y4, Y14
+	VPSHUFD $0x4e, Y3, Y7
+	VPSHUFD $0x4e, Y1, Y6
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y14, Y4
+	VADDPS Y3, Y7, Y3
+	VADDPS Y1, Y6, Y1
+	VADDPS Y0, Y5, Y15
+	VPERMQ $0x4e, Y4, Y6
+	VPERMQ $0x4e, Y3, Y7
+	VPERMQ $0x4e, Y1, Y14
+	VPERMQ $0x4e, Y15, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y4, Y6, Y6
+	VADDPS Y3, Y7, Y7
+	VADDPS Y1, Y14, Y14
+	VADDPS Y0, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y6, Y4
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y7, Y3
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y14, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y4, Y7, Y7
+	VADDPS Y3, Y6, Y6
+	VADDPS Y1, Y5, Y5
+	VADDPS Y0, Y14, Y4
+	VMOVUPS 512(SP), Y0
+	VPXOR Y0, Y7, Y3
+	VPXOR Y2, Y6, Y2
+	VPXOR Y13, Y5, Y1
+	VPXOR Y12, Y4, Y0
+	VADDPS Y3, Y5, Y3
+	VADDPS Y2, Y4, Y2
+	VADDPS Y1, Y7, Y1
+	VADDPS Y0, Y6, Y0
+	VADDPS Y3, Y11, Y7
+	VADDPS Y2, Y10, Y6
+	VADDPS Y1, Y9, Y5
+	VADDPS Y0, Y8, Y4
+	VSUBPS Y3, Y11, Y3
+	VSUBPS Y2, Y10, Y2
+	VSUBPS Y1, Y9, Y1
+	VSUBPS Y0, Y8, Y0
+	VMOVUPS Y7, 1792(DX)
+	VMOVUPS Y6, 1824(DX)
+	VMOVUPS Y5, 1856(DX)
+	VMOVUPS Y4, 1888(DX)
+	VMOVUPS Y3, 1920(DX)
+	VMOVUPS Y2, 1952(DX)
+	VMOVUPS Y1, 1984(DX)
+	VMOVUPS Y0, 2016(DX)
+	VMOVUPS (DX), Y11
+	VMOVUPS 32(DX), Y10
+	VMOVUPS 64(DX), Y9
+	VMOVUPS 96(DX), Y8
+	VMOVUPS 256(DX), Y7
+	VMOVUPS 288(DX), Y6
+	VMOVUPS 320(DX), Y5
+	VMOVUPS 352(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, (DX)
+	VMOVUPS Y2, 32(DX)
+	VMOVUPS Y1, 64(DX)
+	VMOVUPS Y0, 96(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 256(DX)
+	VMOVUPS Y2, 288(DX)
+	VMOVUPS Y1, 320(DX)
+	VMOVUPS Y0, 352(DX)
+	VMOVUPS 128(DX), Y11
+	VMOVUPS 160(DX), Y10
+	VMOVUPS 192(DX), Y9
+	VMOVUPS 224(DX), Y8
+	VMOVUPS 384(DX), Y7
+	VMOVUPS 416(DX), Y6
+	VMOVUPS 448(DX), Y5
+	VMOVUPS 480(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 128(DX)
+	VMOVUPS Y2, 160(DX)
+	VMOVUPS Y1, 192(DX)
+	VMOVUPS Y0, 224(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 384(DX)
+	VMOVUPS Y2, 416(DX)
+	VMOVUPS Y1, 448(DX)
+	VMOVUPS Y0, 480(DX)
+	VMOVUPS 512(DX), Y11
+	VMOVUPS 544(DX), Y10
+	VMOVUPS 576(DX), Y9
+	VMOVUPS 608(DX), Y8
+	VMOVUPS 768(DX), Y7
+	VMOVUPS 800(DX), Y6
+	VMOVUPS 832(DX), Y5
+	VMOVUPS 864(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 512(DX)
+	VMOVUPS Y2, 544(DX)
+	VMOVUPS Y1, 576(DX)
+	VMOVUPS Y0, 608(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 768(DX)
+	VMOVUPS Y2, 800(DX)
+	VMOVUPS Y1, 832(DX)
+	VMOVUPS Y0, 864(DX)
+	VMOVUPS 640(DX), Y11
+	VMOVUPS 672(DX), Y10
+	VMOVUPS 704(DX), Y9
+	VMOVUPS 736(DX), Y8
+	VMOVUPS 896(DX), Y7
+	VMOVUPS 928(DX), Y6
+	VMOVUPS 960(DX), Y5
+	VMOVUPS 992(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 640(DX)
+	VMOVUPS Y2, 672(DX)
+	VMOVUPS Y1, 704(DX)
+	VMOVUPS Y0, 736(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 896(DX)
+	VMOVUPS Y2, 928(DX)
+	VMOVUPS Y1, 960(DX)
+	VMOVUPS Y0, 992(DX)
+	VMOVUPS 1024(DX), Y11
+	VMOVUPS 1056(DX), Y10
+	VMOVUPS 1088(DX), Y9
+	VMOVUPS 1120(DX), Y8
+	VMOVUPS 1280(DX), Y7
+	VMOVUPS 1312(DX), Y6
+	VMOVUPS 1344(DX), Y5
+	VMOVUPS 1376(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 1024(DX)
+	VMOVUPS Y2, 1056(DX)
+	VMOVUPS Y1, 1088(DX)
+	VMOVUPS Y0, 1120(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 1280(DX)
+	VMOVUPS Y2, 1312(DX)
+	VMOVUPS Y1, 1344(DX)
+	VMOVUPS Y0, 1376(DX)
+	VMOVUPS 1152(DX), Y11
+	VMOVUPS 1184(DX), Y10
+	VMOVUPS 1216(DX), Y9
+	VMOVUPS 1248(DX), Y8
+	VMOVUPS 1408(DX), Y7
+	VMOVUPS 1440(DX), Y6
+	VMOVUPS 1472(DX), Y5
+	VMOVUPS 1504(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 1152(DX)
+	VMOVUPS Y2, 1184(DX)
+	VMOVUPS Y1, 1216(DX)
+	VMOVUPS Y0, 1248(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 1408(DX)
+	VMOVUPS Y2, 1440(DX)
+	VMOVUPS Y1, 1472(DX)
+	VMOVUPS Y0, 1504(DX)
+	VMOVUPS 1536(DX), Y11
+	VMOVUPS 1568(DX), Y10
+	VMOVUPS 1600(DX), Y9
+	VMOVUPS 1632(DX), Y8
+	VMOVUPS 1792(DX), Y7
+	VMOVUPS 1824(DX), Y6
+	VMOVUPS 1856(DX), Y5
+	VMOVUPS 1888(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 1536(DX)
+	VMOVUPS Y2, 1568(DX)
+	VMOVUPS Y1, 1600(DX)
+	VMOVUPS Y0, 1632(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 1792(DX)
+	VMOVUPS Y2, 1824(DX)
+	VMOVUPS Y1, 1856(DX)
+	VMOVUPS Y0, 1888(DX)
+	VMOVUPS 1664(DX), Y11
+	VMOVUPS 1696(DX), Y10
+	VMOVUPS 1728(DX), Y9
+	VMOVUPS 1760(DX), Y8
+	VMOVUPS 1920(DX), Y7
+	VMOVUPS 1952(DX), Y6
+	VMOVUPS 1984(DX), Y5
+	VMOVUPS 2016(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 1664(DX)
+	VMOVUPS Y2, 1696(DX)
+	VMOVUPS Y1, 1728(DX)
+	VMOVUPS Y0, 1760(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 1920(DX)
+	VMOVUPS Y2, 1952(DX)
+	VMOVUPS Y1, 1984(DX)
+	VMOVUPS Y0, 2016(DX)
+	VMOVUPS (DX), Y11
+	VMOVUPS 32(DX), Y10
+	VMOVUPS 64(DX), Y9
+	VMOVUPS 96(DX), Y8
+	VMOVUPS 512(DX), Y7
+	VMOVUPS 544(DX), Y6
+	VMOVUPS 576(DX), Y5
+	VMOVUPS 608(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, (DX)
+	VMOVUPS Y2, 32(DX)
+	VMOVUPS Y1, 64(DX)
+	VMOVUPS Y0, 96(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 512(DX)
+	VMOVUPS Y2, 544(DX)
+	VMOVUPS Y1, 576(DX)
+	VMOVUPS Y0, 608(DX)
+	VMOVUPS 128(DX), Y11
+	VMOVUPS 160(DX), Y10
+	VMOVUPS 192(DX), Y9
+	VMOVUPS 224(DX), Y8
+	VMOVUPS 640(DX), Y7
+	VMOVUPS 672(DX), Y6
+	VMOVUPS 704(DX), Y5
+	VMOVUPS 736(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 128(DX)
+	VMOVUPS Y2, 160(DX)
+	VMOVUPS Y1, 192(DX)
+	VMOVUPS Y0, 224(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 640(DX)
+	VMOVUPS Y2, 672(DX)
+	VMOVUPS Y1, 704(DX)
+	VMOVUPS Y0, 736(DX)
+	VMOVUPS 256(DX), Y11
+	VMOVUPS 288(DX), Y10
+	VMOVUPS 320(DX), Y9
+	VMOVUPS 352(DX), Y8
+	VMOVUPS 768(DX), Y7
+	VMOVUPS 800(DX), Y6
+	VMOVUPS 832(DX), Y5
+	VMOVUPS 864(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 256(DX)
+	VMOVUPS Y2, 288(DX)
+	VMOVUPS Y1, 320(DX)
+	VMOVUPS Y0, 352(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 768(DX)
+	VMOVUPS Y2, 800(DX)
+	VMOVUPS Y1, 832(DX)
+	VMOVUPS Y0, 864(DX)
+	VMOVUPS 384(DX), Y11
+	VMOVUPS 416(DX), Y10
+	VMOVUPS 448(DX), Y9
+	VMOVUPS 480(DX), Y8
+	VMOVUPS 896(DX), Y7
+	VMOVUPS 928(DX), Y6
+	VMOVUPS 960(DX), Y5
+	VMOVUPS 992(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 384(DX)
+	VMOVUPS Y2, 416(DX)
+	VMOVUPS Y1, 448(DX)
+	VMOVUPS Y0, 480(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 896(DX)
+	VMOVUPS Y2, 928(DX)
+	VMOVUPS Y1, 960(DX)
+	VMOVUPS Y0, 992(DX)
+	VMOVUPS 1024(DX), Y11
+	VMOVUPS 1056(DX), Y10
+	VMOVUPS 1088(DX), Y9
+	VMOVUPS 1120(DX), Y8
+	VMOVUPS 1536(DX), Y7
+	VMOVUPS 1568(DX), Y6
+	VMOVUPS 1600(DX), Y5
+	VMOVUPS 1632(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 1024(DX)
+	VMOVUPS Y2, 1056(DX)
+	VMOVUPS Y1, 1088(DX)
+	VMOVUPS Y0, 1120(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 1536(DX)
+	VMOVUPS Y2, 1568(DX)
+	VMOVUPS Y1, 1600(DX)
+	VMOVUPS Y0, 1632(DX)
+	VMOVUPS 1152(DX), Y11
+	VMOVUPS 1184(DX), Y10
+	VMOVUPS 1216(DX), Y9
+	VMOVUPS 1248(DX), Y8
+	VMOVUPS 1664(DX), Y7
+	VMOVUPS 1696(DX), Y6
+	VMOVUPS 1728(DX), Y5
+	VMOVUPS 1760(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 1152(DX)
+	VMOVUPS Y2, 1184(DX)
+	VMOVUPS Y1, 1216(DX)
+	VMOVUPS Y0, 1248(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 1664(DX)
+	VMOVUPS Y2, 1696(DX)
+	VMOVUPS Y1, 1728(DX)
+	VMOVUPS Y0, 1760(DX)
+	VMOVUPS 1280(DX), Y11
+	VMOVUPS 1312(DX), Y10
+	VMOVUPS 1344(DX), Y9
+	VMOVUPS 1376(DX), Y8
+	VMOVUPS 1792(DX), Y7
+	VMOVUPS 1824(DX), Y6
+	VMOVUPS 1856(DX), Y5
+	VMOVUPS 1888(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 1280(DX)
+	VMOVUPS Y2, 1312(DX)
+	VMOVUPS Y1, 1344(DX)
+	VMOVUPS Y0, 1376(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 1792(DX)
+	VMOVUPS Y2, 1824(DX)
+	VMOVUPS Y1, 1856(DX)
+	VMOVUPS Y0, 1888(DX)
+	VMOVUPS 1408(DX), Y11
+	VMOVUPS 1440(DX), Y10
+	VMOVUPS 1472(DX), Y9
+	VMOVUPS 1504(DX), Y8
+	VMOVUPS 1920(DX), Y7
+	VMOVUPS 1952(DX), Y6
+	VMOVUPS 1984(DX), Y5
+	VMOVUPS 2016(DX), Y4
+	VADDPS Y7, Y11, Y3
+	VADDPS Y6, Y10, Y2
+	VADDPS Y5, Y9, Y1
+	VADDPS Y4, Y8, Y0
+	VMOVUPS Y3, 1408(DX)
+	VMOVUPS Y2, 1440(DX)
+	VMOVUPS Y1, 1472(DX)
+	VMOVUPS Y0, 1504(DX)
+	VSUBPS Y7, Y11, Y3
+	VSUBPS Y6, Y10, Y2
+	VSUBPS Y5, Y9, Y1
+	VSUBPS Y4, Y8, Y0
+	VMOVUPS Y3, 1920(DX)
+	VMOVUPS Y2, 1952(DX)
+	VMOVUPS Y1, 1984(DX)
+	VMOVUPS Y0, 2016(DX)
+	VMOVUPS (DX), Y12
+	VMOVUPS 32(DX), Y11
+	VMOVUPS 64(DX), Y10
+	VMOVUPS 96(DX), Y9
+	VMOVUPS 1024(DX), Y8
+	VMOVUPS 1056(DX), Y7
+	VMOVUPS 1088(DX), Y6
+	VMOVUPS 1120(DX), Y5
+	VADDPS Y8, Y12, Y3
+	VADDPS Y7, Y11, Y2
+	VADDPS Y6, Y10, Y1
+	VADDPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	LEAQ         (AX)(CX*1), AX
-	VMOVUPS      Y3, (AX)
-	VMOVUPS      Y2, 32(AX)
-	VMOVUPS      Y1, 64(AX)
-	VMOVUPS      Y0, 96(AX)
-	VSUBPS       Y8, Y12, Y3
-	VSUBPS       Y7, Y11, Y2
-	VSUBPS       Y6, Y10, Y1
-	VSUBPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	LEAQ (AX)(CX*1), AX
+	VMOVUPS Y3, (AX)
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS Y0, 96(AX)
+	VSUBPS Y8, Y12, Y3
+	VSUBPS Y7, Y11, Y2
+	VSUBPS Y6, Y10, Y1
+	VSUBPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 1024(AX)
-	VMOVUPS      Y2, 1056(AX)
-	VMOVUPS      Y1, 1088(AX)
-	VMOVUPS      Y0, 1120(AX)
-	VMOVUPS      128(DX), Y12
-	VMOVUPS      160(DX), Y11
-	VMOVUPS      192(DX), Y10
-	VMOVUPS      224(DX), Y9
-	VMOVUPS      1152(DX), Y8
-	VMOVUPS      1184(DX), Y7
-	VMOVUPS      1216(DX), Y6
-	VMOVUPS      1248(DX), Y5
-	VADDPS       Y8, Y12, Y3
-	VADDPS       Y7, Y11, Y2
-	VADDPS       Y6, Y10, Y1
-	VADDPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 1024(AX)
+	VMOVUPS Y2, 1056(AX)
+	VMOVUPS Y1, 1088(AX)
+	VMOVUPS Y0, 1120(AX)
+	VMOVUPS 128(DX), Y12
+	VMOVUPS 160(DX), Y11
+	VMOVUPS 192(DX), Y10
+	VMOVUPS 224(DX), Y9
+	VMOVUPS 1152(DX), Y8
+	VMOVUPS 1184(DX), Y7
+	VMOVUPS 1216(DX), Y6
+	VMOVUPS 1248(DX), Y5
+	VADDPS Y8, Y12, Y3
+	VADDPS Y7, Y11, Y2
+	VADDPS Y6, Y10, Y1
+	VADDPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 128(AX)
-	VMOVUPS      Y2, 160(AX)
-	VMOVUPS      Y1, 192(AX)
-	VMOVUPS      Y0, 224(AX)
-	VSUBPS       Y8, Y12, Y3
-	VSUBPS       Y7, Y11, Y2
-	VSUBPS       Y6, Y10, Y1
-	VSUBPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 128(AX)
+	VMOVUPS Y2, 160(AX)
+	VMOVUPS Y1, 192(AX)
+	VMOVUPS Y0, 224(AX)
+	VSUBPS Y8, Y12, Y3
+	VSUBPS Y7, Y11, Y2
+	VSUBPS Y6, Y10, Y1
+	VSUBPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 1152(AX)
-	VMOVUPS      Y2, 1184(AX)
-	VMOVUPS      Y1, 1216(AX)
-	VMOVUPS      Y0, 1248(AX)
-	VMOVUPS      256(DX), Y12
-	VMOVUPS      288(DX), Y11
-	VMOVUPS      320(DX), Y10
-	VMOVUPS      352(DX), Y9
-	VMOVUPS      1280(DX), Y8
-	VMOVUPS      1312(DX), Y7
-	VMOVUPS      1344(DX), Y6
-	VMOVUPS      1376(DX), Y5
-	VADDPS       Y8, Y12, Y3
-	VADDPS       Y7, Y11, Y2
-	VADDPS       Y6, Y10, Y1
-	VADDPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 1152(AX)
+	VMOVUPS Y2, 1184(AX)
+	VMOVUPS Y1, 1216(AX)
+	VMOVUPS Y0, 1248(AX)
+	VMOVUPS 256(DX), Y12
+	VMOVUPS 288(DX), Y11
+	VMOVUPS 320(DX), Y10
+	VMOVUPS 352(DX), Y9
+	VMOVUPS 1280(DX), Y8
+	VMOVUPS 1312(DX), Y7
+	VMOVUPS 1344(DX), Y6
+	VMOVUPS 1376(DX), Y5
+	VADDPS Y8, Y12, Y3
+	VADDPS Y7, Y11, Y2
+	VADDPS Y6, Y10, Y1
+	VADDPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 256(AX)
-	VMOVUPS      Y2, 288(AX)
-	VMOVUPS      Y1, 320(AX)
-	VMOVUPS      Y0, 352(AX)
-	VSUBPS       Y8, Y12, Y3
-	VSUBPS       Y7, Y11, Y2
-	VSUBPS       Y6, Y10, Y1
-	VSUBPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 256(AX)
+	VMOVUPS Y2, 288(AX)
+	VMOVUPS Y1, 320(AX)
+	VMOVUPS Y0, 352(AX)
+	VSUBPS Y8, Y12, Y3
+	VSUBPS Y7, Y11, Y2
+	VSUBPS Y6, Y10, Y1
+	VSUBPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 1280(AX)
-	VMOVUPS      Y2, 1312(AX)
-	VMOVUPS      Y1, 1344(AX)
-	VMOVUPS      Y0, 1376(AX)
-	VMOVUPS      384(DX), Y12
-	VMOVUPS      416(DX), Y11
-	VMOVUPS      448(DX), Y10
-	VMOVUPS      480(DX), Y9
-	VMOVUPS      1408(DX), Y8
-	VMOVUPS      1440(DX), Y7
-	VMOVUPS      1472(DX), Y6
-	VMOVUPS      1504(DX), Y5
-	VADDPS       Y8, Y12, Y3
-	VADDPS       Y7, Y11, Y2
-	VADDPS       Y6, Y10, Y1
-	VADDPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 1280(AX)
+	VMOVUPS Y2, 1312(AX)
+	VMOVUPS Y1, 1344(AX)
+	VMOVUPS Y0, 1376(AX)
+	VMOVUPS 384(DX), Y12
+	VMOVUPS 416(DX), Y11
+	VMOVUPS 448(DX), Y10
+	VMOVUPS 480(DX), Y9
+	VMOVUPS 1408(DX), Y8
+	VMOVUPS 1440(DX), Y7
+	VMOVUPS 1472(DX), Y6
+	VMOVUPS 1504(DX), Y5
+	VADDPS Y8, Y12, Y3
+	VADDPS Y7, Y11, Y2
+	VADDPS Y6, Y10, Y1
+	VADDPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 384(AX)
-	VMOVUPS      Y2, 416(AX)
-	VMOVUPS      Y1, 448(AX)
-	VMOVUPS      Y0, 480(AX)
-	VSUBPS       Y8, Y12, Y3
-	VSUBPS       Y7, Y11, Y2
-	VSUBPS       Y6, Y10, Y1
-	VSUBPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 384(AX)
+	VMOVUPS Y2, 416(AX)
+	VMOVUPS Y1, 448(AX)
+	VMOVUPS Y0, 480(AX)
+	VSUBPS Y8, Y12, Y3
+	VSUBPS Y7, Y11, Y2
+	VSUBPS Y6, Y10, Y1
+	VSUBPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 1408(AX)
-	VMOVUPS      Y2, 1440(AX)
-	VMOVUPS      Y1, 1472(AX)
-	VMOVUPS      Y0, 1504(AX)
-	VMOVUPS      512(DX), Y12
-	VMOVUPS      544(DX), Y11
-	VMOVUPS      576(DX), Y10
-	VMOVUPS      608(DX), Y9
-	VMOVUPS      1536(DX), Y8
-	VMOVUPS      1568(DX), Y7
-	VMOVUPS      1600(DX), Y6
-	VMOVUPS      1632(DX), Y5
-	VADDPS       Y8, Y12, Y3
-	VADDPS       Y7, Y11, Y2
-	VADDPS       Y6, Y10, Y1
-	VADDPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 1408(AX)
+	VMOVUPS Y2, 1440(AX)
+	VMOVUPS Y1, 1472(AX)
+	VMOVUPS Y0, 1504(AX)
+	VMOVUPS 512(DX), Y12
+	VMOVUPS 544(DX), Y11
+	VMOVUPS 576(DX), Y10
+	VMOVUPS 608(DX), Y9
+	VMOVUPS 1536(DX), Y8
+	VMOVUPS 1568(DX), Y7
+	VMOVUPS 1600(DX), Y6
+	VMOVUPS 1632(DX), Y5
+	VADDPS Y8, Y12, Y3
+	VADDPS Y7, Y11, Y2
+	VADDPS Y6, Y10, Y1
+	VADDPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 512(AX)
-	VMOVUPS      Y2, 544(AX)
-	VMOVUPS      Y1, 576(AX)
-	VMOVUPS      Y0, 608(AX)
-	VSUBPS       Y8, Y12, Y3
-	VSUBPS       Y7, Y11, Y2
-	VSUBPS       Y6, Y10, Y1
-	VSUBPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 512(AX)
+	VMOVUPS Y2, 544(AX)
+	VMOVUPS Y1, 576(AX)
+	VMOVUPS Y0, 608(AX)
+	VSUBPS Y8, Y12, Y3
+	VSUBPS Y7, Y11, Y2
+	VSUBPS Y6, Y10, Y1
+	VSUBPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 1536(AX)
-	VMOVUPS      Y2, 1568(AX)
-	VMOVUPS      Y1, 1600(AX)
-	VMOVUPS      Y0, 1632(AX)
-	VMOVUPS      640(DX), Y12
-	VMOVUPS      672(DX), Y11
-	VMOVUPS      704(DX), Y10
-	VMOVUPS      736(DX), Y9
-	VMOVUPS      1664(DX), Y8
-	VMOVUPS      1696(DX), Y7
-	VMOVUPS      1728(DX), Y6
-	VMOVUPS      1760(DX), Y5
-	VADDPS       Y8, Y12, Y3
-	VADDPS       Y7, Y11, Y2
-	VADDPS       Y6, Y10, Y1
-	VADDPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 1536(AX)
+	VMOVUPS Y2, 1568(AX)
+	VMOVUPS Y1, 1600(AX)
+	VMOVUPS Y0, 1632(AX)
+	VMOVUPS 640(DX), Y12
+	VMOVUPS 672(DX), Y11
+	VMOVUPS 704(DX), Y10
+	VMOVUPS 736(DX), Y9
+	VMOVUPS 1664(DX), Y8
+	VMOVUPS 1696(DX), Y7
+	VMOVUPS 1728(DX), Y6
+	VMOVUPS 1760(DX), Y5
+	VADDPS Y8, Y12, Y3
+	VADDPS Y7, Y11, Y2
+	VADDPS Y6, Y10, Y1
+	VADDPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 640(AX)
-	VMOVUPS      Y2, 672(AX)
-	VMOVUPS      Y1, 704(AX)
-	VMOVUPS      Y0, 736(AX)
-	VSUBPS       Y8, Y12, Y3
-	VSUBPS       Y7, Y11, Y2
-	VSUBPS       Y6, Y10, Y1
-	VSUBPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 640(AX)
+	VMOVUPS Y2, 672(AX)
+	VMOVUPS Y1, 704(AX)
+	VMOVUPS Y0, 736(AX)
+	VSUBPS Y8, Y12, Y3
+	VSUBPS Y7, Y11, Y2
+	VSUBPS Y6, Y10, Y1
+	VSUBPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 1664(AX)
-	VMOVUPS      Y2, 1696(AX)
-	VMOVUPS      Y1, 1728(AX)
-	VMOVUPS      Y0, 1760(AX)
-	VMOVUPS      768(DX), Y12
-	VMOVUPS      800(DX), Y11
-	VMOVUPS      832(DX), Y10
-	VMOVUPS      864(DX), Y9
-	VMOVUPS      1792(DX), Y8
-	VMOVUPS      1824(DX), Y7
-	VMOVUPS      1856(DX), Y6
-	VMOVUPS      1888(DX), Y5
-	VADDPS       Y8, Y12, Y3
-	VADDPS       Y7, Y11, Y2
-	VADDPS       Y6, Y10, Y1
-	VADDPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 1664(AX)
+	VMOVUPS Y2, 1696(AX)
+	VMOVUPS Y1, 1728(AX)
+	VMOVUPS Y0, 1760(AX)
+	VMOVUPS 768(DX), Y12
+	VMOVUPS 800(DX), Y11
+	VMOVUPS 832(DX), Y10
+	VMOVUPS 864(DX), Y9
+	VMOVUPS 1792(DX), Y8
+	VMOVUPS 1824(DX), Y7
+	VMOVUPS 1856(DX), Y6
+	VMOVUPS 1888(DX), Y5
+	VADDPS Y8, Y12, Y3
+	VADDPS Y7, Y11, Y2
+	VADDPS Y6, Y10, Y1
+	VADDPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 768(AX)
-	VMOVUPS      Y2, 800(AX)
-	VMOVUPS      Y1, 832(AX)
-	VMOVUPS      Y0, 864(AX)
-	VSUBPS       Y8, Y12, Y3
-	VSUBPS       Y7, Y11, Y2
-	VSUBPS       Y6, Y10, Y1
-	VSUBPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 768(AX)
+	VMOVUPS Y2, 800(AX)
+	VMOVUPS Y1, 832(AX)
+	VMOVUPS Y0, 864(AX)
+	VSUBPS Y8, Y12, Y3
+	VSUBPS Y7, Y11, Y2
+	VSUBPS Y6, Y10, Y1
+	VSUBPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 1792(AX)
-	VMOVUPS      Y2, 1824(AX)
-	VMOVUPS      Y1, 1856(AX)
-	VMOVUPS      Y0, 1888(AX)
-	VMOVUPS      896(DX), Y12
-	VMOVUPS      928(DX), Y11
-	VMOVUPS      960(DX), Y10
-	VMOVUPS      992(DX), Y9
-	VMOVUPS      1920(DX), Y8
-	VMOVUPS      1952(DX), Y7
-	VMOVUPS      1984(DX), Y6
-	VMOVUPS      2016(DX), Y5
-	VADDPS       Y8, Y12, Y3
-	VADDPS       Y7, Y11, Y2
-	VADDPS       Y6, Y10, Y1
-	VADDPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 1792(AX)
+	VMOVUPS Y2, 1824(AX)
+	VMOVUPS Y1, 1856(AX)
+	VMOVUPS Y0, 1888(AX)
+	VMOVUPS 896(DX), Y12
+	VMOVUPS 928(DX), Y11
+	VMOVUPS 960(DX), Y10
+	VMOVUPS 992(DX), Y9
+	VMOVUPS 1920(DX), Y8
+	VMOVUPS 1952(DX), Y7
+	VMOVUPS 1984(DX), Y6
+	VMOVUPS 2016(DX), Y5
+	VADDPS Y8, Y12, Y3
+	VADDPS Y7, Y11, Y2
+	VADDPS Y6, Y10, Y1
+	VADDPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 896(AX)
-	VMOVUPS      Y2, 928(AX)
-	VMOVUPS      Y1, 960(AX)
-	VMOVUPS      Y0, 992(AX)
-	VSUBPS       Y8, Y12, Y3
-	VSUBPS       Y7, Y11, Y2
-	VSUBPS       Y6, Y10, Y1
-	VSUBPS       Y5, Y9, Y4
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 896(AX)
+	VMOVUPS Y2, 928(AX)
+	VMOVUPS Y1, 960(AX)
+	VMOVUPS Y0, 992(AX)
+	VSUBPS Y8, Y12, Y3
+	VSUBPS Y7, Y11, Y2
+	VSUBPS Y6, Y10, Y1
+	VSUBPS Y5, Y9, Y4
 	VBROADCASTSS 192(DI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 1920(AX)
-	VMOVUPS      Y2, 1952(AX)
-	VMOVUPS      Y1, 1984(AX)
-	VMOVUPS      Y0, 2016(AX)
-	DECQ         R8
-	JEQ          done
-	INCQ         R9
-	JMP          tile
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 1920(AX)
+	VMOVUPS Y2, 1952(AX)
+	VMOVUPS Y1, 1984(AX)
+	VMOVUPS Y0, 2016(AX)
+	DECQ R8
+	JEQ done
+	INCQ R9
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA wht__n512__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA wht__n512__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA wht__n512__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA wht__n512__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA wht__n512__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA wht__n512__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA wht__n512__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA wht__n512__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA wht__n512__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA wht__n512__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA wht__n512__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA wht__n512__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA wht__n512__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA wht__n512__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA wht__n512__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA wht__n512__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA wht__n512__avx2_data<>+128(SB)/8, $0x0000000100000001
-DATA wht__n512__avx2_data<>+136(SB)/8, $0x0000000100000001
-DATA wht__n512__avx2_data<>+144(SB)/8, $0x0000000100000001
-DATA wht__n512__avx2_data<>+152(SB)/8, $0x0000000100000001
-DATA wht__n512__avx2_data<>+160(SB)/8, $0x0000000000000000
-DATA wht__n512__avx2_data<>+168(SB)/8, $0x0000000000000000
-DATA wht__n512__avx2_data<>+176(SB)/8, $0x0000000000000000
-DATA wht__n512__avx2_data<>+184(SB)/8, $0x0000000000000000
-DATA wht__n512__avx2_data<>+192(SB)/8, $0x8000000080000000
-DATA wht__n512__avx2_data<>+200(SB)/8, $0x8000000080000000
-DATA wht__n512__avx2_data<>+208(SB)/8, $0x8000000080000000
-DATA wht__n512__avx2_data<>+216(SB)/8, $0x8000000080000000
-DATA wht__n512__avx2_data<>+224(SB)/8, $0x0000000200000002
-DATA wht__n512__avx2_data<>+232(SB)/8, $0x0000000200000002
-DATA wht__n512__avx2_data<>+240(SB)/8, $0x0000000200000002
-DATA wht__n512__avx2_data<>+248(SB)/8, $0x0000000200000002
-DATA wht__n512__avx2_data<>+256(SB)/8, $0x0000000400000004
-DATA wht__n512__avx2_data<>+264(SB)/8, $0x0000000400000004
-DATA wht__n512__avx2_data<>+272(SB)/8, $0x0000000400000004
-DATA wht__n512__avx2_data<>+280(SB)/8, $0x0000000400000004
-DATA wht__n512__avx2_data<>+288(SB)/8, $0x0000000800000008
-DATA wht__n512__avx2_data<>+296(SB)/8, $0x0000000800000008
-DATA wht__n512__avx2_data<>+304(SB)/8, $0x0000000800000008
-DATA wht__n512__avx2_data<>+312(SB)/8, $0x0000000800000008
-DATA wht__n512__avx2_data<>+320(SB)/8, $0x0000001000000010
-DATA wht__n512__avx2_data<>+328(SB)/8, $0x0000001000000010
-DATA wht__n512__avx2_data<>+336(SB)/8, $0x0000001000000010
-DATA wht__n512__avx2_data<>+344(SB)/8, $0x0000001000000010
-GLOBL wht__n512__avx2_data<>(SB), RODATA|NOPTR, $352
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x0000000100000001
+DATA data<>+136(SB)/8, $0x0000000100000001
+DATA data<>+144(SB)/8, $0x0000000100000001
+DATA data<>+152(SB)/8, $0x0000000100000001
+DATA data<>+160(SB)/8, $0x0000000000000000
+DATA data<>+168(SB)/8, $0x0000000000000000
+DATA data<>+176(SB)/8, $0x0000000000000000
+DATA data<>+184(SB)/8, $0x0000000000000000
+DATA data<>+192(SB)/8, $0x8000000080000000
+DATA data<>+200(SB)/8, $0x8000000080000000
+DATA data<>+208(SB)/8, $0x8000000080000000
+DATA data<>+216(SB)/8, $0x8000000080000000
+DATA data<>+224(SB)/8, $0x0000000200000002
+DATA data<>+232(SB)/8, $0x0000000200000002
+DATA data<>+240(SB)/8, $0x0000000200000002
+DATA data<>+248(SB)/8, $0x0000000200000002
+DATA data<>+256(SB)/8, $0x0000000400000004
+DATA data<>+264(SB)/8, $0x0000000400000004
+DATA data<>+272(SB)/8, $0x0000000400000004
+DATA data<>+280(SB)/8, $0x0000000400000004
+DATA data<>+288(SB)/8, $0x0000000800000008
+DATA data<>+296(SB)/8, $0x0000000800000008
+DATA data<>+304(SB)/8, $0x0000000800000008
+DATA data<>+312(SB)/8, $0x0000000800000008
+DATA data<>+320(SB)/8, $0x0000001000000010
+DATA data<>+328(SB)/8, $0x0000001000000010
+DATA data<>+336(SB)/8, $0x0000001000000010
+DATA data<>+344(SB)/8, $0x0000001000000010
+GLOBL data<>(SB), RODATA|NOPTR, $352

@@ -10,7 +10,7 @@ TEXT ·wht__n64__avx2(SB), NOSPLIT, $544-24
 	MOVQ lo+8(FP), R8
 	MOVQ hi+16(FP), DI
 	SUBQ R8, DI
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), SI
 	MOVQ (SI), BX
 	MOVQ 8(SI), DX
@@ -18,324 +18,324 @@ TEXT ·wht__n64__avx2(SB), NOSPLIT, $544-24
 	SUBQ BX, CX
 
 tile:
-	VMOVUPS      wht__n64__avx2_data<>+0(SB), Y14
-	VMOVUPS      wht__n64__avx2_data<>+32(SB), Y13
-	VMOVUPS      wht__n64__avx2_data<>+64(SB), Y11
-	VMOVUPS      wht__n64__avx2_data<>+96(SB), Y6
-	IMUL3Q       $+256, R8, AX
-	LEAQ         (BX)(AX*1), AX
-	VMOVUPS      (AX), Y3
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      64(AX), Y1
-	VMOVUPS      96(AX), Y0
-	VPXOR        (DX), Y3, Y3
-	VPXOR        32(DX), Y2, Y2
-	VPXOR        64(DX), Y1, Y1
-	VPXOR        96(DX), Y0, Y15
-	VPAND        wht__n64__avx2_data<>+128(SB), Y14, Y4
-	VPAND        wht__n64__avx2_data<>+128(SB), Y13, Y7
-	VPAND        wht__n64__avx2_data<>+128(SB), Y11, Y5
-	VPAND        wht__n64__avx2_data<>+128(SB), Y6, Y0
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y4, Y4
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y7, Y8
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y5, Y7
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y0, Y5
-	VMOVUPS      wht__n64__avx2_data<>+192(SB), Y0
-	VBLENDVPS    Y4, wht__n64__avx2_data<>+160(SB), Y0, Y4
-	VBLENDVPS    Y8, wht__n64__avx2_data<>+160(SB), Y0, Y12
-	VBLENDVPS    Y7, wht__n64__avx2_data<>+160(SB), Y0, Y8
-	VBLENDVPS    Y5, wht__n64__avx2_data<>+160(SB), Y0, Y0
-	VMOVUPS      Y0, 224(SP)
-	VPSHUFD      $0xb1, Y3, Y10
-	VPSHUFD      $0xb1, Y2, Y9
-	VPSHUFD      $0xb1, Y1, Y7
-	VPSHUFD      $0xb1, Y15, Y5
-	VPXOR        Y4, Y3, Y3
-	VPXOR        Y12, Y2, Y2
-	VPXOR        Y8, Y1, Y1
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y3, Y10, Y3
-	VADDPS       Y2, Y9, Y2
-	VADDPS       Y1, Y7, Y1
-	VADDPS       Y0, Y5, Y15
-	VPAND        wht__n64__avx2_data<>+224(SB), Y14, Y0
-	VPAND        wht__n64__avx2_data<>+224(SB), Y13, Y9
-	VPAND        wht__n64__avx2_data<>+224(SB), Y11, Y7
-	VPAND        wht__n64__avx2_data<>+224(SB), Y6, Y5
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y0, Y0
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y9, Y10
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y7, Y9
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y5, Y7
-	VMOVUPS      wht__n64__avx2_data<>+192(SB), Y5
-	VBLENDVPS    Y0, wht__n64__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 480(SP)
-	VBLENDVPS    Y10, wht__n64__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 448(SP)
-	VBLENDVPS    Y9, wht__n64__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 416(SP)
-	VBLENDVPS    Y7, wht__n64__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 384(SP)
-	VPSHUFD      $0x4e, Y3, Y10
-	VPSHUFD      $0x4e, Y2, Y9
-	VPSHUFD      $0x4e, Y1, Y7
-	VPSHUFD      $0x4e, Y15, Y5
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y2, Y2
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y3, Y10, Y3
-	VADDPS       Y2, Y9, Y2
-	VADDPS       Y1, Y7, Y1
-	VADDPS       Y0, Y5, Y15
-	VPAND        wht__n64__avx2_data<>+256(SB), Y14, Y0
-	VPAND        wht__n64__avx2_data<>+256(SB), Y13, Y9
-	VPAND        wht__n64__avx2_data<>+256(SB), Y11, Y7
-	VPAND        wht__n64__avx2_data<>+256(SB), Y6, Y5
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y0, Y0
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y9, Y10
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y7, Y9
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y5, Y7
-	VMOVUPS      wht__n64__avx2_data<>+192(SB), Y5
-	VBLENDVPS    Y0, wht__n64__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 352(SP)
-	VBLENDVPS    Y10, wht__n64__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 320(SP)
-	VBLENDVPS    Y9, wht__n64__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 288(SP)
-	VBLENDVPS    Y7, wht__n64__avx2_data<>+160(SB), Y5, Y0
-	VMOVUPS      Y0, 256(SP)
-	VPERMQ       $0x4e, Y3, Y5
-	VPERMQ       $0x4e, Y2, Y9
-	VPERMQ       $0x4e, Y1, Y10
-	VPERMQ       $0x4e, Y15, Y7
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y2, Y2
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y15, Y0
-	VADDPS       Y3, Y5, Y5
-	VADDPS       Y2, Y9, Y9
-	VADDPS       Y1, Y10, Y10
-	VADDPS       Y0, Y7, Y7
-	VPAND        wht__n64__avx2_data<>+288(SB), Y14, Y0
-	VPAND        wht__n64__avx2_data<>+288(SB), Y13, Y3
-	VPAND        wht__n64__avx2_data<>+288(SB), Y11, Y2
-	VPAND        wht__n64__avx2_data<>+288(SB), Y6, Y1
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y0, Y0
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y3, Y15
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y2, Y3
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y1, Y2
-	VMOVUPS      wht__n64__avx2_data<>+192(SB), Y1
-	VBLENDVPS    Y0, wht__n64__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 192(SP)
-	VBLENDVPS    Y15, wht__n64__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 160(SP)
-	VBLENDVPS    Y3, wht__n64__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 128(SP)
-	VBLENDVPS    Y2, wht__n64__avx2_data<>+160(SB), Y1, Y0
-	VMOVUPS      Y0, 96(SP)
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y5, Y3
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y9, Y2
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y10, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y7, Y0
-	VADDPS       Y3, Y9, Y9
-	VADDPS       Y2, Y5, Y5
-	VADDPS       Y1, Y7, Y7
-	VADDPS       Y0, Y10, Y10
-	VPAND        wht__n64__avx2_data<>+320(SB), Y14, Y3
-	VPAND        wht__n64__avx2_data<>+320(SB), Y13, Y2
-	VPAND        wht__n64__avx2_data<>+320(SB), Y11, Y1
-	VPAND        wht__n64__avx2_data<>+320(SB), Y6, Y0
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y3, Y6
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y2, Y3
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y1, Y2
-	VPCMPEQD     wht__n64__avx2_data<>+160(SB), Y0, Y1
-	VMOVUPS      wht__n64__avx2_data<>+192(SB), Y0
-	VBLENDVPS    Y6, wht__n64__avx2_data<>+160(SB), Y0, Y15
-	VBLENDVPS    Y3, wht__n64__avx2_data<>+160(SB), Y0, Y14
-	VBLENDVPS    Y2, wht__n64__avx2_data<>+160(SB), Y0, Y13
-	VBLENDVPS    Y1, wht__n64__avx2_data<>+160(SB), Y0, Y6
-	VPXOR        Y15, Y9, Y3
-	VPXOR        Y14, Y5, Y2
-	VPXOR        Y13, Y7, Y1
-	VPXOR        Y6, Y10, Y0
-	VADDPS       Y3, Y7, Y7
-	VADDPS       Y2, Y10, Y11
-	VADDPS       Y1, Y9, Y10
-	VADDPS       Y0, Y5, Y9
-	VMOVUPS      128(AX), Y3
-	VMOVUPS      160(AX), Y2
-	VMOVUPS      192(AX), Y0
-	VMOVUPS      224(AX), Y1
-	VPXOR        128(DX), Y3, Y3
-	VPXOR        160(DX), Y2, Y2
-	VPXOR        192(DX), Y0, Y0
-	VPXOR        224(DX), Y1, Y1
-	VPSHUFD      $0xb1, Y3, Y5
-	VMOVUPS      Y5, 64(SP)
-	VPSHUFD      $0xb1, Y2, Y5
-	VMOVUPS      Y5, 32(SP)
-	VPSHUFD      $0xb1, Y0, Y5
-	VMOVUPS      Y5, (SP)
-	VPSHUFD      $0xb1, Y1, Y5
-	VPXOR        Y4, Y3, Y4
-	VPXOR        Y12, Y2, Y3
-	VPXOR        Y8, Y0, Y2
-	VMOVUPS      224(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      64(SP), Y0
-	VADDPS       Y4, Y0, Y4
-	VMOVUPS      32(SP), Y0
-	VADDPS       Y3, Y0, Y3
-	VMOVUPS      (SP), Y0
-	VADDPS       Y2, Y0, Y2
-	VADDPS       Y1, Y5, Y1
-	VPSHUFD      $0x4e, Y4, Y8
-	VPSHUFD      $0x4e, Y3, Y12
-	VPSHUFD      $0x4e, Y2, Y5
-	VPSHUFD      $0x4e, Y1, Y0
-	VMOVUPS      Y0, 512(SP)
-	VMOVUPS      480(SP), Y0
-	VPXOR        Y0, Y4, Y4
-	VMOVUPS      448(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      416(SP), Y0
-	VPXOR        Y0, Y2, Y2
-	VMOVUPS      384(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VADDPS       Y4, Y8, Y8
-	VADDPS       Y3, Y12, Y3
-	VADDPS       Y2, Y5, Y2
-	VMOVUPS      512(SP), Y0
-	VADDPS       Y1, Y0, Y1
-	VPERMQ       $0x4e, Y8, Y0
-	VMOVUPS      Y0, 512(SP)
-	VPERMQ       $0x4e, Y3, Y12
-	VPERMQ       $0x4e, Y2, Y4
-	VPERMQ       $0x4e, Y1, Y5
-	VMOVUPS      352(SP), Y0
-	VPXOR        Y0, Y8, Y8
-	VMOVUPS      320(SP), Y0
-	VPXOR        Y0, Y3, Y3
-	VMOVUPS      288(SP), Y0
-	VPXOR        Y0, Y2, Y2
-	VMOVUPS      256(SP), Y0
-	VPXOR        Y0, Y1, Y1
-	VMOVUPS      512(SP), Y0
-	VADDPS       Y8, Y0, Y8
-	VADDPS       Y3, Y12, Y12
-	VADDPS       Y2, Y4, Y4
-	VADDPS       Y1, Y5, Y5
-	VMOVUPS      192(SP), Y0
-	VPXOR        Y0, Y8, Y3
-	VMOVUPS      160(SP), Y0
-	VPXOR        Y0, Y12, Y2
-	VMOVUPS      128(SP), Y0
-	VPXOR        Y0, Y4, Y1
-	VMOVUPS      96(SP), Y0
-	VPXOR        Y0, Y5, Y0
-	VADDPS       Y3, Y12, Y12
-	VADDPS       Y2, Y8, Y8
-	VADDPS       Y1, Y5, Y5
-	VADDPS       Y0, Y4, Y4
-	VPXOR        Y15, Y12, Y3
-	VPXOR        Y14, Y8, Y2
-	VPXOR        Y13, Y5, Y1
-	VPXOR        Y6, Y4, Y0
-	VADDPS       Y3, Y5, Y6
-	VADDPS       Y2, Y4, Y5
-	VADDPS       Y1, Y12, Y4
-	VADDPS       Y0, Y8, Y0
-	VADDPS       Y6, Y7, Y3
-	VADDPS       Y5, Y11, Y2
-	VADDPS       Y4, Y10, Y1
-	VADDPS       Y0, Y9, Y8
-	VSUBPS       Y6, Y7, Y7
-	VSUBPS       Y5, Y11, Y6
-	VSUBPS       Y4, Y10, Y5
-	VSUBPS       Y0, Y9, Y4
+	VMOVUPS data<>+0(SB), Y14
+	VMOVUPS data<>+32(SB), Y13
+	VMOVUPS data<>+64(SB), Y11
+	VMOVUPS data<>+96(SB), Y6
+	IMUL3Q $+256, R8, AX
+	LEAQ (BX)(AX*1), AX
+	VMOVUPS (AX), Y3
+	VMOVUPS 32(AX), Y2
+	VMOVUPS 64(AX), Y1
+	VMOVUPS 96(AX), Y0
+	VPXOR (DX), Y3, Y3
+	VPXOR 32(DX), Y2, Y2
+	VPXOR 64(DX), Y1, Y1
+	VPXOR 96(DX), Y0, Y15
+	VPAND data<>+128(SB), Y14, Y4
+	VPAND data<>+128(SB), Y13, Y7
+	VPAND data<>+128(SB), Y11, Y5
+	VPAND data<>+128(SB), Y6, Y0
+	VPCMPEQD data<>+160(SB), Y4, Y4
+	VPCMPEQD data<>+160(SB), Y7, Y8
+	VPCMPEQD data<>+160(SB), Y5, Y7
+	VPCMPEQD data<>+160(SB), Y0, Y5
+	VMOVUPS data<>+192(SB), Y0
+	VBLENDVPS Y4, data<>+160(SB), Y0, Y4
+	VBLENDVPS Y8, data<>+160(SB), Y0, Y12
+	VBLENDVPS Y7, data<>+160(SB), Y0, Y8
+	VBLENDVPS Y5, data<>+160(SB), Y0, Y0
+	VMOVUPS Y0, 224(SP)
+	VPSHUFD $0xb1, Y3, Y10
+	VPSHUFD $0xb1, Y2, Y9
+	VPSHUFD $0xb1, Y1, Y7
+	VPSHUFD $0xb1, Y15, Y5
+	VPXOR Y4, Y3, Y3
+	VPXOR Y12, Y2, Y2
+	VPXOR Y8, Y1, Y1
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y3, Y10, Y3
+	VADDPS Y2, Y9, Y2
+	VADDPS Y1, Y7, Y1
+	VADDPS Y0, Y5, Y15
+	VPAND data<>+224(SB), Y14, Y0
+	VPAND data<>+224(SB), Y13, Y9
+	VPAND data<>+224(SB), Y11, Y7
+	VPAND data<>+224(SB), Y6, Y5
+	VPCMPEQD data<>+160(SB), Y0, Y0
+	VPCMPEQD data<>+160(SB), Y9, Y10
+	VPCMPEQD data<>+160(SB), Y7, Y9
+	VPCMPEQD data<>+160(SB), Y5, Y7
+	VMOVUPS data<>+192(SB), Y5
+	VBLENDVPS Y0, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 480(SP)
+	VBLENDVPS Y10, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 448(SP)
+	VBLENDVPS Y9, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 416(SP)
+	VBLENDVPS Y7, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 384(SP)
+	VPSHUFD $0x4e, Y3, Y10
+	VPSHUFD $0x4e, Y2, Y9
+	VPSHUFD $0x4e, Y1, Y7
+	VPSHUFD $0x4e, Y15, Y5
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y2, Y2
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y3, Y10, Y3
+	VADDPS Y2, Y9, Y2
+	VADDPS Y1, Y7, Y1
+	VADDPS Y0, Y5, Y15
+	VPAND data<>+256(SB), Y14, Y0
+	VPAND data<>+256(SB), Y13, Y9
+	VPAND data<>+256(SB), Y11, Y7
+	VPAND data<>+256(SB), Y6, Y5
+	VPCMPEQD data<>+160(SB), Y0, Y0
+	VPCMPEQD data<>+160(SB), Y9, Y10
+	VPCMPEQD data<>+160(SB), Y7, Y9
+	VPCMPEQD data<>+160(SB), Y5, Y7
+	VMOVUPS data<>+192(SB), Y5
+	VBLENDVPS Y0, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 352(SP)
+	VBLENDVPS Y10, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 320(SP)
+	VBLENDVPS Y9, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 288(SP)
+	VBLENDVPS Y7, data<>+160(SB), Y5, Y0
+	VMOVUPS Y0, 256(SP)
+	VPERMQ $0x4e, Y3, Y5
+	VPERMQ $0x4e, Y2, Y9
+	VPERMQ $0x4e, Y1, Y10
+	VPERMQ $0x4e, Y15, Y7
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y2, Y2
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y15, Y0
+	VADDPS Y3, Y5, Y5
+	VADDPS Y2, Y9, Y9
+	VADDPS Y1, Y10, Y10
+	VADDPS Y0, Y7, Y7
+	VPAND data<>+288(SB), Y14, Y0
+	VPAND data<>+288(SB), Y13, Y3
+	VPAND data<>+288(SB), Y11, Y2
+	VPAND data<>+288(SB), Y6, Y1
+	VPCMPEQD data<>+160(SB), Y0, Y0
+	VPCMPEQD data<>+160(SB), Y3, Y15
+	VPCMPEQD data<>+160(SB), Y2, Y3
+	VPCMPEQD data<>+160(SB), Y1, Y2
+	VMOVUPS data<>+192(SB), Y1
+	VBLENDVPS Y0, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 192(SP)
+	VBLENDVPS Y15, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 160(SP)
+	VBLENDVPS Y3, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 128(SP)
+	VBLENDVPS Y2, data<>+160(SB), Y1, Y0
+	VMOVUPS Y0, 96(SP)
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y5, Y3
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y9, Y2
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y10, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y7, Y0
+	VADDPS Y3, Y9, Y9
+	VADDPS Y2, Y5, Y5
+	VADDPS Y1, Y7, Y7
+	VADDPS Y0, Y10, Y10
+	VPAND data<>+320(SB), Y14, Y3
+	VPAND data<>+320(SB), Y13, Y2
+	VPAND data<>+320(SB), Y11, Y1
+	VPAND data<>+320(SB), Y6, Y0
+	VPCMPEQD data<>+160(SB), Y3, Y6
+	VPCMPEQD data<>+160(SB), Y2, Y3
+	VPCMPEQD data<>+160(SB), Y1, Y2
+	VPCMPEQD data<>+160(SB), Y0, Y1
+	VMOVUPS data<>+192(SB), Y0
+	VBLENDVPS Y6, data<>+160(SB), Y0, Y15
+	VBLENDVPS Y3, data<>+160(SB), Y0, Y14
+	VBLENDVPS Y2, data<>+160(SB), Y0, Y13
+	VBLENDVPS Y1, data<>+160(SB), Y0, Y6
+	VPXOR Y15, Y9, Y3
+	VPXOR Y14, Y5, Y2
+	VPXOR Y13, Y7, Y1
+	VPXOR Y6, Y10, Y0
+	VADDPS Y3, Y7, Y7
+	VADDPS Y2, Y10, Y11
+	VADDPS Y1, Y9, Y10
+	VADDPS Y0, Y5, Y9
+	VMOVUPS 128(AX), Y3
+	VMOVUPS 160(AX), Y2
+	VMOVUPS 192(AX), Y0
+	VMOVUPS 224(AX), Y1
+	VPXOR 128(DX), Y3, Y3
+	VPXOR 160(DX), Y2, Y2
+	VPXOR 192(DX), Y0, Y0
+	VPXOR 224(DX), Y1, Y1
+	VPSHUFD $0xb1, Y3, Y5
+	VMOVUPS Y5, 64(SP)
+	VPSHUFD $0xb1, Y2, Y5
+	VMOVUPS Y5, 32(SP)
+	VPSHUFD $0xb1, Y0, Y5
+	VMOVUPS Y5, (SP)
+	VPSHUFD $0xb1, Y1, Y5
+	VPXOR Y4, Y3, Y4
+	VPXOR Y12, Y2, Y3
+	VPXOR Y8, Y0, Y2
+	VMOVUPS 224(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 64(SP), Y0
+	VADDPS Y4, Y0, Y4
+	VMOVUPS 32(SP), Y0
+	VADDPS Y3, Y0, Y3
+	VMOVUPS (SP), Y0
+	VADDPS Y2, Y0, Y2
+	VADDPS Y1, Y5, Y1
+	VPSHUFD $0x4e, Y4, Y8
+	VPSHUFD $0x4e, Y3, Y12
+	VPSHUFD $0x4e, Y2, Y5
+	VPSHUFD $0x4e, Y1, Y0
+	VMOVUPS Y0, 512(SP)
+	VMOVUPS 480(SP), Y0
+	VPXOR Y0, Y4, Y4
+	VMOVUPS 448(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 416(SP), Y0
+	VPXOR Y0, Y2, Y2
+	VMOVUPS 384(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VADDPS Y4, Y8, Y8
+	VADDPS Y3, Y12, Y3
+	VADDPS Y2, Y5, Y2
+	VMOVUPS 512(SP), Y0
+	VADDPS Y1, Y0, Y1
+	VPERMQ $0x4e, Y8, Y0
+	VMOVUPS Y0, 512(SP)
+	VPERMQ $0x4e, Y3, Y12
+	VPERMQ $0x4e, Y2, Y4
+	VPERMQ $0x4e, Y1, Y5
+	VMOVUPS 352(SP), Y0
+	VPXOR Y0, Y8, Y8
+	VMOVUPS 320(SP), Y0
+	VPXOR Y0, Y3, Y3
+	VMOVUPS 288(SP), Y0
+	VPXOR Y0, Y2, Y2
+	VMOVUPS 256(SP), Y0
+	VPXOR Y0, Y1, Y1
+	VMOVUPS 512(SP), Y0
+	VADDPS Y8, Y0, Y8
+	VADDPS Y3, Y12, Y12
+	VADDPS Y2, Y4, Y4
+	VADDPS Y1, Y5, Y5
+	VMOVUPS 192(SP), Y0
+	VPXOR Y0, Y8, Y3
+	VMOVUPS 160(SP), Y0
+	VPXOR Y0, Y12, Y2
+	VMOVUPS 128(SP), Y0
+	VPXOR Y0, Y4, Y1
+	VMOVUPS 96(SP), Y0
+	VPXOR Y0, Y5, Y0
+	VADDPS Y3, Y12, Y12
+	VADDPS Y2, Y8, Y8
+	VADDPS Y1, Y5, Y5
+	VADDPS Y0, Y4, Y4
+	VPXOR Y15, Y12, Y3
+	VPXOR Y14, Y8, Y2
+	VPXOR Y13, Y5, Y1
+	VPXOR Y6, Y4, Y0
+	VADDPS Y3, Y5, Y6
+	VADDPS Y2, Y4, Y5
+	VADDPS Y1, Y12, Y4
+	VADDPS Y0, Y8, Y0
+	VADDPS Y6, Y7, Y3
+	VADDPS Y5, Y11, Y2
+	VADDPS Y4, Y10, Y1
+	VADDPS Y0, Y9, Y8
+	VSUBPS Y6, Y7, Y7
+	VSUBPS Y5, Y11, Y6
+	VSUBPS Y4, Y10, Y5
+	VSUBPS Y0, Y9, Y4
 	VBROADCASTSS 192(SI), Y0
-	VMULPS       Y0, Y3, Y3
-	VMULPS       Y0, Y2, Y2
-	VMULPS       Y0, Y1, Y1
-	VMULPS       Y0, Y8, Y0
-	LEAQ         (AX)(CX*1), AX
-	VMOVUPS      Y3, (AX)
-	VMOVUPS      Y2, 32(AX)
-	VMOVUPS      Y1, 64(AX)
-	VMOVUPS      Y0, 96(AX)
+	VMULPS Y0, Y3, Y3
+	VMULPS Y0, Y2, Y2
+	VMULPS Y0, Y1, Y1
+	VMULPS Y0, Y8, Y0
+	LEAQ (AX)(CX*1), AX
+	VMOVUPS Y3, (AX)
+	VMOVUPS Y2, 32(AX)
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS Y0, 96(AX)
 	VBROADCASTSS 192(SI), Y0
-	VMULPS       Y0, Y7, Y3
-	VMULPS       Y0, Y6, Y2
-	VMULPS       Y0, Y5, Y1
-	VMULPS       Y0, Y4, Y0
-	VMOVUPS      Y3, 128(AX)
-	VMOVUPS      Y2, 160(AX)
-	VMOVUPS      Y1, 192(AX)
-	VMOVUPS      Y0, 224(AX)
-	DECQ         DI
-	JEQ          done
-	INCQ         R8
-	JMP          tile
+	VMULPS Y0, Y7, Y3
+	VMULPS Y0, Y6, Y2
+	VMULPS Y0, Y5, Y1
+	VMULPS Y0, Y4, Y0
+	VMOVUPS Y3, 128(AX)
+	VMOVUPS Y2, 160(AX)
+	VMOVUPS Y1, 192(AX)
+	VMOVUPS Y0, 224(AX)
+	DECQ DI
+	JEQ done
+	INCQ R8
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA wht__n64__avx2_data<>+0(SB)/8, $0x0000000100000000
-DATA wht__n64__avx2_data<>+8(SB)/8, $0x0000000300000002
-DATA wht__n64__avx2_data<>+16(SB)/8, $0x0000000500000004
-DATA wht__n64__avx2_data<>+24(SB)/8, $0x0000000700000006
-DATA wht__n64__avx2_data<>+32(SB)/8, $0x0000000900000008
-DATA wht__n64__avx2_data<>+40(SB)/8, $0x0000000b0000000a
-DATA wht__n64__avx2_data<>+48(SB)/8, $0x0000000d0000000c
-DATA wht__n64__avx2_data<>+56(SB)/8, $0x0000000f0000000e
-DATA wht__n64__avx2_data<>+64(SB)/8, $0x0000001100000010
-DATA wht__n64__avx2_data<>+72(SB)/8, $0x0000001300000012
-DATA wht__n64__avx2_data<>+80(SB)/8, $0x0000001500000014
-DATA wht__n64__avx2_data<>+88(SB)/8, $0x0000001700000016
-DATA wht__n64__avx2_data<>+96(SB)/8, $0x0000001900000018
-DATA wht__n64__avx2_data<>+104(SB)/8, $0x0000001b0000001a
-DATA wht__n64__avx2_data<>+112(SB)/8, $0x0000001d0000001c
-DATA wht__n64__avx2_data<>+120(SB)/8, $0x0000001f0000001e
-DATA wht__n64__avx2_data<>+128(SB)/8, $0x0000000100000001
-DATA wht__n64__avx2_data<>+136(SB)/8, $0x0000000100000001
-DATA wht__n64__avx2_data<>+144(SB)/8, $0x0000000100000001
-DATA wht__n64__avx2_data<>+152(SB)/8, $0x0000000100000001
-DATA wht__n64__avx2_data<>+160(SB)/8, $0x0000000000000000
-DATA wht__n64__avx2_data<>+168(SB)/8, $0x0000000000000000
-DATA wht__n64__avx2_data<>+176(SB)/8, $0x0000000000000000
-DATA wht__n64__avx2_data<>+184(SB)/8, $0x0000000000000000
-DATA wht__n64__avx2_data<>+192(SB)/8, $0x8000000080000000
-DATA wht__n64__avx2_data<>+200(SB)/8, $0x8000000080000000
-DATA wht__n64__avx2_data<>+208(SB)/8, $0x8000000080000000
-DATA wht__n64__avx2_data<>+216(SB)/8, $0x8000000080000000
-DATA wht__n64__avx2_data<>+224(SB)/8, $0x0000000200000002
-DATA wht__n64__avx2_data<>+232(SB)/8, $0x0000000200000002
-DATA wht__n64__avx2_data<>+240(SB)/8, $0x0000000200000002
-DATA wht__n64__avx2_data<>+248(SB)/8, $0x0000000200000002
-DATA wht__n64__avx2_data<>+256(SB)/8, $0x0000000400000004
-DATA wht__n64__avx2_data<>+264(SB)/8, $0x0000000400000004
-DATA wht__n64__avx2_data<>+272(SB)/8, $0x0000000400000004
-DATA wht__n64__avx2_data<>+280(SB)/8, $0x0000000400000004
-DATA wht__n64__avx2_data<>+288(SB)/8, $0x0000000800000008
-DATA wht__n64__avx2_data<>+296(SB)/8, $0x0000000800000008
-DATA wht__n64__avx2_data<>+304(SB)/8, $0x0000000800000008
-DATA wht__n64__avx2_data<>+312(SB)/8, $0x0000000800000008
-DATA wht__n64__avx2_data<>+320(SB)/8, $0x0000001000000010
-DATA wht__n64__avx2_data<>+328(SB)/8, $0x0000001000000010
-DATA wht__n64__avx2_data<>+336(SB)/8, $0x0000001000000010
-DATA wht__n64__avx2_data<>+344(SB)/8, $0x0000001000000010
-GLOBL wht__n64__avx2_data<>(SB), RODATA|NOPTR, $352
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/8, $0x0000000100000001
+DATA data<>+136(SB)/8, $0x0000000100000001
+DATA data<>+144(SB)/8, $0x0000000100000001
+DATA data<>+152(SB)/8, $0x0000000100000001
+DATA data<>+160(SB)/8, $0x0000000000000000
+DATA data<>+168(SB)/8, $0x0000000000000000
+DATA data<>+176(SB)/8, $0x0000000000000000
+DATA data<>+184(SB)/8, $0x0000000000000000
+DATA data<>+192(SB)/8, $0x8000000080000000
+DATA data<>+200(SB)/8, $0x8000000080000000
+DATA data<>+208(SB)/8, $0x8000000080000000
+DATA data<>+216(SB)/8, $0x8000000080000000
+DATA data<>+224(SB)/8, $0x0000000200000002
+DATA data<>+232(SB)/8, $0x0000000200000002
+DATA data<>+240(SB)/8, $0x0000000200000002
+DATA data<>+248(SB)/8, $0x0000000200000002
+DATA data<>+256(SB)/8, $0x0000000400000004
+DATA data<>+264(SB)/8, $0x0000000400000004
+DATA data<>+272(SB)/8, $0x0000000400000004
+DATA data<>+280(SB)/8, $0x0000000400000004
+DATA data<>+288(SB)/8, $0x0000000800000008
+DATA data<>+296(SB)/8, $0x0000000800000008
+DATA data<>+304(SB)/8, $0x0000000800000008
+DATA data<>+312(SB)/8, $0x0000000800000008
+DATA data<>+320(SB)/8, $0x0000001000000010
+DATA data<>+328(SB)/8, $0x0000001000000010
+DATA data<>+336(SB)/8, $0x0000001000000010
+DATA data<>+344(SB)/8, $0x0000001000000010
+GLOBL data<>(SB), RODATA|NOPTR, $352

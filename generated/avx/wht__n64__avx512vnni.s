@@ -10,7 +10,7 @@ TEXT ·wht__n64__avx512vnni(SB), NOSPLIT, $0-24
 	MOVQ lo+8(FP), R8
 	MOVQ hi+16(FP), DI
 	SUBQ R8, DI
-	JLE  done
+	JLE done
 	MOVQ a+0(FP), SI
 	MOVQ (SI), BX
 	MOVQ 8(SI), DX
@@ -18,152 +18,152 @@ TEXT ·wht__n64__avx512vnni(SB), NOSPLIT, $0-24
 	SUBQ BX, CX
 
 tile:
-	VMOVUPS        wht__n64__avx512vnni_data<>+0(SB), Z8
-	VMOVUPS        wht__n64__avx512vnni_data<>+64(SB), Z7
-	IMUL3Q         $+256, R8, AX
-	LEAQ           (BX)(AX*1), AX
-	VMOVUPS        (AX), Z1
-	VMOVUPS        64(AX), Z0
-	VPXORD         (DX), Z1, Z5
-	VPXORD         64(DX), Z0, Z4
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+128(SB), Z8, Z1
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+128(SB), Z7, Z0
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n64__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K2, Z15
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K1, Z14
-	VPSHUFD        $0xb1, Z5, Z3
-	VPSHUFD        $0xb1, Z4, Z2
-	VPXORD         Z15, Z5, Z1
-	VPXORD         Z14, Z4, Z0
-	VADDPS         Z1, Z3, Z5
-	VADDPS         Z0, Z2, Z4
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+140(SB), Z8, Z1
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+140(SB), Z7, Z0
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n64__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K2, Z13
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K1, Z12
-	VPSHUFD        $0x4e, Z5, Z3
-	VPSHUFD        $0x4e, Z4, Z2
-	VPXORD         Z13, Z5, Z1
-	VPXORD         Z12, Z4, Z0
-	VADDPS         Z1, Z3, Z5
-	VADDPS         Z0, Z2, Z4
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+144(SB), Z8, Z1
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+144(SB), Z7, Z0
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n64__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K2, Z11
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K1, Z10
-	VSHUFI32X4     $0xb1, Z5, Z5, Z3
-	VSHUFI32X4     $0xb1, Z4, Z4, Z2
-	VPXORD         Z11, Z5, Z1
-	VPXORD         Z10, Z4, Z0
-	VADDPS         Z1, Z3, Z6
-	VADDPS         Z0, Z2, Z5
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+148(SB), Z8, Z1
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+148(SB), Z7, Z0
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n64__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K2, Z9
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K1, Z4
-	VSHUFI32X4     $0x4e, Z6, Z6, Z3
-	VSHUFI32X4     $0x4e, Z5, Z5, Z2
-	VPXORD         Z9, Z6, Z1
-	VPXORD         Z4, Z5, Z0
-	VADDPS         Z1, Z3, Z3
-	VADDPS         Z0, Z2, Z2
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+152(SB), Z8, Z1
-	VPANDD.BCST    wht__n64__avx512vnni_data<>+152(SB), Z7, Z0
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z1, K2
-	VPCMPD.BCST    $0x00, wht__n64__avx512vnni_data<>+132(SB), Z0, K1
-	VBROADCASTSS   wht__n64__avx512vnni_data<>+136(SB), Z0
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K2, Z8
-	VPBLENDMD.BCST wht__n64__avx512vnni_data<>+132(SB), Z0, K1, Z7
-	VPXORD         Z8, Z3, Z1
-	VPXORD         Z7, Z2, Z0
-	VADDPS         Z1, Z2, Z6
-	VADDPS         Z0, Z3, Z5
-	VMOVUPS        128(AX), Z1
-	VMOVUPS        192(AX), Z0
-	VPXORD         128(DX), Z1, Z1
-	VPXORD         192(DX), Z0, Z0
-	VPSHUFD        $0xb1, Z1, Z3
-	VPSHUFD        $0xb1, Z0, Z2
-	VPXORD         Z15, Z1, Z1
-	VPXORD         Z14, Z0, Z0
-	VADDPS         Z1, Z3, Z1
-	VADDPS         Z0, Z2, Z0
-	VPSHUFD        $0x4e, Z1, Z3
-	VPSHUFD        $0x4e, Z0, Z2
-	VPXORD         Z13, Z1, Z1
-	VPXORD         Z12, Z0, Z0
-	VADDPS         Z1, Z3, Z1
-	VADDPS         Z0, Z2, Z0
-	VSHUFI32X4     $0xb1, Z1, Z1, Z3
-	VSHUFI32X4     $0xb1, Z0, Z0, Z2
-	VPXORD         Z11, Z1, Z1
-	VPXORD         Z10, Z0, Z0
-	VADDPS         Z1, Z3, Z1
-	VADDPS         Z0, Z2, Z0
-	VSHUFI32X4     $0x4e, Z1, Z1, Z3
-	VSHUFI32X4     $0x4e, Z0, Z0, Z2
-	VPXORD         Z9, Z1, Z1
-	VPXORD         Z4, Z0, Z0
-	VADDPS         Z1, Z3, Z4
-	VADDPS         Z0, Z2, Z2
-	VPXORD         Z8, Z4, Z1
-	VPXORD         Z7, Z2, Z0
-	VADDPS         Z1, Z2, Z3
-	VADDPS         Z0, Z4, Z2
-	VADDPS         Z3, Z6, Z1
-	VADDPS         Z2, Z5, Z0
-	VSUBPS         Z3, Z6, Z3
-	VSUBPS         Z2, Z5, Z2
-	VMULPS.BCST    192(SI), Z1, Z1
-	VMULPS.BCST    192(SI), Z0, Z0
-	LEAQ           (AX)(CX*1), AX
-	VMOVUPS        Z1, (AX)
-	VMOVUPS        Z0, 64(AX)
-	VMULPS.BCST    192(SI), Z3, Z1
-	VMULPS.BCST    192(SI), Z2, Z0
-	VMOVUPS        Z1, 128(AX)
-	VMOVUPS        Z0, 192(AX)
-	DECQ           DI
-	JEQ            done
-	INCQ           R8
-	JMP            tile
+	VMOVUPS data<>+0(SB), Z8
+	VMOVUPS data<>+64(SB), Z7
+	IMUL3Q $+256, R8, AX
+	LEAQ (BX)(AX*1), AX
+	VMOVUPS (AX), Z1
+	VMOVUPS 64(AX), Z0
+	VPXORD (DX), Z1, Z5
+	VPXORD 64(DX), Z0, Z4
+	VPANDD.BCST data<>+128(SB), Z8, Z1
+	VPANDD.BCST data<>+128(SB), Z7, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z15
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z14
+	VPSHUFD $0xb1, Z5, Z3
+	VPSHUFD $0xb1, Z4, Z2
+	VPXORD Z15, Z5, Z1
+	VPXORD Z14, Z4, Z0
+	VADDPS Z1, Z3, Z5
+	VADDPS Z0, Z2, Z4
+	VPANDD.BCST data<>+140(SB), Z8, Z1
+	VPANDD.BCST data<>+140(SB), Z7, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z13
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z12
+	VPSHUFD $0x4e, Z5, Z3
+	VPSHUFD $0x4e, Z4, Z2
+	VPXORD Z13, Z5, Z1
+	VPXORD Z12, Z4, Z0
+	VADDPS Z1, Z3, Z5
+	VADDPS Z0, Z2, Z4
+	VPANDD.BCST data<>+144(SB), Z8, Z1
+	VPANDD.BCST data<>+144(SB), Z7, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z11
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z10
+	VSHUFI32X4 $0xb1, Z5, Z5, Z3
+	VSHUFI32X4 $0xb1, Z4, Z4, Z2
+	VPXORD Z11, Z5, Z1
+	VPXORD Z10, Z4, Z0
+	VADDPS Z1, Z3, Z6
+	VADDPS Z0, Z2, Z5
+	VPANDD.BCST data<>+148(SB), Z8, Z1
+	VPANDD.BCST data<>+148(SB), Z7, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z9
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z4
+	VSHUFI32X4 $0x4e, Z6, Z6, Z3
+	VSHUFI32X4 $0x4e, Z5, Z5, Z2
+	VPXORD Z9, Z6, Z1
+	VPXORD Z4, Z5, Z0
+	VADDPS Z1, Z3, Z3
+	VADDPS Z0, Z2, Z2
+	VPANDD.BCST data<>+152(SB), Z8, Z1
+	VPANDD.BCST data<>+152(SB), Z7, Z0
+	VPCMPD.BCST $0x00, data<>+132(SB), Z1, K2
+	VPCMPD.BCST $0x00, data<>+132(SB), Z0, K1
+	VBROADCASTSS data<>+136(SB), Z0
+	VPBLENDMD.BCST data<>+132(SB), Z0, K2, Z8
+	VPBLENDMD.BCST data<>+132(SB), Z0, K1, Z7
+	VPXORD Z8, Z3, Z1
+	VPXORD Z7, Z2, Z0
+	VADDPS Z1, Z2, Z6
+	VADDPS Z0, Z3, Z5
+	VMOVUPS 128(AX), Z1
+	VMOVUPS 192(AX), Z0
+	VPXORD 128(DX), Z1, Z1
+	VPXORD 192(DX), Z0, Z0
+	VPSHUFD $0xb1, Z1, Z3
+	VPSHUFD $0xb1, Z0, Z2
+	VPXORD Z15, Z1, Z1
+	VPXORD Z14, Z0, Z0
+	VADDPS Z1, Z3, Z1
+	VADDPS Z0, Z2, Z0
+	VPSHUFD $0x4e, Z1, Z3
+	VPSHUFD $0x4e, Z0, Z2
+	VPXORD Z13, Z1, Z1
+	VPXORD Z12, Z0, Z0
+	VADDPS Z1, Z3, Z1
+	VADDPS Z0, Z2, Z0
+	VSHUFI32X4 $0xb1, Z1, Z1, Z3
+	VSHUFI32X4 $0xb1, Z0, Z0, Z2
+	VPXORD Z11, Z1, Z1
+	VPXORD Z10, Z0, Z0
+	VADDPS Z1, Z3, Z1
+	VADDPS Z0, Z2, Z0
+	VSHUFI32X4 $0x4e, Z1, Z1, Z3
+	VSHUFI32X4 $0x4e, Z0, Z0, Z2
+	VPXORD Z9, Z1, Z1
+	VPXORD Z4, Z0, Z0
+	VADDPS Z1, Z3, Z4
+	VADDPS Z0, Z2, Z2
+	VPXORD Z8, Z4, Z1
+	VPXORD Z7, Z2, Z0
+	VADDPS Z1, Z2, Z3
+	VADDPS Z0, Z4, Z2
+	VADDPS Z3, Z6, Z1
+	VADDPS Z2, Z5, Z0
+	VSUBPS Z3, Z6, Z3
+	VSUBPS Z2, Z5, Z2
+	VMULPS.BCST 192(SI), Z1, Z1
+	VMULPS.BCST 192(SI), Z0, Z0
+	LEAQ (AX)(CX*1), AX
+	VMOVUPS Z1, (AX)
+	VMOVUPS Z0, 64(AX)
+	VMULPS.BCST 192(SI), Z3, Z1
+	VMULPS.BCST 192(SI), Z2, Z0
+	VMOVUPS Z1, 128(AX)
+	VMOVUPS Z0, 192(AX)
+	DECQ DI
+	JEQ done
+	INCQ R8
+	JMP tile
 
 done:
 	VZEROUPPER
 	RET
 
-DATA wht__n64__avx512vnni_data<>+0(SB)/8, $0x0000000100000000
-DATA wht__n64__avx512vnni_data<>+8(SB)/8, $0x0000000300000002
-DATA wht__n64__avx512vnni_data<>+16(SB)/8, $0x0000000500000004
-DATA wht__n64__avx512vnni_data<>+24(SB)/8, $0x0000000700000006
-DATA wht__n64__avx512vnni_data<>+32(SB)/8, $0x0000000900000008
-DATA wht__n64__avx512vnni_data<>+40(SB)/8, $0x0000000b0000000a
-DATA wht__n64__avx512vnni_data<>+48(SB)/8, $0x0000000d0000000c
-DATA wht__n64__avx512vnni_data<>+56(SB)/8, $0x0000000f0000000e
-DATA wht__n64__avx512vnni_data<>+64(SB)/8, $0x0000001100000010
-DATA wht__n64__avx512vnni_data<>+72(SB)/8, $0x0000001300000012
-DATA wht__n64__avx512vnni_data<>+80(SB)/8, $0x0000001500000014
-DATA wht__n64__avx512vnni_data<>+88(SB)/8, $0x0000001700000016
-DATA wht__n64__avx512vnni_data<>+96(SB)/8, $0x0000001900000018
-DATA wht__n64__avx512vnni_data<>+104(SB)/8, $0x0000001b0000001a
-DATA wht__n64__avx512vnni_data<>+112(SB)/8, $0x0000001d0000001c
-DATA wht__n64__avx512vnni_data<>+120(SB)/8, $0x0000001f0000001e
-DATA wht__n64__avx512vnni_data<>+128(SB)/4, $0x00000001
-DATA wht__n64__avx512vnni_data<>+132(SB)/4, $0x00000000
-DATA wht__n64__avx512vnni_data<>+136(SB)/4, $0x80000000
-DATA wht__n64__avx512vnni_data<>+140(SB)/4, $0x00000002
-DATA wht__n64__avx512vnni_data<>+144(SB)/4, $0x00000004
-DATA wht__n64__avx512vnni_data<>+148(SB)/4, $0x00000008
-DATA wht__n64__avx512vnni_data<>+152(SB)/4, $0x00000010
-GLOBL wht__n64__avx512vnni_data<>(SB), RODATA|NOPTR, $156
+DATA data<>+0(SB)/8, $0x0000000100000000
+DATA data<>+8(SB)/8, $0x0000000300000002
+DATA data<>+16(SB)/8, $0x0000000500000004
+DATA data<>+24(SB)/8, $0x0000000700000006
+DATA data<>+32(SB)/8, $0x0000000900000008
+DATA data<>+40(SB)/8, $0x0000000b0000000a
+DATA data<>+48(SB)/8, $0x0000000d0000000c
+DATA data<>+56(SB)/8, $0x0000000f0000000e
+DATA data<>+64(SB)/8, $0x0000001100000010
+DATA data<>+72(SB)/8, $0x0000001300000012
+DATA data<>+80(SB)/8, $0x0000001500000014
+DATA data<>+88(SB)/8, $0x0000001700000016
+DATA data<>+96(SB)/8, $0x0000001900000018
+DATA data<>+104(SB)/8, $0x0000001b0000001a
+DATA data<>+112(SB)/8, $0x0000001d0000001c
+DATA data<>+120(SB)/8, $0x0000001f0000001e
+DATA data<>+128(SB)/4, $0x00000001
+DATA data<>+132(SB)/4, $0x00000000
+DATA data<>+136(SB)/4, $0x80000000
+DATA data<>+140(SB)/4, $0x00000002
+DATA data<>+144(SB)/4, $0x00000004
+DATA data<>+148(SB)/4, $0x00000008
+DATA data<>+152(SB)/4, $0x00000010
+GLOBL data<>(SB), RODATA|NOPTR, $156

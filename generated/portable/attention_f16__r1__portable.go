@@ -27,11 +27,12 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 1024)
-	var rscore [1][16]float32
+	var rscore [2][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
+	var rvalue2 [2][16]float32
 	var rvalue1 [1][16]float32
-	var w292, w789 [16]float32
+	var w331, w828 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -54,292 +55,368 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 			v57 := (((t2 * nkv) + t1) * nrows) + v10
 			v59 := v12 >> 2
 			v70 := ((t1 * (v59 + 1)) + min(t0, v59)) * nhd
-			v77 := (v43 + 15) >> 4
-			for v78 := v42 >> 4; v78 < v77; v78 += 1 {
+			v77 := (v43 + 31) >> 5
+			for v78 := v42 >> 5; v78 < v77; v78 += 1 {
 				v79 := v53 * nhd
+				v81 := v78 * 2
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
+					rscore[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v86 := 0; v86 < nhd; v86 += 1 {
-					v92 := v79 + (((v78 * nhd) + v86) * 16)
-					v100 := *(*float32)(unsafe.Add(pq, ((v70+v86)*4)*4))
+				for v88 := 0; v88 < nhd; v88 += 1 {
+					v94 := v79 + (((v81 * nhd) + v88) * 16)
+					v105 := v79 + ((((v81 + 1) * nhd) + v88) * 16)
+					v113 := *(*float32)(unsafe.Add(pq, ((v70+v88)*4)*4))
 					for l := range 16 {
-						v106 := rscore[0][l]
-						rscore[0][l] = float32(v100*lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v92+l)*2)))) + v106
+						v119 := rscore[0][l]
+						rscore[0][l] = float32(v113*lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v94+l)*2)))) + v119
+						v131 := rscore[1][l]
+						rscore[1][l] = float32(v113*lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v105+l)*2)))) + v131
 					}
 				}
-				v115 := v78 * 16
+				v140 := v81 * 16
+				v154 := (v81 + 1) * 16
 				for l := range 16 {
-					v124 := rscore[0][l]
-					*(*float32)(unsafe.Add(sscores, (v115+l)*4)) = v124
+					v149 := rscore[0][l]
+					*(*float32)(unsafe.Add(sscores, (v140+l)*4)) = v149
+					v163 := rscore[1][l]
+					*(*float32)(unsafe.Add(sscores, (v154+l)*4)) = v163
 				}
 			}
-			for v127 := 0; v127 < 1; v127 += 1 {
-				v129 := v127 * 2
-				v130 := *(*int32)(unsafe.Add(sseen, v129*4))
-				v131 := int(v130)
-				v135 := *(*int32)(unsafe.Add(sseen, v129*4+4))
-				v136 := int(v135)
-				v138 := v127 * 256
-				v142 := int32(v131)
-				v146 := uint32(int32(v136 - v131))
-				v154 := (v131 >> 5) << 5
-				v161 := ((v131 + 31) >> 5) << 5
-				v166 := max((v136>>5)<<5, v161)
-				v167 := min(v161, v136)
+			for v166 := 0; v166 < 1; v166 += 1 {
+				v168 := v166 * 2
+				v169 := *(*int32)(unsafe.Add(sseen, v168*4))
+				v170 := int(v169)
+				v174 := *(*int32)(unsafe.Add(sseen, v168*4+4))
+				v175 := int(v174)
+				v177 := v166 * 256
+				v181 := int32(v170)
+				v185 := uint32(int32(v175 - v170))
+				v193 := (v170 >> 5) << 5
+				v200 := ((v170 + 31) >> 5) << 5
+				v205 := max((v175>>5)<<5, v200)
+				v206 := min(v200, v175)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v168 := v154; v168 < v167; v168 += 32 {
-					v169 := v138 + v168
-					v173 := int32(v168)
+				for v207 := v193; v207 < v206; v207 += 32 {
+					v208 := v177 + v207
+					v212 := int32(v207)
 					for l := range 16 {
-						v174 := (int32(l) - v142) + v173
-						v178 := uint32(v174+0) < v146
-						var v179 float32
-						v172 := v169 + l
-						if v178 {
-							v179 = *(*float32)(unsafe.Add(sscores, v172*4))
+						v213 := (int32(l) - v181) + v212
+						v217 := uint32(v213+0) < v185
+						var v218 float32
+						v211 := v208 + l
+						if v217 {
+							v218 = *(*float32)(unsafe.Add(sscores, v211*4))
 						}
-						v182 := rtop[0][l]
-						v180 := lane.Select(v178, v179, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v182 < v180, v180, v182)
-						v201 := uint32(v174+16) < v146
-						var v202 float32
-						if v201 {
-							v202 = *(*float32)(unsafe.Add(sscores, v172*4+64))
+						v221 := rtop[0][l]
+						v219 := lane.Select(v217, v218, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v221 < v219, v219, v221)
+						v240 := uint32(v213+16) < v185
+						var v241 float32
+						if v240 {
+							v241 = *(*float32)(unsafe.Add(sscores, v211*4+64))
 						}
-						v205 := rtop[1][l]
-						v203 := lane.Select(v201, v202, math.Float32frombits(0xFF800000))
-						rtop[1][l] = lane.Select(v205 < v203, v203, v205)
+						v244 := rtop[1][l]
+						v242 := lane.Select(v240, v241, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v244 < v242, v242, v244)
 					}
 				}
-				for v211 := v161; v211 < v166; v211 += 32 {
-					v212 := v138 + v211
+				for v250 := v200; v250 < v205; v250 += 32 {
+					v251 := v177 + v250
 					for l := range 16 {
-						v215 := v212 + l
-						v216 := *(*float32)(unsafe.Add(sscores, v215*4))
-						v218 := rtop[0][l]
-						rtop[0][l] = lane.Select(v218 < v216, v216, v218)
-						v232 := *(*float32)(unsafe.Add(sscores, v215*4+64))
-						v234 := rtop[1][l]
-						rtop[1][l] = lane.Select(v234 < v232, v232, v234)
+						v254 := v251 + l
+						v255 := *(*float32)(unsafe.Add(sscores, v254*4))
+						v257 := rtop[0][l]
+						rtop[0][l] = lane.Select(v257 < v255, v255, v257)
+						v271 := *(*float32)(unsafe.Add(sscores, v254*4+64))
+						v273 := rtop[1][l]
+						rtop[1][l] = lane.Select(v273 < v271, v271, v273)
 					}
 				}
-				for v240 := v166; v240 < v136; v240 += 32 {
-					v241 := v138 + v240
-					v245 := int32(v240)
+				for v279 := v205; v279 < v175; v279 += 32 {
+					v280 := v177 + v279
+					v284 := int32(v279)
 					for l := range 16 {
-						v246 := (int32(l) - v142) + v245
-						v250 := uint32(v246+0) < v146
-						var v251 float32
-						v244 := v241 + l
-						if v250 {
-							v251 = *(*float32)(unsafe.Add(sscores, v244*4))
+						v285 := (int32(l) - v181) + v284
+						v289 := uint32(v285+0) < v185
+						var v290 float32
+						v283 := v280 + l
+						if v289 {
+							v290 = *(*float32)(unsafe.Add(sscores, v283*4))
 						}
-						v254 := rtop[0][l]
-						v252 := lane.Select(v250, v251, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v254 < v252, v252, v254)
-						v273 := uint32(v246+16) < v146
-						var v274 float32
-						if v273 {
-							v274 = *(*float32)(unsafe.Add(sscores, v244*4+64))
+						v293 := rtop[0][l]
+						v291 := lane.Select(v289, v290, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v293 < v291, v291, v293)
+						v312 := uint32(v285+16) < v185
+						var v313 float32
+						if v312 {
+							v313 = *(*float32)(unsafe.Add(sscores, v283*4+64))
 						}
-						v277 := rtop[1][l]
-						v275 := lane.Select(v273, v274, math.Float32frombits(0xFF800000))
-						rtop[1][l] = lane.Select(v277 < v275, v275, v277)
+						v316 := rtop[1][l]
+						v314 := lane.Select(v312, v313, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v316 < v314, v314, v316)
 					}
 				}
 				for l := range 16 {
-					v284 := rtop[0][l]
-					v286 := rtop[1][l]
-					w292[l] = lane.Select(v284 < v286, v286, v284)
+					v323 := rtop[0][l]
+					v325 := rtop[1][l]
+					w331[l] = lane.Select(v323 < v325, v325, v323)
 				}
-				v293 := lane.FoldMaxF32(w292[:])
+				v332 := lane.FoldMaxF32(w331[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v316 := v154; v316 < v167; v316 += 32 {
-					v317 := v138 + v316
-					v321 := int32(v316)
+				for v355 := v193; v355 < v206; v355 += 32 {
+					v356 := v177 + v355
+					v360 := int32(v355)
 					for l := range 16 {
-						v322 := (int32(l) - v142) + v321
-						v326 := uint32(v322+0) < v146
-						var v327 float32
-						v320 := v317 + l
-						if v326 {
-							v327 = *(*float32)(unsafe.Add(sscores, v320*4))
+						v361 := (int32(l) - v181) + v360
+						v365 := uint32(v361+0) < v185
+						var v366 float32
+						v359 := v356 + l
+						if v365 {
+							v366 = *(*float32)(unsafe.Add(sscores, v359*4))
 						}
-						v328 := v327 - v293
-						v332 := float32(v328*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v334 := v332 - math.Float32frombits(0x4B40007F)
-						v340 := (v328 - float32(v334*math.Float32frombits(0x3F317200))) - float32(v334*math.Float32frombits(0x35BFBE8E))
-						v354 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v340)+math.Float32frombits(0x3C092F9D))*v340)+math.Float32frombits(0x3D2AACD0))*v340)+math.Float32frombits(0x3E2AAA32))*v340) + math.Float32frombits(0x3EFFFFFD)) * v340)
-						v369 := math.Float32bits(lane.Select(v328 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v354+math.Float32frombits(0x3F800000))*v340)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v332)<<23))))
-						v387 := lane.Select(0x3F800000 < v369, uint32(0x7FC00000), lane.Select(v369 < 0x26800000, uint32(0x0), ((v369+0x3FF)+((v369>>11)&0x1))&0xFFFFF800))
-						v388 := math.Float32frombits(v387)
-						if v326 {
-							*(*float32)(unsafe.Add(sscores, v320*4)) = v388
+						v367 := v366 - v332
+						v371 := float32(v367*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v373 := v371 - math.Float32frombits(0x4B40007F)
+						v379 := (v367 - float32(v373*math.Float32frombits(0x3F317200))) - float32(v373*math.Float32frombits(0x35BFBE8E))
+						v393 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v379)+math.Float32frombits(0x3C092F9D))*v379)+math.Float32frombits(0x3D2AACD0))*v379)+math.Float32frombits(0x3E2AAA32))*v379) + math.Float32frombits(0x3EFFFFFD)) * v379)
+						v408 := math.Float32bits(lane.Select(v367 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v393+math.Float32frombits(0x3F800000))*v379)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v371)<<23))))
+						v426 := lane.Select(0x3F800000 < v408, uint32(0x7FC00000), lane.Select(v408 < 0x26800000, uint32(0x0), ((v408+0x3FF)+((v408>>11)&0x1))&0xFFFFF800))
+						v427 := math.Float32frombits(v426)
+						if v365 {
+							*(*float32)(unsafe.Add(sscores, v359*4)) = v427
 						}
-						v392 := rsum[0][l]
-						rsum[0][l] = v392 + lane.Select(v326, v388, math.Float32frombits(0x00000000))
-						v408 := uint32(v322+16) < v146
-						var v409 float32
-						if v408 {
-							v409 = *(*float32)(unsafe.Add(sscores, v320*4+64))
+						v431 := rsum[0][l]
+						rsum[0][l] = v431 + lane.Select(v365, v427, math.Float32frombits(0x00000000))
+						v447 := uint32(v361+16) < v185
+						var v448 float32
+						if v447 {
+							v448 = *(*float32)(unsafe.Add(sscores, v359*4+64))
 						}
-						v410 := v409 - v293
-						v414 := float32(v410*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v416 := v414 - math.Float32frombits(0x4B40007F)
-						v422 := (v410 - float32(v416*math.Float32frombits(0x3F317200))) - float32(v416*math.Float32frombits(0x35BFBE8E))
-						v436 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v422)+math.Float32frombits(0x3C092F9D))*v422)+math.Float32frombits(0x3D2AACD0))*v422)+math.Float32frombits(0x3E2AAA32))*v422) + math.Float32frombits(0x3EFFFFFD)) * v422)
-						v451 := math.Float32bits(lane.Select(v410 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v436+math.Float32frombits(0x3F800000))*v422)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v414)<<23))))
-						v469 := lane.Select(0x3F800000 < v451, uint32(0x7FC00000), lane.Select(v451 < 0x26800000, uint32(0x0), ((v451+0x3FF)+((v451>>11)&0x1))&0xFFFFF800))
-						v470 := math.Float32frombits(v469)
-						if v408 {
-							*(*float32)(unsafe.Add(sscores, v320*4+64)) = v470
+						v449 := v448 - v332
+						v453 := float32(v449*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v455 := v453 - math.Float32frombits(0x4B40007F)
+						v461 := (v449 - float32(v455*math.Float32frombits(0x3F317200))) - float32(v455*math.Float32frombits(0x35BFBE8E))
+						v475 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v461)+math.Float32frombits(0x3C092F9D))*v461)+math.Float32frombits(0x3D2AACD0))*v461)+math.Float32frombits(0x3E2AAA32))*v461) + math.Float32frombits(0x3EFFFFFD)) * v461)
+						v490 := math.Float32bits(lane.Select(v449 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v475+math.Float32frombits(0x3F800000))*v461)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v453)<<23))))
+						v508 := lane.Select(0x3F800000 < v490, uint32(0x7FC00000), lane.Select(v490 < 0x26800000, uint32(0x0), ((v490+0x3FF)+((v490>>11)&0x1))&0xFFFFF800))
+						v509 := math.Float32frombits(v508)
+						if v447 {
+							*(*float32)(unsafe.Add(sscores, v359*4+64)) = v509
 						}
-						v474 := rsum[1][l]
-						rsum[1][l] = v474 + lane.Select(v408, v470, math.Float32frombits(0x00000000))
+						v513 := rsum[1][l]
+						rsum[1][l] = v513 + lane.Select(v447, v509, math.Float32frombits(0x00000000))
 					}
 				}
-				for v477 := v161; v477 < v166; v477 += 32 {
-					v478 := v138 + v477
+				for v516 := v200; v516 < v205; v516 += 32 {
+					v517 := v177 + v516
 					for l := range 16 {
-						v481 := v478 + l
-						v482 := *(*float32)(unsafe.Add(sscores, v481*4))
-						v483 := v482 - v293
-						v487 := float32(v483*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v489 := v487 - math.Float32frombits(0x4B40007F)
-						v495 := (v483 - float32(v489*math.Float32frombits(0x3F317200))) - float32(v489*math.Float32frombits(0x35BFBE8E))
-						v509 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v495)+math.Float32frombits(0x3C092F9D))*v495)+math.Float32frombits(0x3D2AACD0))*v495)+math.Float32frombits(0x3E2AAA32))*v495) + math.Float32frombits(0x3EFFFFFD)) * v495)
-						v524 := math.Float32bits(lane.Select(v483 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v509+math.Float32frombits(0x3F800000))*v495)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v487)<<23))))
-						v542 := lane.Select(0x3F800000 < v524, uint32(0x7FC00000), lane.Select(v524 < 0x26800000, uint32(0x0), ((v524+0x3FF)+((v524>>11)&0x1))&0xFFFFF800))
-						v543 := math.Float32frombits(v542)
-						*(*float32)(unsafe.Add(sscores, v481*4)) = v543
-						v546 := rsum[0][l]
-						rsum[0][l] = v546 + v543
-						v557 := *(*float32)(unsafe.Add(sscores, v481*4+64))
-						v558 := v557 - v293
-						v562 := float32(v558*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v564 := v562 - math.Float32frombits(0x4B40007F)
-						v570 := (v558 - float32(v564*math.Float32frombits(0x3F317200))) - float32(v564*math.Float32frombits(0x35BFBE8E))
-						v584 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v570)+math.Float32frombits(0x3C092F9D))*v570)+math.Float32frombits(0x3D2AACD0))*v570)+math.Float32frombits(0x3E2AAA32))*v570) + math.Float32frombits(0x3EFFFFFD)) * v570)
-						v599 := math.Float32bits(lane.Select(v558 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v584+math.Float32frombits(0x3F800000))*v570)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v562)<<23))))
-						v617 := lane.Select(0x3F800000 < v599, uint32(0x7FC00000), lane.Select(v599 < 0x26800000, uint32(0x0), ((v599+0x3FF)+((v599>>11)&0x1))&0xFFFFF800))
-						v618 := math.Float32frombits(v617)
-						*(*float32)(unsafe.Add(sscores, v481*4+64)) = v618
-						v621 := rsum[1][l]
-						rsum[1][l] = v621 + v618
+						v520 := v517 + l
+						v521 := *(*float32)(unsafe.Add(sscores, v520*4))
+						v522 := v521 - v332
+						v526 := float32(v522*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v528 := v526 - math.Float32frombits(0x4B40007F)
+						v534 := (v522 - float32(v528*math.Float32frombits(0x3F317200))) - float32(v528*math.Float32frombits(0x35BFBE8E))
+						v548 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v534)+math.Float32frombits(0x3C092F9D))*v534)+math.Float32frombits(0x3D2AACD0))*v534)+math.Float32frombits(0x3E2AAA32))*v534) + math.Float32frombits(0x3EFFFFFD)) * v534)
+						v563 := math.Float32bits(lane.Select(v522 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v548+math.Float32frombits(0x3F800000))*v534)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v526)<<23))))
+						v581 := lane.Select(0x3F800000 < v563, uint32(0x7FC00000), lane.Select(v563 < 0x26800000, uint32(0x0), ((v563+0x3FF)+((v563>>11)&0x1))&0xFFFFF800))
+						v582 := math.Float32frombits(v581)
+						*(*float32)(unsafe.Add(sscores, v520*4)) = v582
+						v585 := rsum[0][l]
+						rsum[0][l] = v585 + v582
+						v596 := *(*float32)(unsafe.Add(sscores, v520*4+64))
+						v597 := v596 - v332
+						v601 := float32(v597*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v603 := v601 - math.Float32frombits(0x4B40007F)
+						v609 := (v597 - float32(v603*math.Float32frombits(0x3F317200))) - float32(v603*math.Float32frombits(0x35BFBE8E))
+						v623 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v609)+math.Float32frombits(0x3C092F9D))*v609)+math.Float32frombits(0x3D2AACD0))*v609)+math.Float32frombits(0x3E2AAA32))*v609) + math.Float32frombits(0x3EFFFFFD)) * v609)
+						v638 := math.Float32bits(lane.Select(v597 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v623+math.Float32frombits(0x3F800000))*v609)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v601)<<23))))
+						v656 := lane.Select(0x3F800000 < v638, uint32(0x7FC00000), lane.Select(v638 < 0x26800000, uint32(0x0), ((v638+0x3FF)+((v638>>11)&0x1))&0xFFFFF800))
+						v657 := math.Float32frombits(v656)
+						*(*float32)(unsafe.Add(sscores, v520*4+64)) = v657
+						v660 := rsum[1][l]
+						rsum[1][l] = v660 + v657
 					}
 				}
-				for v624 := v166; v624 < v136; v624 += 32 {
-					v625 := v138 + v624
-					v629 := int32(v624)
+				for v663 := v205; v663 < v175; v663 += 32 {
+					v664 := v177 + v663
+					v668 := int32(v663)
 					for l := range 16 {
-						v630 := (int32(l) - v142) + v629
-						v634 := uint32(v630+0) < v146
-						var v635 float32
-						v628 := v625 + l
-						if v634 {
-							v635 = *(*float32)(unsafe.Add(sscores, v628*4))
+						v669 := (int32(l) - v181) + v668
+						v673 := uint32(v669+0) < v185
+						var v674 float32
+						v667 := v664 + l
+						if v673 {
+							v674 = *(*float32)(unsafe.Add(sscores, v667*4))
 						}
-						v636 := v635 - v293
-						v640 := float32(v636*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v642 := v640 - math.Float32frombits(0x4B40007F)
-						v648 := (v636 - float32(v642*math.Float32frombits(0x3F317200))) - float32(v642*math.Float32frombits(0x35BFBE8E))
-						v662 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v648)+math.Float32frombits(0x3C092F9D))*v648)+math.Float32frombits(0x3D2AACD0))*v648)+math.Float32frombits(0x3E2AAA32))*v648) + math.Float32frombits(0x3EFFFFFD)) * v648)
-						v677 := math.Float32bits(lane.Select(v636 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v662+math.Float32frombits(0x3F800000))*v648)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v640)<<23))))
-						v695 := lane.Select(0x3F800000 < v677, uint32(0x7FC00000), lane.Select(v677 < 0x26800000, uint32(0x0), ((v677+0x3FF)+((v677>>11)&0x1))&0xFFFFF800))
-						v696 := math.Float32frombits(v695)
-						if v634 {
-							*(*float32)(unsafe.Add(sscores, v628*4)) = v696
+						v675 := v674 - v332
+						v679 := float32(v675*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v681 := v679 - math.Float32frombits(0x4B40007F)
+						v687 := (v675 - float32(v681*math.Float32frombits(0x3F317200))) - float32(v681*math.Float32frombits(0x35BFBE8E))
+						v701 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v687)+math.Float32frombits(0x3C092F9D))*v687)+math.Float32frombits(0x3D2AACD0))*v687)+math.Float32frombits(0x3E2AAA32))*v687) + math.Float32frombits(0x3EFFFFFD)) * v687)
+						v716 := math.Float32bits(lane.Select(v675 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v701+math.Float32frombits(0x3F800000))*v687)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v679)<<23))))
+						v734 := lane.Select(0x3F800000 < v716, uint32(0x7FC00000), lane.Select(v716 < 0x26800000, uint32(0x0), ((v716+0x3FF)+((v716>>11)&0x1))&0xFFFFF800))
+						v735 := math.Float32frombits(v734)
+						if v673 {
+							*(*float32)(unsafe.Add(sscores, v667*4)) = v735
 						}
-						v700 := rsum[0][l]
-						rsum[0][l] = v700 + lane.Select(v634, v696, math.Float32frombits(0x00000000))
-						v716 := uint32(v630+16) < v146
-						var v717 float32
-						if v716 {
-							v717 = *(*float32)(unsafe.Add(sscores, v628*4+64))
+						v739 := rsum[0][l]
+						rsum[0][l] = v739 + lane.Select(v673, v735, math.Float32frombits(0x00000000))
+						v755 := uint32(v669+16) < v185
+						var v756 float32
+						if v755 {
+							v756 = *(*float32)(unsafe.Add(sscores, v667*4+64))
 						}
-						v718 := v717 - v293
-						v722 := float32(v718*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v724 := v722 - math.Float32frombits(0x4B40007F)
-						v730 := (v718 - float32(v724*math.Float32frombits(0x3F317200))) - float32(v724*math.Float32frombits(0x35BFBE8E))
-						v744 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v730)+math.Float32frombits(0x3C092F9D))*v730)+math.Float32frombits(0x3D2AACD0))*v730)+math.Float32frombits(0x3E2AAA32))*v730) + math.Float32frombits(0x3EFFFFFD)) * v730)
-						v759 := math.Float32bits(lane.Select(v718 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v744+math.Float32frombits(0x3F800000))*v730)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v722)<<23))))
-						v777 := lane.Select(0x3F800000 < v759, uint32(0x7FC00000), lane.Select(v759 < 0x26800000, uint32(0x0), ((v759+0x3FF)+((v759>>11)&0x1))&0xFFFFF800))
-						v778 := math.Float32frombits(v777)
-						if v716 {
-							*(*float32)(unsafe.Add(sscores, v628*4+64)) = v778
+						v757 := v756 - v332
+						v761 := float32(v757*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v763 := v761 - math.Float32frombits(0x4B40007F)
+						v769 := (v757 - float32(v763*math.Float32frombits(0x3F317200))) - float32(v763*math.Float32frombits(0x35BFBE8E))
+						v783 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v769)+math.Float32frombits(0x3C092F9D))*v769)+math.Float32frombits(0x3D2AACD0))*v769)+math.Float32frombits(0x3E2AAA32))*v769) + math.Float32frombits(0x3EFFFFFD)) * v769)
+						v798 := math.Float32bits(lane.Select(v757 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v783+math.Float32frombits(0x3F800000))*v769)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v761)<<23))))
+						v816 := lane.Select(0x3F800000 < v798, uint32(0x7FC00000), lane.Select(v798 < 0x26800000, uint32(0x0), ((v798+0x3FF)+((v798>>11)&0x1))&0xFFFFF800))
+						v817 := math.Float32frombits(v816)
+						if v755 {
+							*(*float32)(unsafe.Add(sscores, v667*4+64)) = v817
 						}
-						v782 := rsum[1][l]
-						rsum[1][l] = v782 + lane.Select(v716, v778, math.Float32frombits(0x00000000))
+						v821 := rsum[1][l]
+						rsum[1][l] = v821 + lane.Select(v755, v817, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v786 := rsum[0][l]
-					v788 := rsum[1][l]
-					w789[l] = v786 + v788
+					v825 := rsum[0][l]
+					v827 := rsum[1][l]
+					w828[l] = v825 + v827
 				}
-				v790 := lane.FoldAddF32(w789[:])
-				if ((v10 + v127) <= v12) && (v131 < v136) {
-					v797 := (v57 + v127) * 2
-					*(*float32)(unsafe.Add(pml, v797*4)) = v293
-					*(*float32)(unsafe.Add(pml, v797*4+4)) = v790
+				v829 := lane.FoldAddF32(w828[:])
+				if ((v10 + v166) <= v12) && (v170 < v175) {
+					v836 := (v57 + v166) * 2
+					*(*float32)(unsafe.Add(pml, v836*4)) = v332
+					*(*float32)(unsafe.Add(pml, v836*4+4)) = v829
 				}
 			}
-			v810 := ((nhd + 15) >> 4) << 4
-			for v812 := 0; v812 < nhd; v812 += 16 {
-				v815 := v53 * v810
+			v849 := ((nhd + 15) >> 4) << 4
+			v853 := (v849 >> 5) * 32
+			for v855 := 0; v855 < v853; v855 += 32 {
+				v858 := v53 * v849
+				for l := range 16 {
+					rvalue2[0][l] = math.Float32frombits(0x00000000)
+					rvalue2[1][l] = math.Float32frombits(0x00000000)
+				}
+				if v42 < v44 {
+					v869 := *(*int32)(unsafe.Add(sseen, 0))
+					v873 := *(*int32)(unsafe.Add(sseen, 4))
+					v875 := min(v44, int(v873))
+					for v876 := int(v869); v876 < v875; v876 += 1 {
+						v877 := v876 * v849
+						v888 := *(*float32)(unsafe.Add(sscores, v876*4))
+						for l := range 16 {
+							v894 := rvalue2[0][l]
+							v878 := (v858 + (v855 + l)) + v877
+							rvalue2[0][l] = float32(v888*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v878*2)))) + v894
+							v906 := rvalue2[1][l]
+							rvalue2[1][l] = float32(v888*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v878*2+32)))) + v906
+						}
+					}
+				}
+				for v913 := v44; v913 < v46; v913 += 1 {
+					v914 := v913 * v849
+					v925 := *(*float32)(unsafe.Add(sscores, v913*4))
+					for l := range 16 {
+						v931 := rvalue2[0][l]
+						v915 := (v858 + (v855 + l)) + v914
+						rvalue2[0][l] = float32(v925*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v915*2)))) + v931
+						v943 := rvalue2[1][l]
+						rvalue2[1][l] = float32(v925*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v915*2+32)))) + v943
+					}
+				}
+				if v46 < v43 {
+					v954 := *(*int32)(unsafe.Add(sseen, 0))
+					v958 := *(*int32)(unsafe.Add(sseen, 4))
+					v959 := int(v958)
+					for v961 := max(v46, int(v954)); v961 < v959; v961 += 1 {
+						v962 := v961 * v849
+						v973 := *(*float32)(unsafe.Add(sscores, v961*4))
+						for l := range 16 {
+							v979 := rvalue2[0][l]
+							v963 := (v858 + (v855 + l)) + v962
+							rvalue2[0][l] = float32(v973*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v963*2)))) + v979
+							v991 := rvalue2[1][l]
+							rvalue2[1][l] = float32(v973*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v963*2+32)))) + v991
+						}
+					}
+				}
+				v1001 := *(*int32)(unsafe.Add(sseen, 0))
+				v1005 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1001) < int(v1005)) {
+					v1012 := v57 * nhd
+					for l := range 16 {
+						v1020 := rvalue2[0][l]
+						v857 := v855 + l
+						v1013 := v1012 + v857
+						if v857 < nhd {
+							*(*float32)(unsafe.Add(po, v1013*4)) = v1020
+						}
+						v1034 := rvalue2[1][l]
+						if (v857 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1013*4+64)) = v1034
+						}
+					}
+				}
+			}
+			for v1039 := v853; v1039 < nhd; v1039 += 16 {
+				v1042 := v53 * v849
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 				}
 				if v42 < v44 {
-					v825 := *(*int32)(unsafe.Add(sseen, 0))
-					v829 := *(*int32)(unsafe.Add(sseen, 4))
-					v831 := min(v44, int(v829))
-					for v832 := int(v825); v832 < v831; v832 += 1 {
-						v833 := v832 * v810
-						v838 := *(*float32)(unsafe.Add(sscores, v832*4))
+					v1052 := *(*int32)(unsafe.Add(sseen, 0))
+					v1056 := *(*int32)(unsafe.Add(sseen, 4))
+					v1058 := min(v44, int(v1056))
+					for v1059 := int(v1052); v1059 < v1058; v1059 += 1 {
+						v1060 := v1059 * v849
+						v1065 := *(*float32)(unsafe.Add(sscores, v1059*4))
 						for l := range 16 {
-							v844 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v838*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v815+(v812+l))+v833)*2)))) + v844
+							v1071 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1065*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1042+(v1039+l))+v1060)*2)))) + v1071
 						}
 					}
 				}
-				for v851 := v44; v851 < v46; v851 += 1 {
-					v852 := v851 * v810
-					v857 := *(*float32)(unsafe.Add(sscores, v851*4))
+				for v1078 := v44; v1078 < v46; v1078 += 1 {
+					v1079 := v1078 * v849
+					v1084 := *(*float32)(unsafe.Add(sscores, v1078*4))
 					for l := range 16 {
-						v863 := rvalue1[0][l]
-						rvalue1[0][l] = float32(v857*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v815+(v812+l))+v852)*2)))) + v863
+						v1090 := rvalue1[0][l]
+						rvalue1[0][l] = float32(v1084*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1042+(v1039+l))+v1079)*2)))) + v1090
 					}
 				}
 				if v46 < v43 {
-					v874 := *(*int32)(unsafe.Add(sseen, 0))
-					v878 := *(*int32)(unsafe.Add(sseen, 4))
-					v879 := int(v878)
-					for v881 := max(v46, int(v874)); v881 < v879; v881 += 1 {
-						v882 := v881 * v810
-						v887 := *(*float32)(unsafe.Add(sscores, v881*4))
+					v1101 := *(*int32)(unsafe.Add(sseen, 0))
+					v1105 := *(*int32)(unsafe.Add(sseen, 4))
+					v1106 := int(v1105)
+					for v1108 := max(v46, int(v1101)); v1108 < v1106; v1108 += 1 {
+						v1109 := v1108 * v849
+						v1114 := *(*float32)(unsafe.Add(sscores, v1108*4))
 						for l := range 16 {
-							v893 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v887*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v815+(v812+l))+v882)*2)))) + v893
+							v1120 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1114*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1042+(v1039+l))+v1109)*2)))) + v1120
 						}
 					}
 				}
-				v903 := *(*int32)(unsafe.Add(sseen, 0))
-				v907 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v903) < int(v907)) {
-					v914 := v57 * nhd
+				v1130 := *(*int32)(unsafe.Add(sseen, 0))
+				v1134 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1130) < int(v1134)) {
+					v1141 := v57 * nhd
 					for l := range 16 {
-						v922 := rvalue1[0][l]
-						v814 := v812 + l
-						if v814 < nhd {
-							*(*float32)(unsafe.Add(po, (v914+v814)*4)) = v922
+						v1149 := rvalue1[0][l]
+						v1041 := v1039 + l
+						if v1041 < nhd {
+							*(*float32)(unsafe.Add(po, (v1141+v1041)*4)) = v1149
 						}
 					}
 				}

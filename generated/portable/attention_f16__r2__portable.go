@@ -27,11 +27,12 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 2048)
-	var rscore [2][16]float32
+	var rscore [4][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
+	var rvalue2 [4][16]float32
 	var rvalue1 [2][16]float32
-	var w359, w856 [16]float32
+	var w429, w926 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -61,340 +62,477 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 			v88 := (((t2 * nkv) + t1) * nrows) + v10
 			v90 := v12 >> 2
 			v101 := ((t1 * (v90 + 1)) + min(t0, v90)) * nhd
-			v108 := (v74 + 15) >> 4
-			for v109 := v73 >> 4; v109 < v108; v109 += 1 {
+			v108 := (v74 + 31) >> 5
+			for v109 := v73 >> 5; v109 < v108; v109 += 1 {
 				v110 := v84 * nhd
+				v112 := v109 * 2
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 					rscore[1][l] = math.Float32frombits(0x00000000)
+					rscore[2][l] = math.Float32frombits(0x00000000)
+					rscore[3][l] = math.Float32frombits(0x00000000)
 				}
-				for v118 := 0; v118 < nhd; v118 += 1 {
-					v124 := v110 + (((v109 * nhd) + v118) * 16)
-					v130 := (v101 + v118) * 4
-					v132 := *(*float32)(unsafe.Add(pq, v130*4))
-					v151 := *(*float32)(unsafe.Add(pq, v130*4+4))
+				for v121 := 0; v121 < nhd; v121 += 1 {
+					v127 := v110 + (((v112 * nhd) + v121) * 16)
+					v138 := v110 + ((((v112 + 1) * nhd) + v121) * 16)
+					v144 := (v101 + v121) * 4
+					v146 := *(*float32)(unsafe.Add(pq, v144*4))
+					v177 := *(*float32)(unsafe.Add(pq, v144*4+4))
 					for l := range 16 {
-						v138 := rscore[0][l]
-						v127 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v124+l)*2)))
-						rscore[0][l] = float32(v132*v127) + v138
-						v157 := rscore[1][l]
-						rscore[1][l] = float32(v151*v127) + v157
+						v152 := rscore[0][l]
+						v130 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v127+l)*2)))
+						rscore[0][l] = float32(v146*v130) + v152
+						v164 := rscore[1][l]
+						v141 := lane.F16ToF32(*(*uint16)(unsafe.Add(pkcache, (v138+l)*2)))
+						rscore[1][l] = float32(v146*v141) + v164
+						v183 := rscore[2][l]
+						rscore[2][l] = float32(v177*v130) + v183
+						v195 := rscore[3][l]
+						rscore[3][l] = float32(v177*v141) + v195
 					}
 				}
-				v166 := v109 * 16
+				v204 := v112 * 16
+				v218 := (v112 + 1) * 16
 				for l := range 16 {
-					v175 := rscore[0][l]
-					v169 := v166 + l
-					*(*float32)(unsafe.Add(sscores, v169*4)) = v175
-					v191 := rscore[1][l]
-					*(*float32)(unsafe.Add(sscores, v169*4+1024)) = v191
+					v213 := rscore[0][l]
+					v207 := v204 + l
+					*(*float32)(unsafe.Add(sscores, v207*4)) = v213
+					v227 := rscore[1][l]
+					v221 := v218 + l
+					*(*float32)(unsafe.Add(sscores, v221*4)) = v227
+					v243 := rscore[2][l]
+					*(*float32)(unsafe.Add(sscores, v207*4+1024)) = v243
+					v261 := rscore[3][l]
+					*(*float32)(unsafe.Add(sscores, v221*4+1024)) = v261
 				}
 			}
-			for v194 := 0; v194 < 2; v194 += 1 {
-				v196 := v194 * 2
-				v197 := *(*int32)(unsafe.Add(sseen, v196*4))
-				v198 := int(v197)
-				v202 := *(*int32)(unsafe.Add(sseen, v196*4+4))
-				v203 := int(v202)
-				v205 := v194 * 256
-				v209 := int32(v198)
-				v213 := uint32(int32(v203 - v198))
-				v221 := (v198 >> 5) << 5
-				v228 := ((v198 + 31) >> 5) << 5
-				v233 := max((v203>>5)<<5, v228)
-				v234 := min(v228, v203)
+			for v264 := 0; v264 < 2; v264 += 1 {
+				v266 := v264 * 2
+				v267 := *(*int32)(unsafe.Add(sseen, v266*4))
+				v268 := int(v267)
+				v272 := *(*int32)(unsafe.Add(sseen, v266*4+4))
+				v273 := int(v272)
+				v275 := v264 * 256
+				v279 := int32(v268)
+				v283 := uint32(int32(v273 - v268))
+				v291 := (v268 >> 5) << 5
+				v298 := ((v268 + 31) >> 5) << 5
+				v303 := max((v273>>5)<<5, v298)
+				v304 := min(v298, v273)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v235 := v221; v235 < v234; v235 += 32 {
-					v236 := v205 + v235
-					v240 := int32(v235)
+				for v305 := v291; v305 < v304; v305 += 32 {
+					v306 := v275 + v305
+					v310 := int32(v305)
 					for l := range 16 {
-						v241 := (int32(l) - v209) + v240
-						v245 := uint32(v241+0) < v213
-						var v246 float32
-						v239 := v236 + l
-						if v245 {
-							v246 = *(*float32)(unsafe.Add(sscores, v239*4))
+						v311 := (int32(l) - v279) + v310
+						v315 := uint32(v311+0) < v283
+						var v316 float32
+						v309 := v306 + l
+						if v315 {
+							v316 = *(*float32)(unsafe.Add(sscores, v309*4))
 						}
-						v249 := rtop[0][l]
-						v247 := lane.Select(v245, v246, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v249 < v247, v247, v249)
-						v268 := uint32(v241+16) < v213
-						var v269 float32
-						if v268 {
-							v269 = *(*float32)(unsafe.Add(sscores, v239*4+64))
+						v319 := rtop[0][l]
+						v317 := lane.Select(v315, v316, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v319 < v317, v317, v319)
+						v338 := uint32(v311+16) < v283
+						var v339 float32
+						if v338 {
+							v339 = *(*float32)(unsafe.Add(sscores, v309*4+64))
 						}
-						v272 := rtop[1][l]
-						v270 := lane.Select(v268, v269, math.Float32frombits(0xFF800000))
-						rtop[1][l] = lane.Select(v272 < v270, v270, v272)
+						v342 := rtop[1][l]
+						v340 := lane.Select(v338, v339, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v342 < v340, v340, v342)
 					}
 				}
-				for v278 := v228; v278 < v233; v278 += 32 {
-					v279 := v205 + v278
+				for v348 := v298; v348 < v303; v348 += 32 {
+					v349 := v275 + v348
 					for l := range 16 {
-						v282 := v279 + l
-						v283 := *(*float32)(unsafe.Add(sscores, v282*4))
-						v285 := rtop[0][l]
-						rtop[0][l] = lane.Select(v285 < v283, v283, v285)
-						v299 := *(*float32)(unsafe.Add(sscores, v282*4+64))
-						v301 := rtop[1][l]
-						rtop[1][l] = lane.Select(v301 < v299, v299, v301)
+						v352 := v349 + l
+						v353 := *(*float32)(unsafe.Add(sscores, v352*4))
+						v355 := rtop[0][l]
+						rtop[0][l] = lane.Select(v355 < v353, v353, v355)
+						v369 := *(*float32)(unsafe.Add(sscores, v352*4+64))
+						v371 := rtop[1][l]
+						rtop[1][l] = lane.Select(v371 < v369, v369, v371)
 					}
 				}
-				for v307 := v233; v307 < v203; v307 += 32 {
-					v308 := v205 + v307
-					v312 := int32(v307)
+				for v377 := v303; v377 < v273; v377 += 32 {
+					v378 := v275 + v377
+					v382 := int32(v377)
 					for l := range 16 {
-						v313 := (int32(l) - v209) + v312
-						v317 := uint32(v313+0) < v213
-						var v318 float32
-						v311 := v308 + l
-						if v317 {
-							v318 = *(*float32)(unsafe.Add(sscores, v311*4))
+						v383 := (int32(l) - v279) + v382
+						v387 := uint32(v383+0) < v283
+						var v388 float32
+						v381 := v378 + l
+						if v387 {
+							v388 = *(*float32)(unsafe.Add(sscores, v381*4))
 						}
-						v321 := rtop[0][l]
-						v319 := lane.Select(v317, v318, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v321 < v319, v319, v321)
-						v340 := uint32(v313+16) < v213
-						var v341 float32
-						if v340 {
-							v341 = *(*float32)(unsafe.Add(sscores, v311*4+64))
+						v391 := rtop[0][l]
+						v389 := lane.Select(v387, v388, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v391 < v389, v389, v391)
+						v410 := uint32(v383+16) < v283
+						var v411 float32
+						if v410 {
+							v411 = *(*float32)(unsafe.Add(sscores, v381*4+64))
 						}
-						v344 := rtop[1][l]
-						v342 := lane.Select(v340, v341, math.Float32frombits(0xFF800000))
-						rtop[1][l] = lane.Select(v344 < v342, v342, v344)
+						v414 := rtop[1][l]
+						v412 := lane.Select(v410, v411, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v414 < v412, v412, v414)
 					}
 				}
 				for l := range 16 {
-					v351 := rtop[0][l]
-					v353 := rtop[1][l]
-					w359[l] = lane.Select(v351 < v353, v353, v351)
+					v421 := rtop[0][l]
+					v423 := rtop[1][l]
+					w429[l] = lane.Select(v421 < v423, v423, v421)
 				}
-				v360 := lane.FoldMaxF32(w359[:])
+				v430 := lane.FoldMaxF32(w429[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v383 := v221; v383 < v234; v383 += 32 {
-					v384 := v205 + v383
-					v388 := int32(v383)
+				for v453 := v291; v453 < v304; v453 += 32 {
+					v454 := v275 + v453
+					v458 := int32(v453)
 					for l := range 16 {
-						v389 := (int32(l) - v209) + v388
-						v393 := uint32(v389+0) < v213
-						var v394 float32
-						v387 := v384 + l
-						if v393 {
-							v394 = *(*float32)(unsafe.Add(sscores, v387*4))
+						v459 := (int32(l) - v279) + v458
+						v463 := uint32(v459+0) < v283
+						var v464 float32
+						v457 := v454 + l
+						if v463 {
+							v464 = *(*float32)(unsafe.Add(sscores, v457*4))
 						}
-						v395 := v394 - v360
-						v399 := float32(v395*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v401 := v399 - math.Float32frombits(0x4B40007F)
-						v407 := (v395 - float32(v401*math.Float32frombits(0x3F317200))) - float32(v401*math.Float32frombits(0x35BFBE8E))
-						v421 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v407)+math.Float32frombits(0x3C092F9D))*v407)+math.Float32frombits(0x3D2AACD0))*v407)+math.Float32frombits(0x3E2AAA32))*v407) + math.Float32frombits(0x3EFFFFFD)) * v407)
-						v436 := math.Float32bits(lane.Select(v395 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v421+math.Float32frombits(0x3F800000))*v407)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v399)<<23))))
-						v454 := lane.Select(0x3F800000 < v436, uint32(0x7FC00000), lane.Select(v436 < 0x26800000, uint32(0x0), ((v436+0x3FF)+((v436>>11)&0x1))&0xFFFFF800))
-						v455 := math.Float32frombits(v454)
-						if v393 {
-							*(*float32)(unsafe.Add(sscores, v387*4)) = v455
+						v465 := v464 - v430
+						v469 := float32(v465*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v471 := v469 - math.Float32frombits(0x4B40007F)
+						v477 := (v465 - float32(v471*math.Float32frombits(0x3F317200))) - float32(v471*math.Float32frombits(0x35BFBE8E))
+						v491 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v477)+math.Float32frombits(0x3C092F9D))*v477)+math.Float32frombits(0x3D2AACD0))*v477)+math.Float32frombits(0x3E2AAA32))*v477) + math.Float32frombits(0x3EFFFFFD)) * v477)
+						v506 := math.Float32bits(lane.Select(v465 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v491+math.Float32frombits(0x3F800000))*v477)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v469)<<23))))
+						v524 := lane.Select(0x3F800000 < v506, uint32(0x7FC00000), lane.Select(v506 < 0x26800000, uint32(0x0), ((v506+0x3FF)+((v506>>11)&0x1))&0xFFFFF800))
+						v525 := math.Float32frombits(v524)
+						if v463 {
+							*(*float32)(unsafe.Add(sscores, v457*4)) = v525
 						}
-						v459 := rsum[0][l]
-						rsum[0][l] = v459 + lane.Select(v393, v455, math.Float32frombits(0x00000000))
-						v475 := uint32(v389+16) < v213
-						var v476 float32
-						if v475 {
-							v476 = *(*float32)(unsafe.Add(sscores, v387*4+64))
+						v529 := rsum[0][l]
+						rsum[0][l] = v529 + lane.Select(v463, v525, math.Float32frombits(0x00000000))
+						v545 := uint32(v459+16) < v283
+						var v546 float32
+						if v545 {
+							v546 = *(*float32)(unsafe.Add(sscores, v457*4+64))
 						}
-						v477 := v476 - v360
-						v481 := float32(v477*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v483 := v481 - math.Float32frombits(0x4B40007F)
-						v489 := (v477 - float32(v483*math.Float32frombits(0x3F317200))) - float32(v483*math.Float32frombits(0x35BFBE8E))
-						v503 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v489)+math.Float32frombits(0x3C092F9D))*v489)+math.Float32frombits(0x3D2AACD0))*v489)+math.Float32frombits(0x3E2AAA32))*v489) + math.Float32frombits(0x3EFFFFFD)) * v489)
-						v518 := math.Float32bits(lane.Select(v477 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v503+math.Float32frombits(0x3F800000))*v489)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v481)<<23))))
-						v536 := lane.Select(0x3F800000 < v518, uint32(0x7FC00000), lane.Select(v518 < 0x26800000, uint32(0x0), ((v518+0x3FF)+((v518>>11)&0x1))&0xFFFFF800))
-						v537 := math.Float32frombits(v536)
-						if v475 {
-							*(*float32)(unsafe.Add(sscores, v387*4+64)) = v537
+						v547 := v546 - v430
+						v551 := float32(v547*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v553 := v551 - math.Float32frombits(0x4B40007F)
+						v559 := (v547 - float32(v553*math.Float32frombits(0x3F317200))) - float32(v553*math.Float32frombits(0x35BFBE8E))
+						v573 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v559)+math.Float32frombits(0x3C092F9D))*v559)+math.Float32frombits(0x3D2AACD0))*v559)+math.Float32frombits(0x3E2AAA32))*v559) + math.Float32frombits(0x3EFFFFFD)) * v559)
+						v588 := math.Float32bits(lane.Select(v547 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v573+math.Float32frombits(0x3F800000))*v559)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v551)<<23))))
+						v606 := lane.Select(0x3F800000 < v588, uint32(0x7FC00000), lane.Select(v588 < 0x26800000, uint32(0x0), ((v588+0x3FF)+((v588>>11)&0x1))&0xFFFFF800))
+						v607 := math.Float32frombits(v606)
+						if v545 {
+							*(*float32)(unsafe.Add(sscores, v457*4+64)) = v607
 						}
-						v541 := rsum[1][l]
-						rsum[1][l] = v541 + lane.Select(v475, v537, math.Float32frombits(0x00000000))
+						v611 := rsum[1][l]
+						rsum[1][l] = v611 + lane.Select(v545, v607, math.Float32frombits(0x00000000))
 					}
 				}
-				for v544 := v228; v544 < v233; v544 += 32 {
-					v545 := v205 + v544
+				for v614 := v298; v614 < v303; v614 += 32 {
+					v615 := v275 + v614
 					for l := range 16 {
-						v548 := v545 + l
-						v549 := *(*float32)(unsafe.Add(sscores, v548*4))
-						v550 := v549 - v360
-						v554 := float32(v550*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v556 := v554 - math.Float32frombits(0x4B40007F)
-						v562 := (v550 - float32(v556*math.Float32frombits(0x3F317200))) - float32(v556*math.Float32frombits(0x35BFBE8E))
-						v576 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v562)+math.Float32frombits(0x3C092F9D))*v562)+math.Float32frombits(0x3D2AACD0))*v562)+math.Float32frombits(0x3E2AAA32))*v562) + math.Float32frombits(0x3EFFFFFD)) * v562)
-						v591 := math.Float32bits(lane.Select(v550 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v576+math.Float32frombits(0x3F800000))*v562)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v554)<<23))))
-						v609 := lane.Select(0x3F800000 < v591, uint32(0x7FC00000), lane.Select(v591 < 0x26800000, uint32(0x0), ((v591+0x3FF)+((v591>>11)&0x1))&0xFFFFF800))
-						v610 := math.Float32frombits(v609)
-						*(*float32)(unsafe.Add(sscores, v548*4)) = v610
-						v613 := rsum[0][l]
-						rsum[0][l] = v613 + v610
-						v624 := *(*float32)(unsafe.Add(sscores, v548*4+64))
-						v625 := v624 - v360
-						v629 := float32(v625*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v631 := v629 - math.Float32frombits(0x4B40007F)
-						v637 := (v625 - float32(v631*math.Float32frombits(0x3F317200))) - float32(v631*math.Float32frombits(0x35BFBE8E))
-						v651 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v637)+math.Float32frombits(0x3C092F9D))*v637)+math.Float32frombits(0x3D2AACD0))*v637)+math.Float32frombits(0x3E2AAA32))*v637) + math.Float32frombits(0x3EFFFFFD)) * v637)
-						v666 := math.Float32bits(lane.Select(v625 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v651+math.Float32frombits(0x3F800000))*v637)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v629)<<23))))
-						v684 := lane.Select(0x3F800000 < v666, uint32(0x7FC00000), lane.Select(v666 < 0x26800000, uint32(0x0), ((v666+0x3FF)+((v666>>11)&0x1))&0xFFFFF800))
-						v685 := math.Float32frombits(v684)
-						*(*float32)(unsafe.Add(sscores, v548*4+64)) = v685
-						v688 := rsum[1][l]
-						rsum[1][l] = v688 + v685
+						v618 := v615 + l
+						v619 := *(*float32)(unsafe.Add(sscores, v618*4))
+						v620 := v619 - v430
+						v624 := float32(v620*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v626 := v624 - math.Float32frombits(0x4B40007F)
+						v632 := (v620 - float32(v626*math.Float32frombits(0x3F317200))) - float32(v626*math.Float32frombits(0x35BFBE8E))
+						v646 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v632)+math.Float32frombits(0x3C092F9D))*v632)+math.Float32frombits(0x3D2AACD0))*v632)+math.Float32frombits(0x3E2AAA32))*v632) + math.Float32frombits(0x3EFFFFFD)) * v632)
+						v661 := math.Float32bits(lane.Select(v620 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v646+math.Float32frombits(0x3F800000))*v632)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v624)<<23))))
+						v679 := lane.Select(0x3F800000 < v661, uint32(0x7FC00000), lane.Select(v661 < 0x26800000, uint32(0x0), ((v661+0x3FF)+((v661>>11)&0x1))&0xFFFFF800))
+						v680 := math.Float32frombits(v679)
+						*(*float32)(unsafe.Add(sscores, v618*4)) = v680
+						v683 := rsum[0][l]
+						rsum[0][l] = v683 + v680
+						v694 := *(*float32)(unsafe.Add(sscores, v618*4+64))
+						v695 := v694 - v430
+						v699 := float32(v695*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v701 := v699 - math.Float32frombits(0x4B40007F)
+						v707 := (v695 - float32(v701*math.Float32frombits(0x3F317200))) - float32(v701*math.Float32frombits(0x35BFBE8E))
+						v721 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v707)+math.Float32frombits(0x3C092F9D))*v707)+math.Float32frombits(0x3D2AACD0))*v707)+math.Float32frombits(0x3E2AAA32))*v707) + math.Float32frombits(0x3EFFFFFD)) * v707)
+						v736 := math.Float32bits(lane.Select(v695 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v721+math.Float32frombits(0x3F800000))*v707)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v699)<<23))))
+						v754 := lane.Select(0x3F800000 < v736, uint32(0x7FC00000), lane.Select(v736 < 0x26800000, uint32(0x0), ((v736+0x3FF)+((v736>>11)&0x1))&0xFFFFF800))
+						v755 := math.Float32frombits(v754)
+						*(*float32)(unsafe.Add(sscores, v618*4+64)) = v755
+						v758 := rsum[1][l]
+						rsum[1][l] = v758 + v755
 					}
 				}
-				for v691 := v233; v691 < v203; v691 += 32 {
-					v692 := v205 + v691
-					v696 := int32(v691)
+				for v761 := v303; v761 < v273; v761 += 32 {
+					v762 := v275 + v761
+					v766 := int32(v761)
 					for l := range 16 {
-						v697 := (int32(l) - v209) + v696
-						v701 := uint32(v697+0) < v213
-						var v702 float32
-						v695 := v692 + l
-						if v701 {
-							v702 = *(*float32)(unsafe.Add(sscores, v695*4))
+						v767 := (int32(l) - v279) + v766
+						v771 := uint32(v767+0) < v283
+						var v772 float32
+						v765 := v762 + l
+						if v771 {
+							v772 = *(*float32)(unsafe.Add(sscores, v765*4))
 						}
-						v703 := v702 - v360
-						v707 := float32(v703*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v709 := v707 - math.Float32frombits(0x4B40007F)
-						v715 := (v703 - float32(v709*math.Float32frombits(0x3F317200))) - float32(v709*math.Float32frombits(0x35BFBE8E))
-						v729 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v715)+math.Float32frombits(0x3C092F9D))*v715)+math.Float32frombits(0x3D2AACD0))*v715)+math.Float32frombits(0x3E2AAA32))*v715) + math.Float32frombits(0x3EFFFFFD)) * v715)
-						v744 := math.Float32bits(lane.Select(v703 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v729+math.Float32frombits(0x3F800000))*v715)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v707)<<23))))
-						v762 := lane.Select(0x3F800000 < v744, uint32(0x7FC00000), lane.Select(v744 < 0x26800000, uint32(0x0), ((v744+0x3FF)+((v744>>11)&0x1))&0xFFFFF800))
-						v763 := math.Float32frombits(v762)
-						if v701 {
-							*(*float32)(unsafe.Add(sscores, v695*4)) = v763
+						v773 := v772 - v430
+						v777 := float32(v773*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v779 := v777 - math.Float32frombits(0x4B40007F)
+						v785 := (v773 - float32(v779*math.Float32frombits(0x3F317200))) - float32(v779*math.Float32frombits(0x35BFBE8E))
+						v799 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v785)+math.Float32frombits(0x3C092F9D))*v785)+math.Float32frombits(0x3D2AACD0))*v785)+math.Float32frombits(0x3E2AAA32))*v785) + math.Float32frombits(0x3EFFFFFD)) * v785)
+						v814 := math.Float32bits(lane.Select(v773 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v799+math.Float32frombits(0x3F800000))*v785)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v777)<<23))))
+						v832 := lane.Select(0x3F800000 < v814, uint32(0x7FC00000), lane.Select(v814 < 0x26800000, uint32(0x0), ((v814+0x3FF)+((v814>>11)&0x1))&0xFFFFF800))
+						v833 := math.Float32frombits(v832)
+						if v771 {
+							*(*float32)(unsafe.Add(sscores, v765*4)) = v833
 						}
-						v767 := rsum[0][l]
-						rsum[0][l] = v767 + lane.Select(v701, v763, math.Float32frombits(0x00000000))
-						v783 := uint32(v697+16) < v213
-						var v784 float32
-						if v783 {
-							v784 = *(*float32)(unsafe.Add(sscores, v695*4+64))
+						v837 := rsum[0][l]
+						rsum[0][l] = v837 + lane.Select(v771, v833, math.Float32frombits(0x00000000))
+						v853 := uint32(v767+16) < v283
+						var v854 float32
+						if v853 {
+							v854 = *(*float32)(unsafe.Add(sscores, v765*4+64))
 						}
-						v785 := v784 - v360
-						v789 := float32(v785*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v791 := v789 - math.Float32frombits(0x4B40007F)
-						v797 := (v785 - float32(v791*math.Float32frombits(0x3F317200))) - float32(v791*math.Float32frombits(0x35BFBE8E))
-						v811 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v797)+math.Float32frombits(0x3C092F9D))*v797)+math.Float32frombits(0x3D2AACD0))*v797)+math.Float32frombits(0x3E2AAA32))*v797) + math.Float32frombits(0x3EFFFFFD)) * v797)
-						v826 := math.Float32bits(lane.Select(v785 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v811+math.Float32frombits(0x3F800000))*v797)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v789)<<23))))
-						v844 := lane.Select(0x3F800000 < v826, uint32(0x7FC00000), lane.Select(v826 < 0x26800000, uint32(0x0), ((v826+0x3FF)+((v826>>11)&0x1))&0xFFFFF800))
-						v845 := math.Float32frombits(v844)
-						if v783 {
-							*(*float32)(unsafe.Add(sscores, v695*4+64)) = v845
+						v855 := v854 - v430
+						v859 := float32(v855*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v861 := v859 - math.Float32frombits(0x4B40007F)
+						v867 := (v855 - float32(v861*math.Float32frombits(0x3F317200))) - float32(v861*math.Float32frombits(0x35BFBE8E))
+						v881 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v867)+math.Float32frombits(0x3C092F9D))*v867)+math.Float32frombits(0x3D2AACD0))*v867)+math.Float32frombits(0x3E2AAA32))*v867) + math.Float32frombits(0x3EFFFFFD)) * v867)
+						v896 := math.Float32bits(lane.Select(v855 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v881+math.Float32frombits(0x3F800000))*v867)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v859)<<23))))
+						v914 := lane.Select(0x3F800000 < v896, uint32(0x7FC00000), lane.Select(v896 < 0x26800000, uint32(0x0), ((v896+0x3FF)+((v896>>11)&0x1))&0xFFFFF800))
+						v915 := math.Float32frombits(v914)
+						if v853 {
+							*(*float32)(unsafe.Add(sscores, v765*4+64)) = v915
 						}
-						v849 := rsum[1][l]
-						rsum[1][l] = v849 + lane.Select(v783, v845, math.Float32frombits(0x00000000))
+						v919 := rsum[1][l]
+						rsum[1][l] = v919 + lane.Select(v853, v915, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v853 := rsum[0][l]
-					v855 := rsum[1][l]
-					w856[l] = v853 + v855
+					v923 := rsum[0][l]
+					v925 := rsum[1][l]
+					w926[l] = v923 + v925
 				}
-				v857 := lane.FoldAddF32(w856[:])
-				if ((v10 + v194) <= v12) && (v198 < v203) {
-					v864 := (v88 + v194) * 2
-					*(*float32)(unsafe.Add(pml, v864*4)) = v360
-					*(*float32)(unsafe.Add(pml, v864*4+4)) = v857
+				v927 := lane.FoldAddF32(w926[:])
+				if ((v10 + v264) <= v12) && (v268 < v273) {
+					v934 := (v88 + v264) * 2
+					*(*float32)(unsafe.Add(pml, v934*4)) = v430
+					*(*float32)(unsafe.Add(pml, v934*4+4)) = v927
 				}
 			}
-			v877 := ((nhd + 15) >> 4) << 4
-			for v879 := 0; v879 < nhd; v879 += 16 {
-				v882 := v84 * v877
+			v947 := ((nhd + 15) >> 4) << 4
+			v951 := (v947 >> 5) * 32
+			for v953 := 0; v953 < v951; v953 += 32 {
+				v956 := v84 * v947
+				for l := range 16 {
+					rvalue2[0][l] = math.Float32frombits(0x00000000)
+					rvalue2[1][l] = math.Float32frombits(0x00000000)
+					rvalue2[2][l] = math.Float32frombits(0x00000000)
+					rvalue2[3][l] = math.Float32frombits(0x00000000)
+				}
+				if v73 < v75 {
+					v969 := *(*int32)(unsafe.Add(sseen, 0))
+					v973 := *(*int32)(unsafe.Add(sseen, 4))
+					v975 := min(v75, int(v973))
+					for v976 := int(v969); v976 < v975; v976 += 1 {
+						v977 := v976 * v947
+						v988 := *(*float32)(unsafe.Add(sscores, v976*4))
+						for l := range 16 {
+							v994 := rvalue2[0][l]
+							v978 := (v956 + (v953 + l)) + v977
+							rvalue2[0][l] = float32(v988*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v978*2)))) + v994
+							v1006 := rvalue2[1][l]
+							rvalue2[1][l] = float32(v988*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v978*2+32)))) + v1006
+						}
+					}
+					v1016 := *(*int32)(unsafe.Add(sseen, 8))
+					v1020 := *(*int32)(unsafe.Add(sseen, 12))
+					v1022 := min(v75, int(v1020))
+					for v1023 := int(v1016); v1023 < v1022; v1023 += 1 {
+						v1024 := v1023 * v947
+						v1037 := *(*float32)(unsafe.Add(sscores, v1023*4+1024))
+						for l := range 16 {
+							v1043 := rvalue2[2][l]
+							v1025 := (v956 + (v953 + l)) + v1024
+							rvalue2[2][l] = float32(v1037*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1025*2)))) + v1043
+							v1055 := rvalue2[3][l]
+							rvalue2[3][l] = float32(v1037*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1025*2+32)))) + v1055
+						}
+					}
+				}
+				for v1062 := v75; v1062 < v77; v1062 += 1 {
+					v1063 := v1062 * v947
+					v1074 := *(*float32)(unsafe.Add(sscores, v1062*4))
+					v1102 := *(*float32)(unsafe.Add(sscores, v1062*4+1024))
+					for l := range 16 {
+						v1080 := rvalue2[0][l]
+						v1064 := (v956 + (v953 + l)) + v1063
+						v1066 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1064*2)))
+						rvalue2[0][l] = float32(v1074*v1066) + v1080
+						v1092 := rvalue2[1][l]
+						v1072 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1064*2+32)))
+						rvalue2[1][l] = float32(v1074*v1072) + v1092
+						v1108 := rvalue2[2][l]
+						rvalue2[2][l] = float32(v1102*v1066) + v1108
+						v1120 := rvalue2[3][l]
+						rvalue2[3][l] = float32(v1102*v1072) + v1120
+					}
+				}
+				if v77 < v74 {
+					v1131 := *(*int32)(unsafe.Add(sseen, 0))
+					v1135 := *(*int32)(unsafe.Add(sseen, 4))
+					v1136 := int(v1135)
+					for v1138 := max(v77, int(v1131)); v1138 < v1136; v1138 += 1 {
+						v1139 := v1138 * v947
+						v1150 := *(*float32)(unsafe.Add(sscores, v1138*4))
+						for l := range 16 {
+							v1156 := rvalue2[0][l]
+							v1140 := (v956 + (v953 + l)) + v1139
+							rvalue2[0][l] = float32(v1150*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1140*2)))) + v1156
+							v1168 := rvalue2[1][l]
+							rvalue2[1][l] = float32(v1150*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1140*2+32)))) + v1168
+						}
+					}
+					v1178 := *(*int32)(unsafe.Add(sseen, 8))
+					v1182 := *(*int32)(unsafe.Add(sseen, 12))
+					v1183 := int(v1182)
+					for v1185 := max(v77, int(v1178)); v1185 < v1183; v1185 += 1 {
+						v1186 := v1185 * v947
+						v1199 := *(*float32)(unsafe.Add(sscores, v1185*4+1024))
+						for l := range 16 {
+							v1205 := rvalue2[2][l]
+							v1187 := (v956 + (v953 + l)) + v1186
+							rvalue2[2][l] = float32(v1199*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1187*2)))) + v1205
+							v1217 := rvalue2[3][l]
+							rvalue2[3][l] = float32(v1199*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1187*2+32)))) + v1217
+						}
+					}
+				}
+				v1227 := *(*int32)(unsafe.Add(sseen, 0))
+				v1231 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1227) < int(v1231)) {
+					v1238 := v88 * nhd
+					for l := range 16 {
+						v1246 := rvalue2[0][l]
+						v955 := v953 + l
+						v1239 := v1238 + v955
+						if v955 < nhd {
+							*(*float32)(unsafe.Add(po, v1239*4)) = v1246
+						}
+						v1260 := rvalue2[1][l]
+						if (v955 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1239*4+64)) = v1260
+						}
+					}
+				}
+				v1268 := *(*int32)(unsafe.Add(sseen, 8))
+				v1272 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1268) < int(v1272)) {
+					v1283 := (v88 + 1) * nhd
+					for l := range 16 {
+						v1291 := rvalue2[2][l]
+						v955 := v953 + l
+						v1284 := v1283 + v955
+						if v955 < nhd {
+							*(*float32)(unsafe.Add(po, v1284*4)) = v1291
+						}
+						v1307 := rvalue2[3][l]
+						if (v955 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1284*4+64)) = v1307
+						}
+					}
+				}
+			}
+			for v1312 := v951; v1312 < nhd; v1312 += 16 {
+				v1315 := v84 * v947
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 					rvalue1[1][l] = math.Float32frombits(0x00000000)
 				}
 				if v73 < v75 {
-					v893 := *(*int32)(unsafe.Add(sseen, 0))
-					v897 := *(*int32)(unsafe.Add(sseen, 4))
-					v899 := min(v75, int(v897))
-					for v900 := int(v893); v900 < v899; v900 += 1 {
-						v901 := v900 * v877
-						v906 := *(*float32)(unsafe.Add(sscores, v900*4))
+					v1326 := *(*int32)(unsafe.Add(sseen, 0))
+					v1330 := *(*int32)(unsafe.Add(sseen, 4))
+					v1332 := min(v75, int(v1330))
+					for v1333 := int(v1326); v1333 < v1332; v1333 += 1 {
+						v1334 := v1333 * v947
+						v1339 := *(*float32)(unsafe.Add(sscores, v1333*4))
 						for l := range 16 {
-							v912 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v906*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v901)*2)))) + v912
+							v1345 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1339*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1334)*2)))) + v1345
 						}
 					}
-					v922 := *(*int32)(unsafe.Add(sseen, 8))
-					v926 := *(*int32)(unsafe.Add(sseen, 12))
-					v928 := min(v75, int(v926))
-					for v929 := int(v922); v929 < v928; v929 += 1 {
-						v930 := v929 * v877
-						v937 := *(*float32)(unsafe.Add(sscores, v929*4+1024))
+					v1355 := *(*int32)(unsafe.Add(sseen, 8))
+					v1359 := *(*int32)(unsafe.Add(sseen, 12))
+					v1361 := min(v75, int(v1359))
+					for v1362 := int(v1355); v1362 < v1361; v1362 += 1 {
+						v1363 := v1362 * v947
+						v1370 := *(*float32)(unsafe.Add(sscores, v1362*4+1024))
 						for l := range 16 {
-							v943 := rvalue1[1][l]
-							rvalue1[1][l] = float32(v937*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v930)*2)))) + v943
+							v1376 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1370*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1363)*2)))) + v1376
 						}
 					}
 				}
-				for v950 := v75; v950 < v77; v950 += 1 {
-					v951 := v950 * v877
-					v956 := *(*float32)(unsafe.Add(sscores, v950*4))
-					v972 := *(*float32)(unsafe.Add(sscores, v950*4+1024))
+				for v1383 := v75; v1383 < v77; v1383 += 1 {
+					v1384 := v1383 * v947
+					v1389 := *(*float32)(unsafe.Add(sscores, v1383*4))
+					v1405 := *(*float32)(unsafe.Add(sscores, v1383*4+1024))
 					for l := range 16 {
-						v962 := rvalue1[0][l]
-						v954 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v951)*2)))
-						rvalue1[0][l] = float32(v956*v954) + v962
-						v978 := rvalue1[1][l]
-						rvalue1[1][l] = float32(v972*v954) + v978
+						v1395 := rvalue1[0][l]
+						v1387 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1384)*2)))
+						rvalue1[0][l] = float32(v1389*v1387) + v1395
+						v1411 := rvalue1[1][l]
+						rvalue1[1][l] = float32(v1405*v1387) + v1411
 					}
 				}
 				if v77 < v74 {
-					v989 := *(*int32)(unsafe.Add(sseen, 0))
-					v993 := *(*int32)(unsafe.Add(sseen, 4))
-					v994 := int(v993)
-					for v996 := max(v77, int(v989)); v996 < v994; v996 += 1 {
-						v997 := v996 * v877
-						v1002 := *(*float32)(unsafe.Add(sscores, v996*4))
+					v1422 := *(*int32)(unsafe.Add(sseen, 0))
+					v1426 := *(*int32)(unsafe.Add(sseen, 4))
+					v1427 := int(v1426)
+					for v1429 := max(v77, int(v1422)); v1429 < v1427; v1429 += 1 {
+						v1430 := v1429 * v947
+						v1435 := *(*float32)(unsafe.Add(sscores, v1429*4))
 						for l := range 16 {
-							v1008 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v1002*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v997)*2)))) + v1008
+							v1441 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1435*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1430)*2)))) + v1441
 						}
 					}
-					v1018 := *(*int32)(unsafe.Add(sseen, 8))
-					v1022 := *(*int32)(unsafe.Add(sseen, 12))
-					v1023 := int(v1022)
-					for v1025 := max(v77, int(v1018)); v1025 < v1023; v1025 += 1 {
-						v1026 := v1025 * v877
-						v1033 := *(*float32)(unsafe.Add(sscores, v1025*4+1024))
+					v1451 := *(*int32)(unsafe.Add(sseen, 8))
+					v1455 := *(*int32)(unsafe.Add(sseen, 12))
+					v1456 := int(v1455)
+					for v1458 := max(v77, int(v1451)); v1458 < v1456; v1458 += 1 {
+						v1459 := v1458 * v947
+						v1466 := *(*float32)(unsafe.Add(sscores, v1458*4+1024))
 						for l := range 16 {
-							v1039 := rvalue1[1][l]
-							rvalue1[1][l] = float32(v1033*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v882+(v879+l))+v1026)*2)))) + v1039
+							v1472 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1466*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1459)*2)))) + v1472
 						}
 					}
 				}
-				v1049 := *(*int32)(unsafe.Add(sseen, 0))
-				v1053 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1049) < int(v1053)) {
-					v1060 := v88 * nhd
+				v1482 := *(*int32)(unsafe.Add(sseen, 0))
+				v1486 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1482) < int(v1486)) {
+					v1493 := v88 * nhd
 					for l := range 16 {
-						v1068 := rvalue1[0][l]
-						v881 := v879 + l
-						if v881 < nhd {
-							*(*float32)(unsafe.Add(po, (v1060+v881)*4)) = v1068
+						v1501 := rvalue1[0][l]
+						v1314 := v1312 + l
+						if v1314 < nhd {
+							*(*float32)(unsafe.Add(po, (v1493+v1314)*4)) = v1501
 						}
 					}
 				}
-				v1074 := *(*int32)(unsafe.Add(sseen, 8))
-				v1078 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1074) < int(v1078)) {
-					v1089 := (v88 + 1) * nhd
+				v1507 := *(*int32)(unsafe.Add(sseen, 8))
+				v1511 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1507) < int(v1511)) {
+					v1522 := (v88 + 1) * nhd
 					for l := range 16 {
-						v1097 := rvalue1[1][l]
-						v881 := v879 + l
-						if v881 < nhd {
-							*(*float32)(unsafe.Add(po, (v1089+v881)*4)) = v1097
+						v1530 := rvalue1[1][l]
+						v1314 := v1312 + l
+						if v1314 < nhd {
+							*(*float32)(unsafe.Add(po, (v1522+v1314)*4)) = v1530
 						}
 					}
 				}

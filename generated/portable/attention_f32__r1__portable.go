@@ -27,11 +27,12 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 1024)
-	var rscore [1][16]float32
+	var rscore [2][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
+	var rvalue2 [2][16]float32
 	var rvalue1 [1][16]float32
-	var w293, w670 [16]float32
+	var w333, w710 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -54,280 +55,356 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 			v57 := (((t2 * nkv) + t1) * nrows) + v10
 			v59 := v12 >> 2
 			v70 := ((t1 * (v59 + 1)) + min(t0, v59)) * nhd
-			v77 := (v43 + 15) >> 4
-			for v78 := v42 >> 4; v78 < v77; v78 += 1 {
+			v77 := (v43 + 31) >> 5
+			for v78 := v42 >> 5; v78 < v77; v78 += 1 {
 				v79 := v53 * nhd
+				v81 := v78 * 2
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
+					rscore[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v86 := 0; v86 < nhd; v86 += 1 {
-					v92 := v79 + (((v78 * nhd) + v86) * 16)
-					v100 := *(*float32)(unsafe.Add(pq, ((v70+v86)*4)*4))
+				for v88 := 0; v88 < nhd; v88 += 1 {
+					v94 := v79 + (((v81 * nhd) + v88) * 16)
+					v105 := v79 + ((((v81 + 1) * nhd) + v88) * 16)
+					v113 := *(*float32)(unsafe.Add(pq, ((v70+v88)*4)*4))
 					for l := range 16 {
-						v107 := rscore[0][l]
-						rscore[0][l] = v107 + float32(v100**(*float32)(unsafe.Add(pkcache, (v92+l)*4)))
+						v120 := rscore[0][l]
+						rscore[0][l] = v120 + float32(v113**(*float32)(unsafe.Add(pkcache, (v94+l)*4)))
+						v133 := rscore[1][l]
+						rscore[1][l] = v133 + float32(v113**(*float32)(unsafe.Add(pkcache, (v105+l)*4)))
 					}
 				}
-				v116 := v78 * 16
+				v142 := v81 * 16
+				v156 := (v81 + 1) * 16
 				for l := range 16 {
-					v125 := rscore[0][l]
-					*(*float32)(unsafe.Add(sscores, (v116+l)*4)) = v125
+					v151 := rscore[0][l]
+					*(*float32)(unsafe.Add(sscores, (v142+l)*4)) = v151
+					v165 := rscore[1][l]
+					*(*float32)(unsafe.Add(sscores, (v156+l)*4)) = v165
 				}
 			}
-			for v128 := 0; v128 < 1; v128 += 1 {
-				v130 := v128 * 2
-				v131 := *(*int32)(unsafe.Add(sseen, v130*4))
-				v132 := int(v131)
-				v136 := *(*int32)(unsafe.Add(sseen, v130*4+4))
-				v137 := int(v136)
-				v139 := v128 * 256
-				v143 := int32(v132)
-				v147 := uint32(int32(v137 - v132))
-				v155 := (v132 >> 5) << 5
-				v162 := ((v132 + 31) >> 5) << 5
-				v167 := max((v137>>5)<<5, v162)
-				v168 := min(v162, v137)
+			for v168 := 0; v168 < 1; v168 += 1 {
+				v170 := v168 * 2
+				v171 := *(*int32)(unsafe.Add(sseen, v170*4))
+				v172 := int(v171)
+				v176 := *(*int32)(unsafe.Add(sseen, v170*4+4))
+				v177 := int(v176)
+				v179 := v168 * 256
+				v183 := int32(v172)
+				v187 := uint32(int32(v177 - v172))
+				v195 := (v172 >> 5) << 5
+				v202 := ((v172 + 31) >> 5) << 5
+				v207 := max((v177>>5)<<5, v202)
+				v208 := min(v202, v177)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v169 := v155; v169 < v168; v169 += 32 {
-					v170 := v139 + v169
-					v174 := int32(v169)
+				for v209 := v195; v209 < v208; v209 += 32 {
+					v210 := v179 + v209
+					v214 := int32(v209)
 					for l := range 16 {
-						v175 := (int32(l) - v143) + v174
-						v179 := uint32(v175+0) < v147
-						var v180 float32
-						v173 := v170 + l
-						if v179 {
-							v180 = *(*float32)(unsafe.Add(sscores, v173*4))
+						v215 := (int32(l) - v183) + v214
+						v219 := uint32(v215+0) < v187
+						var v220 float32
+						v213 := v210 + l
+						if v219 {
+							v220 = *(*float32)(unsafe.Add(sscores, v213*4))
 						}
-						v183 := rtop[0][l]
-						v181 := lane.Select(v179, v180, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v183 < v181, v181, v183)
-						v202 := uint32(v175+16) < v147
-						var v203 float32
-						if v202 {
-							v203 = *(*float32)(unsafe.Add(sscores, v173*4+64))
+						v223 := rtop[0][l]
+						v221 := lane.Select(v219, v220, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v223 < v221, v221, v223)
+						v242 := uint32(v215+16) < v187
+						var v243 float32
+						if v242 {
+							v243 = *(*float32)(unsafe.Add(sscores, v213*4+64))
 						}
-						v206 := rtop[1][l]
-						v204 := lane.Select(v202, v203, math.Float32frombits(0xFF800000))
-						rtop[1][l] = lane.Select(v206 < v204, v204, v206)
+						v246 := rtop[1][l]
+						v244 := lane.Select(v242, v243, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v246 < v244, v244, v246)
 					}
 				}
-				for v212 := v162; v212 < v167; v212 += 32 {
-					v213 := v139 + v212
+				for v252 := v202; v252 < v207; v252 += 32 {
+					v253 := v179 + v252
 					for l := range 16 {
-						v216 := v213 + l
-						v217 := *(*float32)(unsafe.Add(sscores, v216*4))
-						v219 := rtop[0][l]
-						rtop[0][l] = lane.Select(v219 < v217, v217, v219)
-						v233 := *(*float32)(unsafe.Add(sscores, v216*4+64))
-						v235 := rtop[1][l]
-						rtop[1][l] = lane.Select(v235 < v233, v233, v235)
+						v256 := v253 + l
+						v257 := *(*float32)(unsafe.Add(sscores, v256*4))
+						v259 := rtop[0][l]
+						rtop[0][l] = lane.Select(v259 < v257, v257, v259)
+						v273 := *(*float32)(unsafe.Add(sscores, v256*4+64))
+						v275 := rtop[1][l]
+						rtop[1][l] = lane.Select(v275 < v273, v273, v275)
 					}
 				}
-				for v241 := v167; v241 < v137; v241 += 32 {
-					v242 := v139 + v241
-					v246 := int32(v241)
+				for v281 := v207; v281 < v177; v281 += 32 {
+					v282 := v179 + v281
+					v286 := int32(v281)
 					for l := range 16 {
-						v247 := (int32(l) - v143) + v246
-						v251 := uint32(v247+0) < v147
-						var v252 float32
-						v245 := v242 + l
-						if v251 {
-							v252 = *(*float32)(unsafe.Add(sscores, v245*4))
+						v287 := (int32(l) - v183) + v286
+						v291 := uint32(v287+0) < v187
+						var v292 float32
+						v285 := v282 + l
+						if v291 {
+							v292 = *(*float32)(unsafe.Add(sscores, v285*4))
 						}
-						v255 := rtop[0][l]
-						v253 := lane.Select(v251, v252, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v255 < v253, v253, v255)
-						v274 := uint32(v247+16) < v147
-						var v275 float32
-						if v274 {
-							v275 = *(*float32)(unsafe.Add(sscores, v245*4+64))
+						v295 := rtop[0][l]
+						v293 := lane.Select(v291, v292, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v295 < v293, v293, v295)
+						v314 := uint32(v287+16) < v187
+						var v315 float32
+						if v314 {
+							v315 = *(*float32)(unsafe.Add(sscores, v285*4+64))
 						}
-						v278 := rtop[1][l]
-						v276 := lane.Select(v274, v275, math.Float32frombits(0xFF800000))
-						rtop[1][l] = lane.Select(v278 < v276, v276, v278)
+						v318 := rtop[1][l]
+						v316 := lane.Select(v314, v315, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v318 < v316, v316, v318)
 					}
 				}
 				for l := range 16 {
-					v285 := rtop[0][l]
-					v287 := rtop[1][l]
-					w293[l] = lane.Select(v285 < v287, v287, v285)
+					v325 := rtop[0][l]
+					v327 := rtop[1][l]
+					w333[l] = lane.Select(v325 < v327, v327, v325)
 				}
-				v294 := lane.FoldMaxF32(w293[:])
+				v334 := lane.FoldMaxF32(w333[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v317 := v155; v317 < v168; v317 += 32 {
-					v318 := v139 + v317
-					v322 := int32(v317)
+				for v357 := v195; v357 < v208; v357 += 32 {
+					v358 := v179 + v357
+					v362 := int32(v357)
 					for l := range 16 {
-						v323 := (int32(l) - v143) + v322
-						v327 := uint32(v323+0) < v147
-						var v328 float32
-						v321 := v318 + l
-						if v327 {
-							v328 = *(*float32)(unsafe.Add(sscores, v321*4))
+						v363 := (int32(l) - v183) + v362
+						v367 := uint32(v363+0) < v187
+						var v368 float32
+						v361 := v358 + l
+						if v367 {
+							v368 = *(*float32)(unsafe.Add(sscores, v361*4))
 						}
-						v329 := v328 - v294
-						v333 := float32(v329*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v335 := v333 - math.Float32frombits(0x4B40007F)
-						v341 := (v329 - float32(v335*math.Float32frombits(0x3F317200))) - float32(v335*math.Float32frombits(0x35BFBE8E))
-						v355 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v341)+math.Float32frombits(0x3C092F9D))*v341)+math.Float32frombits(0x3D2AACD0))*v341)+math.Float32frombits(0x3E2AAA32))*v341) + math.Float32frombits(0x3EFFFFFD)) * v341)
-						v369 := lane.Select(v329 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v355+math.Float32frombits(0x3F800000))*v341)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v333)<<23)))
-						if v327 {
-							*(*float32)(unsafe.Add(sscores, v321*4)) = v369
+						v369 := v368 - v334
+						v373 := float32(v369*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v375 := v373 - math.Float32frombits(0x4B40007F)
+						v381 := (v369 - float32(v375*math.Float32frombits(0x3F317200))) - float32(v375*math.Float32frombits(0x35BFBE8E))
+						v395 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v381)+math.Float32frombits(0x3C092F9D))*v381)+math.Float32frombits(0x3D2AACD0))*v381)+math.Float32frombits(0x3E2AAA32))*v381) + math.Float32frombits(0x3EFFFFFD)) * v381)
+						v409 := lane.Select(v369 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v395+math.Float32frombits(0x3F800000))*v381)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v373)<<23)))
+						if v367 {
+							*(*float32)(unsafe.Add(sscores, v361*4)) = v409
 						}
-						v373 := rsum[0][l]
-						rsum[0][l] = v373 + lane.Select(v327, v369, math.Float32frombits(0x00000000))
-						v389 := uint32(v323+16) < v147
-						var v390 float32
-						if v389 {
-							v390 = *(*float32)(unsafe.Add(sscores, v321*4+64))
+						v413 := rsum[0][l]
+						rsum[0][l] = v413 + lane.Select(v367, v409, math.Float32frombits(0x00000000))
+						v429 := uint32(v363+16) < v187
+						var v430 float32
+						if v429 {
+							v430 = *(*float32)(unsafe.Add(sscores, v361*4+64))
 						}
-						v391 := v390 - v294
-						v395 := float32(v391*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v397 := v395 - math.Float32frombits(0x4B40007F)
-						v403 := (v391 - float32(v397*math.Float32frombits(0x3F317200))) - float32(v397*math.Float32frombits(0x35BFBE8E))
-						v417 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v403)+math.Float32frombits(0x3C092F9D))*v403)+math.Float32frombits(0x3D2AACD0))*v403)+math.Float32frombits(0x3E2AAA32))*v403) + math.Float32frombits(0x3EFFFFFD)) * v403)
-						v431 := lane.Select(v391 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v417+math.Float32frombits(0x3F800000))*v403)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v395)<<23)))
-						if v389 {
-							*(*float32)(unsafe.Add(sscores, v321*4+64)) = v431
+						v431 := v430 - v334
+						v435 := float32(v431*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v437 := v435 - math.Float32frombits(0x4B40007F)
+						v443 := (v431 - float32(v437*math.Float32frombits(0x3F317200))) - float32(v437*math.Float32frombits(0x35BFBE8E))
+						v457 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v443)+math.Float32frombits(0x3C092F9D))*v443)+math.Float32frombits(0x3D2AACD0))*v443)+math.Float32frombits(0x3E2AAA32))*v443) + math.Float32frombits(0x3EFFFFFD)) * v443)
+						v471 := lane.Select(v431 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v457+math.Float32frombits(0x3F800000))*v443)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v435)<<23)))
+						if v429 {
+							*(*float32)(unsafe.Add(sscores, v361*4+64)) = v471
 						}
-						v435 := rsum[1][l]
-						rsum[1][l] = v435 + lane.Select(v389, v431, math.Float32frombits(0x00000000))
+						v475 := rsum[1][l]
+						rsum[1][l] = v475 + lane.Select(v429, v471, math.Float32frombits(0x00000000))
 					}
 				}
-				for v438 := v162; v438 < v167; v438 += 32 {
-					v439 := v139 + v438
+				for v478 := v202; v478 < v207; v478 += 32 {
+					v479 := v179 + v478
 					for l := range 16 {
-						v442 := v439 + l
-						v443 := *(*float32)(unsafe.Add(sscores, v442*4))
-						v444 := v443 - v294
-						v448 := float32(v444*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v450 := v448 - math.Float32frombits(0x4B40007F)
-						v456 := (v444 - float32(v450*math.Float32frombits(0x3F317200))) - float32(v450*math.Float32frombits(0x35BFBE8E))
-						v470 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v456)+math.Float32frombits(0x3C092F9D))*v456)+math.Float32frombits(0x3D2AACD0))*v456)+math.Float32frombits(0x3E2AAA32))*v456) + math.Float32frombits(0x3EFFFFFD)) * v456)
-						v484 := lane.Select(v444 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v470+math.Float32frombits(0x3F800000))*v456)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v448)<<23)))
-						*(*float32)(unsafe.Add(sscores, v442*4)) = v484
-						v487 := rsum[0][l]
-						rsum[0][l] = v487 + v484
-						v498 := *(*float32)(unsafe.Add(sscores, v442*4+64))
-						v499 := v498 - v294
-						v503 := float32(v499*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v505 := v503 - math.Float32frombits(0x4B40007F)
-						v511 := (v499 - float32(v505*math.Float32frombits(0x3F317200))) - float32(v505*math.Float32frombits(0x35BFBE8E))
-						v525 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v511)+math.Float32frombits(0x3C092F9D))*v511)+math.Float32frombits(0x3D2AACD0))*v511)+math.Float32frombits(0x3E2AAA32))*v511) + math.Float32frombits(0x3EFFFFFD)) * v511)
-						v539 := lane.Select(v499 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v525+math.Float32frombits(0x3F800000))*v511)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v503)<<23)))
-						*(*float32)(unsafe.Add(sscores, v442*4+64)) = v539
-						v542 := rsum[1][l]
-						rsum[1][l] = v542 + v539
+						v482 := v479 + l
+						v483 := *(*float32)(unsafe.Add(sscores, v482*4))
+						v484 := v483 - v334
+						v488 := float32(v484*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v490 := v488 - math.Float32frombits(0x4B40007F)
+						v496 := (v484 - float32(v490*math.Float32frombits(0x3F317200))) - float32(v490*math.Float32frombits(0x35BFBE8E))
+						v510 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v496)+math.Float32frombits(0x3C092F9D))*v496)+math.Float32frombits(0x3D2AACD0))*v496)+math.Float32frombits(0x3E2AAA32))*v496) + math.Float32frombits(0x3EFFFFFD)) * v496)
+						v524 := lane.Select(v484 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v510+math.Float32frombits(0x3F800000))*v496)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v488)<<23)))
+						*(*float32)(unsafe.Add(sscores, v482*4)) = v524
+						v527 := rsum[0][l]
+						rsum[0][l] = v527 + v524
+						v538 := *(*float32)(unsafe.Add(sscores, v482*4+64))
+						v539 := v538 - v334
+						v543 := float32(v539*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v545 := v543 - math.Float32frombits(0x4B40007F)
+						v551 := (v539 - float32(v545*math.Float32frombits(0x3F317200))) - float32(v545*math.Float32frombits(0x35BFBE8E))
+						v565 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v551)+math.Float32frombits(0x3C092F9D))*v551)+math.Float32frombits(0x3D2AACD0))*v551)+math.Float32frombits(0x3E2AAA32))*v551) + math.Float32frombits(0x3EFFFFFD)) * v551)
+						v579 := lane.Select(v539 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v565+math.Float32frombits(0x3F800000))*v551)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v543)<<23)))
+						*(*float32)(unsafe.Add(sscores, v482*4+64)) = v579
+						v582 := rsum[1][l]
+						rsum[1][l] = v582 + v579
 					}
 				}
-				for v545 := v167; v545 < v137; v545 += 32 {
-					v546 := v139 + v545
-					v550 := int32(v545)
+				for v585 := v207; v585 < v177; v585 += 32 {
+					v586 := v179 + v585
+					v590 := int32(v585)
 					for l := range 16 {
-						v551 := (int32(l) - v143) + v550
-						v555 := uint32(v551+0) < v147
-						var v556 float32
-						v549 := v546 + l
-						if v555 {
-							v556 = *(*float32)(unsafe.Add(sscores, v549*4))
+						v591 := (int32(l) - v183) + v590
+						v595 := uint32(v591+0) < v187
+						var v596 float32
+						v589 := v586 + l
+						if v595 {
+							v596 = *(*float32)(unsafe.Add(sscores, v589*4))
 						}
-						v557 := v556 - v294
-						v561 := float32(v557*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v563 := v561 - math.Float32frombits(0x4B40007F)
-						v569 := (v557 - float32(v563*math.Float32frombits(0x3F317200))) - float32(v563*math.Float32frombits(0x35BFBE8E))
-						v583 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v569)+math.Float32frombits(0x3C092F9D))*v569)+math.Float32frombits(0x3D2AACD0))*v569)+math.Float32frombits(0x3E2AAA32))*v569) + math.Float32frombits(0x3EFFFFFD)) * v569)
-						v597 := lane.Select(v557 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v583+math.Float32frombits(0x3F800000))*v569)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v561)<<23)))
-						if v555 {
-							*(*float32)(unsafe.Add(sscores, v549*4)) = v597
+						v597 := v596 - v334
+						v601 := float32(v597*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v603 := v601 - math.Float32frombits(0x4B40007F)
+						v609 := (v597 - float32(v603*math.Float32frombits(0x3F317200))) - float32(v603*math.Float32frombits(0x35BFBE8E))
+						v623 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v609)+math.Float32frombits(0x3C092F9D))*v609)+math.Float32frombits(0x3D2AACD0))*v609)+math.Float32frombits(0x3E2AAA32))*v609) + math.Float32frombits(0x3EFFFFFD)) * v609)
+						v637 := lane.Select(v597 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v623+math.Float32frombits(0x3F800000))*v609)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v601)<<23)))
+						if v595 {
+							*(*float32)(unsafe.Add(sscores, v589*4)) = v637
 						}
-						v601 := rsum[0][l]
-						rsum[0][l] = v601 + lane.Select(v555, v597, math.Float32frombits(0x00000000))
-						v617 := uint32(v551+16) < v147
-						var v618 float32
-						if v617 {
-							v618 = *(*float32)(unsafe.Add(sscores, v549*4+64))
+						v641 := rsum[0][l]
+						rsum[0][l] = v641 + lane.Select(v595, v637, math.Float32frombits(0x00000000))
+						v657 := uint32(v591+16) < v187
+						var v658 float32
+						if v657 {
+							v658 = *(*float32)(unsafe.Add(sscores, v589*4+64))
 						}
-						v619 := v618 - v294
-						v623 := float32(v619*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v625 := v623 - math.Float32frombits(0x4B40007F)
-						v631 := (v619 - float32(v625*math.Float32frombits(0x3F317200))) - float32(v625*math.Float32frombits(0x35BFBE8E))
-						v645 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v631)+math.Float32frombits(0x3C092F9D))*v631)+math.Float32frombits(0x3D2AACD0))*v631)+math.Float32frombits(0x3E2AAA32))*v631) + math.Float32frombits(0x3EFFFFFD)) * v631)
-						v659 := lane.Select(v619 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v645+math.Float32frombits(0x3F800000))*v631)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v623)<<23)))
-						if v617 {
-							*(*float32)(unsafe.Add(sscores, v549*4+64)) = v659
+						v659 := v658 - v334
+						v663 := float32(v659*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v665 := v663 - math.Float32frombits(0x4B40007F)
+						v671 := (v659 - float32(v665*math.Float32frombits(0x3F317200))) - float32(v665*math.Float32frombits(0x35BFBE8E))
+						v685 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v671)+math.Float32frombits(0x3C092F9D))*v671)+math.Float32frombits(0x3D2AACD0))*v671)+math.Float32frombits(0x3E2AAA32))*v671) + math.Float32frombits(0x3EFFFFFD)) * v671)
+						v699 := lane.Select(v659 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v685+math.Float32frombits(0x3F800000))*v671)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v663)<<23)))
+						if v657 {
+							*(*float32)(unsafe.Add(sscores, v589*4+64)) = v699
 						}
-						v663 := rsum[1][l]
-						rsum[1][l] = v663 + lane.Select(v617, v659, math.Float32frombits(0x00000000))
+						v703 := rsum[1][l]
+						rsum[1][l] = v703 + lane.Select(v657, v699, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v667 := rsum[0][l]
-					v669 := rsum[1][l]
-					w670[l] = v667 + v669
+					v707 := rsum[0][l]
+					v709 := rsum[1][l]
+					w710[l] = v707 + v709
 				}
-				v671 := lane.FoldAddF32(w670[:])
-				if ((v10 + v128) <= v12) && (v132 < v137) {
-					v678 := (v57 + v128) * 2
-					*(*float32)(unsafe.Add(pml, v678*4)) = v294
-					*(*float32)(unsafe.Add(pml, v678*4+4)) = v671
+				v711 := lane.FoldAddF32(w710[:])
+				if ((v10 + v168) <= v12) && (v172 < v177) {
+					v718 := (v57 + v168) * 2
+					*(*float32)(unsafe.Add(pml, v718*4)) = v334
+					*(*float32)(unsafe.Add(pml, v718*4+4)) = v711
 				}
 			}
-			v691 := ((nhd + 15) >> 4) << 4
-			for v693 := 0; v693 < nhd; v693 += 16 {
-				v696 := v53 * v691
+			v731 := ((nhd + 15) >> 4) << 4
+			v735 := (v731 >> 5) * 32
+			for v737 := 0; v737 < v735; v737 += 32 {
+				v740 := v53 * v731
+				for l := range 16 {
+					rvalue2[0][l] = math.Float32frombits(0x00000000)
+					rvalue2[1][l] = math.Float32frombits(0x00000000)
+				}
+				if v42 < v44 {
+					v751 := *(*int32)(unsafe.Add(sseen, 0))
+					v755 := *(*int32)(unsafe.Add(sseen, 4))
+					v757 := min(v44, int(v755))
+					for v758 := int(v751); v758 < v757; v758 += 1 {
+						v759 := v758 * v731
+						v770 := *(*float32)(unsafe.Add(sscores, v758*4))
+						for l := range 16 {
+							v777 := rvalue2[0][l]
+							v760 := (v740 + (v737 + l)) + v759
+							rvalue2[0][l] = v777 + float32(v770**(*float32)(unsafe.Add(pvcache, v760*4)))
+							v790 := rvalue2[1][l]
+							rvalue2[1][l] = v790 + float32(v770**(*float32)(unsafe.Add(pvcache, v760*4+64)))
+						}
+					}
+				}
+				for v797 := v44; v797 < v46; v797 += 1 {
+					v798 := v797 * v731
+					v809 := *(*float32)(unsafe.Add(sscores, v797*4))
+					for l := range 16 {
+						v816 := rvalue2[0][l]
+						v799 := (v740 + (v737 + l)) + v798
+						rvalue2[0][l] = v816 + float32(v809**(*float32)(unsafe.Add(pvcache, v799*4)))
+						v829 := rvalue2[1][l]
+						rvalue2[1][l] = v829 + float32(v809**(*float32)(unsafe.Add(pvcache, v799*4+64)))
+					}
+				}
+				if v46 < v43 {
+					v840 := *(*int32)(unsafe.Add(sseen, 0))
+					v844 := *(*int32)(unsafe.Add(sseen, 4))
+					v845 := int(v844)
+					for v847 := max(v46, int(v840)); v847 < v845; v847 += 1 {
+						v848 := v847 * v731
+						v859 := *(*float32)(unsafe.Add(sscores, v847*4))
+						for l := range 16 {
+							v866 := rvalue2[0][l]
+							v849 := (v740 + (v737 + l)) + v848
+							rvalue2[0][l] = v866 + float32(v859**(*float32)(unsafe.Add(pvcache, v849*4)))
+							v879 := rvalue2[1][l]
+							rvalue2[1][l] = v879 + float32(v859**(*float32)(unsafe.Add(pvcache, v849*4+64)))
+						}
+					}
+				}
+				v889 := *(*int32)(unsafe.Add(sseen, 0))
+				v893 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v889) < int(v893)) {
+					v900 := v57 * nhd
+					for l := range 16 {
+						v908 := rvalue2[0][l]
+						v739 := v737 + l
+						v901 := v900 + v739
+						if v739 < nhd {
+							*(*float32)(unsafe.Add(po, v901*4)) = v908
+						}
+						v922 := rvalue2[1][l]
+						if (v739 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v901*4+64)) = v922
+						}
+					}
+				}
+			}
+			for v927 := v735; v927 < nhd; v927 += 16 {
+				v930 := v53 * v731
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 				}
 				if v42 < v44 {
-					v706 := *(*int32)(unsafe.Add(sseen, 0))
-					v710 := *(*int32)(unsafe.Add(sseen, 4))
-					v712 := min(v44, int(v710))
-					for v713 := int(v706); v713 < v712; v713 += 1 {
-						v714 := v713 * v691
-						v719 := *(*float32)(unsafe.Add(sscores, v713*4))
+					v940 := *(*int32)(unsafe.Add(sseen, 0))
+					v944 := *(*int32)(unsafe.Add(sseen, 4))
+					v946 := min(v44, int(v944))
+					for v947 := int(v940); v947 < v946; v947 += 1 {
+						v948 := v947 * v731
+						v953 := *(*float32)(unsafe.Add(sscores, v947*4))
 						for l := range 16 {
-							v726 := rvalue1[0][l]
-							rvalue1[0][l] = v726 + float32(v719**(*float32)(unsafe.Add(pvcache, ((v696+(v693+l))+v714)*4)))
+							v960 := rvalue1[0][l]
+							rvalue1[0][l] = v960 + float32(v953**(*float32)(unsafe.Add(pvcache, ((v930+(v927+l))+v948)*4)))
 						}
 					}
 				}
-				for v733 := v44; v733 < v46; v733 += 1 {
-					v734 := v733 * v691
-					v739 := *(*float32)(unsafe.Add(sscores, v733*4))
+				for v967 := v44; v967 < v46; v967 += 1 {
+					v968 := v967 * v731
+					v973 := *(*float32)(unsafe.Add(sscores, v967*4))
 					for l := range 16 {
-						v746 := rvalue1[0][l]
-						rvalue1[0][l] = v746 + float32(v739**(*float32)(unsafe.Add(pvcache, ((v696+(v693+l))+v734)*4)))
+						v980 := rvalue1[0][l]
+						rvalue1[0][l] = v980 + float32(v973**(*float32)(unsafe.Add(pvcache, ((v930+(v927+l))+v968)*4)))
 					}
 				}
 				if v46 < v43 {
-					v757 := *(*int32)(unsafe.Add(sseen, 0))
-					v761 := *(*int32)(unsafe.Add(sseen, 4))
-					v762 := int(v761)
-					for v764 := max(v46, int(v757)); v764 < v762; v764 += 1 {
-						v765 := v764 * v691
-						v770 := *(*float32)(unsafe.Add(sscores, v764*4))
+					v991 := *(*int32)(unsafe.Add(sseen, 0))
+					v995 := *(*int32)(unsafe.Add(sseen, 4))
+					v996 := int(v995)
+					for v998 := max(v46, int(v991)); v998 < v996; v998 += 1 {
+						v999 := v998 * v731
+						v1004 := *(*float32)(unsafe.Add(sscores, v998*4))
 						for l := range 16 {
-							v777 := rvalue1[0][l]
-							rvalue1[0][l] = v777 + float32(v770**(*float32)(unsafe.Add(pvcache, ((v696+(v693+l))+v765)*4)))
+							v1011 := rvalue1[0][l]
+							rvalue1[0][l] = v1011 + float32(v1004**(*float32)(unsafe.Add(pvcache, ((v930+(v927+l))+v999)*4)))
 						}
 					}
 				}
-				v787 := *(*int32)(unsafe.Add(sseen, 0))
-				v791 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v787) < int(v791)) {
-					v798 := v57 * nhd
+				v1021 := *(*int32)(unsafe.Add(sseen, 0))
+				v1025 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1021) < int(v1025)) {
+					v1032 := v57 * nhd
 					for l := range 16 {
-						v806 := rvalue1[0][l]
-						v695 := v693 + l
-						if v695 < nhd {
-							*(*float32)(unsafe.Add(po, (v798+v695)*4)) = v806
+						v1040 := rvalue1[0][l]
+						v929 := v927 + l
+						if v929 < nhd {
+							*(*float32)(unsafe.Add(po, (v1032+v929)*4)) = v1040
 						}
 					}
 				}

@@ -27,11 +27,12 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 2048)
-	var rscore [2][16]float32
+	var rscore [4][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
+	var rvalue2 [4][16]float32
 	var rvalue1 [2][16]float32
-	var w361, w738 [16]float32
+	var w433, w810 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -61,94 +62,73 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 			v88 := (((t2 * nkv) + t1) * nrows) + v10
 			v90 := v12 >> 2
 			v101 := ((t1 * (v90 + 1)) + min(t0, v90)) * nhd
-			v108 := (v74 + 15) >> 4
-			for v109 := v73 >> 4; v109 < v108; v109 += 1 {
+			v108 := (v74 + 31) >> 5
+			for v109 := v73 >> 5; v109 < v108; v109 += 1 {
 				v110 := v84 * nhd
+				v112 := v109 * 2
 				for l := range 16 {
 					rscore[0][l] = math.Float32frombits(0x00000000)
 					rscore[1][l] = math.Float32frombits(0x00000000)
+					rscore[2][l] = math.Float32frombits(0x00000000)
+					rscore[3][l] = math.Float32frombits(0x00000000)
 				}
-				for v118 := 0; v118 < nhd; v118 += 1 {
-					v124 := v110 + (((v109 * nhd) + v118) * 16)
-					v130 := (v101 + v118) * 4
-					v132 := *(*float32)(unsafe.Add(pq, v130*4))
-					v152 := *(*float32)(unsafe.Add(pq, v130*4+4))
+				for v121 := 0; v121 < nhd; v121 += 1 {
+					v127 := v110 + (((v112 * nhd) + v121) * 16)
+					v138 := v110 + ((((v112 + 1) * nhd) + v121) * 16)
+					v144 := (v101 + v121) * 4
+					v146 := *(*float32)(unsafe.Add(pq, v144*4))
+					v179 := *(*float32)(unsafe.Add(pq, v144*4+4))
 					for l := range 16 {
-						v139 := rscore[0][l]
-						v127 := *(*float32)(unsafe.Add(pkcache, (v124+l)*4))
-						rscore[0][l] = v139 + float32(v132*v127)
-						v159 := rscore[1][l]
-						rscore[1][l] = v159 + float32(v152*v127)
+						v153 := rscore[0][l]
+						v130 := *(*float32)(unsafe.Add(pkcache, (v127+l)*4))
+						rscore[0][l] = v153 + float32(v146*v130)
+						v166 := rscore[1][l]
+						v141 := *(*float32)(unsafe.Add(pkcache, (v138+l)*4))
+						rscore[1][l] = v166 + float32(v146*v141)
+						v186 := rscore[2][l]
+						rscore[2][l] = v186 + float32(v179*v130)
+						v199 := rscore[3][l]
+						rscore[3][l] = v199 + float32(v179*v141)
 					}
 				}
-				v168 := v109 * 16
+				v208 := v112 * 16
+				v222 := (v112 + 1) * 16
 				for l := range 16 {
-					v177 := rscore[0][l]
-					v171 := v168 + l
-					*(*float32)(unsafe.Add(sscores, v171*4)) = v177
-					v193 := rscore[1][l]
-					*(*float32)(unsafe.Add(sscores, v171*4+1024)) = v193
+					v217 := rscore[0][l]
+					v211 := v208 + l
+					*(*float32)(unsafe.Add(sscores, v211*4)) = v217
+					v231 := rscore[1][l]
+					v225 := v222 + l
+					*(*float32)(unsafe.Add(sscores, v225*4)) = v231
+					v247 := rscore[2][l]
+					*(*float32)(unsafe.Add(sscores, v211*4+1024)) = v247
+					v265 := rscore[3][l]
+					*(*float32)(unsafe.Add(sscores, v225*4+1024)) = v265
 				}
 			}
-			for v196 := 0; v196 < 2; v196 += 1 {
-				v198 := v196 * 2
-				v199 := *(*int32)(unsafe.Add(sseen, v198*4))
-				v200 := int(v199)
-				v204 := *(*int32)(unsafe.Add(sseen, v198*4+4))
-				v205 := int(v204)
-				v207 := v196 * 256
-				v211 := int32(v200)
-				v215 := uint32(int32(v205 - v200))
-				v223 := (v200 >> 5) << 5
-				v230 := ((v200 + 31) >> 5) << 5
-				v235 := max((v205>>5)<<5, v230)
-				v236 := min(v230, v205)
+			for v268 := 0; v268 < 2; v268 += 1 {
+				v270 := v268 * 2
+				v271 := *(*int32)(unsafe.Add(sseen, v270*4))
+				v272 := int(v271)
+				v276 := *(*int32)(unsafe.Add(sseen, v270*4+4))
+				v277 := int(v276)
+				v279 := v268 * 256
+				v283 := int32(v272)
+				v287 := uint32(int32(v277 - v272))
+				v295 := (v272 >> 5) << 5
+				v302 := ((v272 + 31) >> 5) << 5
+				v307 := max((v277>>5)<<5, v302)
+				v308 := min(v302, v277)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v237 := v223; v237 < v236; v237 += 32 {
-					v238 := v207 + v237
-					v242 := int32(v237)
-					for l := range 16 {
-						v243 := (int32(l) - v211) + v242
-						v247 := uint32(v243+0) < v215
-						var v248 float32
-						v241 := v238 + l
-						if v247 {
-							v248 = *(*float32)(unsafe.Add(sscores, v241*4))
-						}
-						v251 := rtop[0][l]
-						v249 := lane.Select(v247, v248, math.Float32frombits(0xFF800000))
-						rtop[0][l] = lane.Select(v251 < v249, v249, v251)
-						v270 := uint32(v243+16) < v215
-						var v271 float32
-						if v270 {
-							v271 = *(*float32)(unsafe.Add(sscores, v241*4+64))
-						}
-						v274 := rtop[1][l]
-						v272 := lane.Select(v270, v271, math.Float32frombits(0xFF800000))
-						rtop[1][l] = lane.Select(v274 < v272, v272, v274)
-					}
-				}
-				for v280 := v230; v280 < v235; v280 += 32 {
-					v281 := v207 + v280
-					for l := range 16 {
-						v284 := v281 + l
-						v285 := *(*float32)(unsafe.Add(sscores, v284*4))
-						v287 := rtop[0][l]
-						rtop[0][l] = lane.Select(v287 < v285, v285, v287)
-						v301 := *(*float32)(unsafe.Add(sscores, v284*4+64))
-						v303 := rtop[1][l]
-						rtop[1][l] = lane.Select(v303 < v301, v301, v303)
-					}
-				}
-				for v309 := v235; v309 < v205; v309 += 32 {
-					v310 := v207 + v309
+				for v309 := v295; v309 < v308; v309 += 32 {
+					v310 := v279 + v309
 					v314 := int32(v309)
 					for l := range 16 {
-						v315 := (int32(l) - v211) + v314
-						v319 := uint32(v315+0) < v215
+						v315 := (int32(l) - v283) + v314
+						v319 := uint32(v315+0) < v287
 						var v320 float32
 						v313 := v310 + l
 						if v319 {
@@ -157,7 +137,7 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 						v323 := rtop[0][l]
 						v321 := lane.Select(v319, v320, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v323 < v321, v321, v323)
-						v342 := uint32(v315+16) < v215
+						v342 := uint32(v315+16) < v287
 						var v343 float32
 						if v342 {
 							v343 = *(*float32)(unsafe.Add(sscores, v313*4+64))
@@ -167,222 +147,380 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v346 < v344, v344, v346)
 					}
 				}
-				for l := range 16 {
-					v353 := rtop[0][l]
-					v355 := rtop[1][l]
-					w361[l] = lane.Select(v353 < v355, v355, v353)
+				for v352 := v302; v352 < v307; v352 += 32 {
+					v353 := v279 + v352
+					for l := range 16 {
+						v356 := v353 + l
+						v357 := *(*float32)(unsafe.Add(sscores, v356*4))
+						v359 := rtop[0][l]
+						rtop[0][l] = lane.Select(v359 < v357, v357, v359)
+						v373 := *(*float32)(unsafe.Add(sscores, v356*4+64))
+						v375 := rtop[1][l]
+						rtop[1][l] = lane.Select(v375 < v373, v373, v375)
+					}
 				}
-				v362 := lane.FoldMaxF32(w361[:])
+				for v381 := v307; v381 < v277; v381 += 32 {
+					v382 := v279 + v381
+					v386 := int32(v381)
+					for l := range 16 {
+						v387 := (int32(l) - v283) + v386
+						v391 := uint32(v387+0) < v287
+						var v392 float32
+						v385 := v382 + l
+						if v391 {
+							v392 = *(*float32)(unsafe.Add(sscores, v385*4))
+						}
+						v395 := rtop[0][l]
+						v393 := lane.Select(v391, v392, math.Float32frombits(0xFF800000))
+						rtop[0][l] = lane.Select(v395 < v393, v393, v395)
+						v414 := uint32(v387+16) < v287
+						var v415 float32
+						if v414 {
+							v415 = *(*float32)(unsafe.Add(sscores, v385*4+64))
+						}
+						v418 := rtop[1][l]
+						v416 := lane.Select(v414, v415, math.Float32frombits(0xFF800000))
+						rtop[1][l] = lane.Select(v418 < v416, v416, v418)
+					}
+				}
+				for l := range 16 {
+					v425 := rtop[0][l]
+					v427 := rtop[1][l]
+					w433[l] = lane.Select(v425 < v427, v427, v425)
+				}
+				v434 := lane.FoldMaxF32(w433[:])
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v385 := v223; v385 < v236; v385 += 32 {
-					v386 := v207 + v385
-					v390 := int32(v385)
+				for v457 := v295; v457 < v308; v457 += 32 {
+					v458 := v279 + v457
+					v462 := int32(v457)
 					for l := range 16 {
-						v391 := (int32(l) - v211) + v390
-						v395 := uint32(v391+0) < v215
-						var v396 float32
-						v389 := v386 + l
-						if v395 {
-							v396 = *(*float32)(unsafe.Add(sscores, v389*4))
+						v463 := (int32(l) - v283) + v462
+						v467 := uint32(v463+0) < v287
+						var v468 float32
+						v461 := v458 + l
+						if v467 {
+							v468 = *(*float32)(unsafe.Add(sscores, v461*4))
 						}
-						v397 := v396 - v362
-						v401 := float32(v397*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v403 := v401 - math.Float32frombits(0x4B40007F)
-						v409 := (v397 - float32(v403*math.Float32frombits(0x3F317200))) - float32(v403*math.Float32frombits(0x35BFBE8E))
-						v423 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v409)+math.Float32frombits(0x3C092F9D))*v409)+math.Float32frombits(0x3D2AACD0))*v409)+math.Float32frombits(0x3E2AAA32))*v409) + math.Float32frombits(0x3EFFFFFD)) * v409)
-						v437 := lane.Select(v397 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v423+math.Float32frombits(0x3F800000))*v409)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v401)<<23)))
-						if v395 {
-							*(*float32)(unsafe.Add(sscores, v389*4)) = v437
+						v469 := v468 - v434
+						v473 := float32(v469*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v475 := v473 - math.Float32frombits(0x4B40007F)
+						v481 := (v469 - float32(v475*math.Float32frombits(0x3F317200))) - float32(v475*math.Float32frombits(0x35BFBE8E))
+						v495 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v481)+math.Float32frombits(0x3C092F9D))*v481)+math.Float32frombits(0x3D2AACD0))*v481)+math.Float32frombits(0x3E2AAA32))*v481) + math.Float32frombits(0x3EFFFFFD)) * v481)
+						v509 := lane.Select(v469 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v495+math.Float32frombits(0x3F800000))*v481)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v473)<<23)))
+						if v467 {
+							*(*float32)(unsafe.Add(sscores, v461*4)) = v509
 						}
-						v441 := rsum[0][l]
-						rsum[0][l] = v441 + lane.Select(v395, v437, math.Float32frombits(0x00000000))
-						v457 := uint32(v391+16) < v215
-						var v458 float32
-						if v457 {
-							v458 = *(*float32)(unsafe.Add(sscores, v389*4+64))
+						v513 := rsum[0][l]
+						rsum[0][l] = v513 + lane.Select(v467, v509, math.Float32frombits(0x00000000))
+						v529 := uint32(v463+16) < v287
+						var v530 float32
+						if v529 {
+							v530 = *(*float32)(unsafe.Add(sscores, v461*4+64))
 						}
-						v459 := v458 - v362
-						v463 := float32(v459*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v465 := v463 - math.Float32frombits(0x4B40007F)
-						v471 := (v459 - float32(v465*math.Float32frombits(0x3F317200))) - float32(v465*math.Float32frombits(0x35BFBE8E))
-						v485 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v471)+math.Float32frombits(0x3C092F9D))*v471)+math.Float32frombits(0x3D2AACD0))*v471)+math.Float32frombits(0x3E2AAA32))*v471) + math.Float32frombits(0x3EFFFFFD)) * v471)
-						v499 := lane.Select(v459 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v485+math.Float32frombits(0x3F800000))*v471)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v463)<<23)))
-						if v457 {
-							*(*float32)(unsafe.Add(sscores, v389*4+64)) = v499
+						v531 := v530 - v434
+						v535 := float32(v531*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v537 := v535 - math.Float32frombits(0x4B40007F)
+						v543 := (v531 - float32(v537*math.Float32frombits(0x3F317200))) - float32(v537*math.Float32frombits(0x35BFBE8E))
+						v557 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v543)+math.Float32frombits(0x3C092F9D))*v543)+math.Float32frombits(0x3D2AACD0))*v543)+math.Float32frombits(0x3E2AAA32))*v543) + math.Float32frombits(0x3EFFFFFD)) * v543)
+						v571 := lane.Select(v531 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v557+math.Float32frombits(0x3F800000))*v543)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v535)<<23)))
+						if v529 {
+							*(*float32)(unsafe.Add(sscores, v461*4+64)) = v571
 						}
-						v503 := rsum[1][l]
-						rsum[1][l] = v503 + lane.Select(v457, v499, math.Float32frombits(0x00000000))
+						v575 := rsum[1][l]
+						rsum[1][l] = v575 + lane.Select(v529, v571, math.Float32frombits(0x00000000))
 					}
 				}
-				for v506 := v230; v506 < v235; v506 += 32 {
-					v507 := v207 + v506
+				for v578 := v302; v578 < v307; v578 += 32 {
+					v579 := v279 + v578
 					for l := range 16 {
-						v510 := v507 + l
-						v511 := *(*float32)(unsafe.Add(sscores, v510*4))
-						v512 := v511 - v362
-						v516 := float32(v512*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v518 := v516 - math.Float32frombits(0x4B40007F)
-						v524 := (v512 - float32(v518*math.Float32frombits(0x3F317200))) - float32(v518*math.Float32frombits(0x35BFBE8E))
-						v538 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v524)+math.Float32frombits(0x3C092F9D))*v524)+math.Float32frombits(0x3D2AACD0))*v524)+math.Float32frombits(0x3E2AAA32))*v524) + math.Float32frombits(0x3EFFFFFD)) * v524)
-						v552 := lane.Select(v512 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v538+math.Float32frombits(0x3F800000))*v524)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v516)<<23)))
-						*(*float32)(unsafe.Add(sscores, v510*4)) = v552
-						v555 := rsum[0][l]
-						rsum[0][l] = v555 + v552
-						v566 := *(*float32)(unsafe.Add(sscores, v510*4+64))
-						v567 := v566 - v362
-						v571 := float32(v567*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v573 := v571 - math.Float32frombits(0x4B40007F)
-						v579 := (v567 - float32(v573*math.Float32frombits(0x3F317200))) - float32(v573*math.Float32frombits(0x35BFBE8E))
-						v593 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v579)+math.Float32frombits(0x3C092F9D))*v579)+math.Float32frombits(0x3D2AACD0))*v579)+math.Float32frombits(0x3E2AAA32))*v579) + math.Float32frombits(0x3EFFFFFD)) * v579)
-						v607 := lane.Select(v567 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v593+math.Float32frombits(0x3F800000))*v579)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v571)<<23)))
-						*(*float32)(unsafe.Add(sscores, v510*4+64)) = v607
-						v610 := rsum[1][l]
-						rsum[1][l] = v610 + v607
+						v582 := v579 + l
+						v583 := *(*float32)(unsafe.Add(sscores, v582*4))
+						v584 := v583 - v434
+						v588 := float32(v584*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v590 := v588 - math.Float32frombits(0x4B40007F)
+						v596 := (v584 - float32(v590*math.Float32frombits(0x3F317200))) - float32(v590*math.Float32frombits(0x35BFBE8E))
+						v610 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v596)+math.Float32frombits(0x3C092F9D))*v596)+math.Float32frombits(0x3D2AACD0))*v596)+math.Float32frombits(0x3E2AAA32))*v596) + math.Float32frombits(0x3EFFFFFD)) * v596)
+						v624 := lane.Select(v584 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v610+math.Float32frombits(0x3F800000))*v596)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v588)<<23)))
+						*(*float32)(unsafe.Add(sscores, v582*4)) = v624
+						v627 := rsum[0][l]
+						rsum[0][l] = v627 + v624
+						v638 := *(*float32)(unsafe.Add(sscores, v582*4+64))
+						v639 := v638 - v434
+						v643 := float32(v639*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v645 := v643 - math.Float32frombits(0x4B40007F)
+						v651 := (v639 - float32(v645*math.Float32frombits(0x3F317200))) - float32(v645*math.Float32frombits(0x35BFBE8E))
+						v665 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v651)+math.Float32frombits(0x3C092F9D))*v651)+math.Float32frombits(0x3D2AACD0))*v651)+math.Float32frombits(0x3E2AAA32))*v651) + math.Float32frombits(0x3EFFFFFD)) * v651)
+						v679 := lane.Select(v639 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v665+math.Float32frombits(0x3F800000))*v651)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v643)<<23)))
+						*(*float32)(unsafe.Add(sscores, v582*4+64)) = v679
+						v682 := rsum[1][l]
+						rsum[1][l] = v682 + v679
 					}
 				}
-				for v613 := v235; v613 < v205; v613 += 32 {
-					v614 := v207 + v613
-					v618 := int32(v613)
+				for v685 := v307; v685 < v277; v685 += 32 {
+					v686 := v279 + v685
+					v690 := int32(v685)
 					for l := range 16 {
-						v619 := (int32(l) - v211) + v618
-						v623 := uint32(v619+0) < v215
-						var v624 float32
-						v617 := v614 + l
-						if v623 {
-							v624 = *(*float32)(unsafe.Add(sscores, v617*4))
+						v691 := (int32(l) - v283) + v690
+						v695 := uint32(v691+0) < v287
+						var v696 float32
+						v689 := v686 + l
+						if v695 {
+							v696 = *(*float32)(unsafe.Add(sscores, v689*4))
 						}
-						v625 := v624 - v362
-						v629 := float32(v625*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v631 := v629 - math.Float32frombits(0x4B40007F)
-						v637 := (v625 - float32(v631*math.Float32frombits(0x3F317200))) - float32(v631*math.Float32frombits(0x35BFBE8E))
-						v651 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v637)+math.Float32frombits(0x3C092F9D))*v637)+math.Float32frombits(0x3D2AACD0))*v637)+math.Float32frombits(0x3E2AAA32))*v637) + math.Float32frombits(0x3EFFFFFD)) * v637)
-						v665 := lane.Select(v625 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v651+math.Float32frombits(0x3F800000))*v637)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v629)<<23)))
-						if v623 {
-							*(*float32)(unsafe.Add(sscores, v617*4)) = v665
+						v697 := v696 - v434
+						v701 := float32(v697*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v703 := v701 - math.Float32frombits(0x4B40007F)
+						v709 := (v697 - float32(v703*math.Float32frombits(0x3F317200))) - float32(v703*math.Float32frombits(0x35BFBE8E))
+						v723 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v709)+math.Float32frombits(0x3C092F9D))*v709)+math.Float32frombits(0x3D2AACD0))*v709)+math.Float32frombits(0x3E2AAA32))*v709) + math.Float32frombits(0x3EFFFFFD)) * v709)
+						v737 := lane.Select(v697 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v723+math.Float32frombits(0x3F800000))*v709)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v701)<<23)))
+						if v695 {
+							*(*float32)(unsafe.Add(sscores, v689*4)) = v737
 						}
-						v669 := rsum[0][l]
-						rsum[0][l] = v669 + lane.Select(v623, v665, math.Float32frombits(0x00000000))
-						v685 := uint32(v619+16) < v215
-						var v686 float32
-						if v685 {
-							v686 = *(*float32)(unsafe.Add(sscores, v617*4+64))
+						v741 := rsum[0][l]
+						rsum[0][l] = v741 + lane.Select(v695, v737, math.Float32frombits(0x00000000))
+						v757 := uint32(v691+16) < v287
+						var v758 float32
+						if v757 {
+							v758 = *(*float32)(unsafe.Add(sscores, v689*4+64))
 						}
-						v687 := v686 - v362
-						v691 := float32(v687*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v693 := v691 - math.Float32frombits(0x4B40007F)
-						v699 := (v687 - float32(v693*math.Float32frombits(0x3F317200))) - float32(v693*math.Float32frombits(0x35BFBE8E))
-						v713 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v699)+math.Float32frombits(0x3C092F9D))*v699)+math.Float32frombits(0x3D2AACD0))*v699)+math.Float32frombits(0x3E2AAA32))*v699) + math.Float32frombits(0x3EFFFFFD)) * v699)
-						v727 := lane.Select(v687 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v713+math.Float32frombits(0x3F800000))*v699)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v691)<<23)))
-						if v685 {
-							*(*float32)(unsafe.Add(sscores, v617*4+64)) = v727
+						v759 := v758 - v434
+						v763 := float32(v759*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v765 := v763 - math.Float32frombits(0x4B40007F)
+						v771 := (v759 - float32(v765*math.Float32frombits(0x3F317200))) - float32(v765*math.Float32frombits(0x35BFBE8E))
+						v785 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v771)+math.Float32frombits(0x3C092F9D))*v771)+math.Float32frombits(0x3D2AACD0))*v771)+math.Float32frombits(0x3E2AAA32))*v771) + math.Float32frombits(0x3EFFFFFD)) * v771)
+						v799 := lane.Select(v759 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v785+math.Float32frombits(0x3F800000))*v771)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v763)<<23)))
+						if v757 {
+							*(*float32)(unsafe.Add(sscores, v689*4+64)) = v799
 						}
-						v731 := rsum[1][l]
-						rsum[1][l] = v731 + lane.Select(v685, v727, math.Float32frombits(0x00000000))
+						v803 := rsum[1][l]
+						rsum[1][l] = v803 + lane.Select(v757, v799, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v735 := rsum[0][l]
-					v737 := rsum[1][l]
-					w738[l] = v735 + v737
+					v807 := rsum[0][l]
+					v809 := rsum[1][l]
+					w810[l] = v807 + v809
 				}
-				v739 := lane.FoldAddF32(w738[:])
-				if ((v10 + v196) <= v12) && (v200 < v205) {
-					v746 := (v88 + v196) * 2
-					*(*float32)(unsafe.Add(pml, v746*4)) = v362
-					*(*float32)(unsafe.Add(pml, v746*4+4)) = v739
+				v811 := lane.FoldAddF32(w810[:])
+				if ((v10 + v268) <= v12) && (v272 < v277) {
+					v818 := (v88 + v268) * 2
+					*(*float32)(unsafe.Add(pml, v818*4)) = v434
+					*(*float32)(unsafe.Add(pml, v818*4+4)) = v811
 				}
 			}
-			v759 := ((nhd + 15) >> 4) << 4
-			for v761 := 0; v761 < nhd; v761 += 16 {
-				v764 := v84 * v759
+			v831 := ((nhd + 15) >> 4) << 4
+			v835 := (v831 >> 5) * 32
+			for v837 := 0; v837 < v835; v837 += 32 {
+				v840 := v84 * v831
+				for l := range 16 {
+					rvalue2[0][l] = math.Float32frombits(0x00000000)
+					rvalue2[1][l] = math.Float32frombits(0x00000000)
+					rvalue2[2][l] = math.Float32frombits(0x00000000)
+					rvalue2[3][l] = math.Float32frombits(0x00000000)
+				}
+				if v73 < v75 {
+					v853 := *(*int32)(unsafe.Add(sseen, 0))
+					v857 := *(*int32)(unsafe.Add(sseen, 4))
+					v859 := min(v75, int(v857))
+					for v860 := int(v853); v860 < v859; v860 += 1 {
+						v861 := v860 * v831
+						v872 := *(*float32)(unsafe.Add(sscores, v860*4))
+						for l := range 16 {
+							v879 := rvalue2[0][l]
+							v862 := (v840 + (v837 + l)) + v861
+							rvalue2[0][l] = v879 + float32(v872**(*float32)(unsafe.Add(pvcache, v862*4)))
+							v892 := rvalue2[1][l]
+							rvalue2[1][l] = v892 + float32(v872**(*float32)(unsafe.Add(pvcache, v862*4+64)))
+						}
+					}
+					v902 := *(*int32)(unsafe.Add(sseen, 8))
+					v906 := *(*int32)(unsafe.Add(sseen, 12))
+					v908 := min(v75, int(v906))
+					for v909 := int(v902); v909 < v908; v909 += 1 {
+						v910 := v909 * v831
+						v923 := *(*float32)(unsafe.Add(sscores, v909*4+1024))
+						for l := range 16 {
+							v930 := rvalue2[2][l]
+							v911 := (v840 + (v837 + l)) + v910
+							rvalue2[2][l] = v930 + float32(v923**(*float32)(unsafe.Add(pvcache, v911*4)))
+							v943 := rvalue2[3][l]
+							rvalue2[3][l] = v943 + float32(v923**(*float32)(unsafe.Add(pvcache, v911*4+64)))
+						}
+					}
+				}
+				for v950 := v75; v950 < v77; v950 += 1 {
+					v951 := v950 * v831
+					v962 := *(*float32)(unsafe.Add(sscores, v950*4))
+					v992 := *(*float32)(unsafe.Add(sscores, v950*4+1024))
+					for l := range 16 {
+						v969 := rvalue2[0][l]
+						v952 := (v840 + (v837 + l)) + v951
+						v954 := *(*float32)(unsafe.Add(pvcache, v952*4))
+						rvalue2[0][l] = v969 + float32(v962*v954)
+						v982 := rvalue2[1][l]
+						v960 := *(*float32)(unsafe.Add(pvcache, v952*4+64))
+						rvalue2[1][l] = v982 + float32(v962*v960)
+						v999 := rvalue2[2][l]
+						rvalue2[2][l] = v999 + float32(v992*v954)
+						v1012 := rvalue2[3][l]
+						rvalue2[3][l] = v1012 + float32(v992*v960)
+					}
+				}
+				if v77 < v74 {
+					v1023 := *(*int32)(unsafe.Add(sseen, 0))
+					v1027 := *(*int32)(unsafe.Add(sseen, 4))
+					v1028 := int(v1027)
+					for v1030 := max(v77, int(v1023)); v1030 < v1028; v1030 += 1 {
+						v1031 := v1030 * v831
+						v1042 := *(*float32)(unsafe.Add(sscores, v1030*4))
+						for l := range 16 {
+							v1049 := rvalue2[0][l]
+							v1032 := (v840 + (v837 + l)) + v1031
+							rvalue2[0][l] = v1049 + float32(v1042**(*float32)(unsafe.Add(pvcache, v1032*4)))
+							v1062 := rvalue2[1][l]
+							rvalue2[1][l] = v1062 + float32(v1042**(*float32)(unsafe.Add(pvcache, v1032*4+64)))
+						}
+					}
+					v1072 := *(*int32)(unsafe.Add(sseen, 8))
+					v1076 := *(*int32)(unsafe.Add(sseen, 12))
+					v1077 := int(v1076)
+					for v1079 := max(v77, int(v1072)); v1079 < v1077; v1079 += 1 {
+						v1080 := v1079 * v831
+						v1093 := *(*float32)(unsafe.Add(sscores, v1079*4+1024))
+						for l := range 16 {
+							v1100 := rvalue2[2][l]
+							v1081 := (v840 + (v837 + l)) + v1080
+							rvalue2[2][l] = v1100 + float32(v1093**(*float32)(unsafe.Add(pvcache, v1081*4)))
+							v1113 := rvalue2[3][l]
+							rvalue2[3][l] = v1113 + float32(v1093**(*float32)(unsafe.Add(pvcache, v1081*4+64)))
+						}
+					}
+				}
+				v1123 := *(*int32)(unsafe.Add(sseen, 0))
+				v1127 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1123) < int(v1127)) {
+					v1134 := v88 * nhd
+					for l := range 16 {
+						v1142 := rvalue2[0][l]
+						v839 := v837 + l
+						v1135 := v1134 + v839
+						if v839 < nhd {
+							*(*float32)(unsafe.Add(po, v1135*4)) = v1142
+						}
+						v1156 := rvalue2[1][l]
+						if (v839 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1135*4+64)) = v1156
+						}
+					}
+				}
+				v1164 := *(*int32)(unsafe.Add(sseen, 8))
+				v1168 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1164) < int(v1168)) {
+					v1179 := (v88 + 1) * nhd
+					for l := range 16 {
+						v1187 := rvalue2[2][l]
+						v839 := v837 + l
+						v1180 := v1179 + v839
+						if v839 < nhd {
+							*(*float32)(unsafe.Add(po, v1180*4)) = v1187
+						}
+						v1203 := rvalue2[3][l]
+						if (v839 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1180*4+64)) = v1203
+						}
+					}
+				}
+			}
+			for v1208 := v835; v1208 < nhd; v1208 += 16 {
+				v1211 := v84 * v831
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 					rvalue1[1][l] = math.Float32frombits(0x00000000)
 				}
 				if v73 < v75 {
-					v775 := *(*int32)(unsafe.Add(sseen, 0))
-					v779 := *(*int32)(unsafe.Add(sseen, 4))
-					v781 := min(v75, int(v779))
-					for v782 := int(v775); v782 < v781; v782 += 1 {
-						v783 := v782 * v759
-						v788 := *(*float32)(unsafe.Add(sscores, v782*4))
+					v1222 := *(*int32)(unsafe.Add(sseen, 0))
+					v1226 := *(*int32)(unsafe.Add(sseen, 4))
+					v1228 := min(v75, int(v1226))
+					for v1229 := int(v1222); v1229 < v1228; v1229 += 1 {
+						v1230 := v1229 * v831
+						v1235 := *(*float32)(unsafe.Add(sscores, v1229*4))
 						for l := range 16 {
-							v795 := rvalue1[0][l]
-							rvalue1[0][l] = v795 + float32(v788**(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v783)*4)))
+							v1242 := rvalue1[0][l]
+							rvalue1[0][l] = v1242 + float32(v1235**(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1230)*4)))
 						}
 					}
-					v805 := *(*int32)(unsafe.Add(sseen, 8))
-					v809 := *(*int32)(unsafe.Add(sseen, 12))
-					v811 := min(v75, int(v809))
-					for v812 := int(v805); v812 < v811; v812 += 1 {
-						v813 := v812 * v759
-						v820 := *(*float32)(unsafe.Add(sscores, v812*4+1024))
+					v1252 := *(*int32)(unsafe.Add(sseen, 8))
+					v1256 := *(*int32)(unsafe.Add(sseen, 12))
+					v1258 := min(v75, int(v1256))
+					for v1259 := int(v1252); v1259 < v1258; v1259 += 1 {
+						v1260 := v1259 * v831
+						v1267 := *(*float32)(unsafe.Add(sscores, v1259*4+1024))
 						for l := range 16 {
-							v827 := rvalue1[1][l]
-							rvalue1[1][l] = v827 + float32(v820**(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v813)*4)))
+							v1274 := rvalue1[1][l]
+							rvalue1[1][l] = v1274 + float32(v1267**(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1260)*4)))
 						}
 					}
 				}
-				for v834 := v75; v834 < v77; v834 += 1 {
-					v835 := v834 * v759
-					v840 := *(*float32)(unsafe.Add(sscores, v834*4))
-					v857 := *(*float32)(unsafe.Add(sscores, v834*4+1024))
+				for v1281 := v75; v1281 < v77; v1281 += 1 {
+					v1282 := v1281 * v831
+					v1287 := *(*float32)(unsafe.Add(sscores, v1281*4))
+					v1304 := *(*float32)(unsafe.Add(sscores, v1281*4+1024))
 					for l := range 16 {
-						v847 := rvalue1[0][l]
-						v838 := *(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v835)*4))
-						rvalue1[0][l] = v847 + float32(v840*v838)
-						v864 := rvalue1[1][l]
-						rvalue1[1][l] = v864 + float32(v857*v838)
+						v1294 := rvalue1[0][l]
+						v1285 := *(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1282)*4))
+						rvalue1[0][l] = v1294 + float32(v1287*v1285)
+						v1311 := rvalue1[1][l]
+						rvalue1[1][l] = v1311 + float32(v1304*v1285)
 					}
 				}
 				if v77 < v74 {
-					v875 := *(*int32)(unsafe.Add(sseen, 0))
-					v879 := *(*int32)(unsafe.Add(sseen, 4))
-					v880 := int(v879)
-					for v882 := max(v77, int(v875)); v882 < v880; v882 += 1 {
-						v883 := v882 * v759
-						v888 := *(*float32)(unsafe.Add(sscores, v882*4))
+					v1322 := *(*int32)(unsafe.Add(sseen, 0))
+					v1326 := *(*int32)(unsafe.Add(sseen, 4))
+					v1327 := int(v1326)
+					for v1329 := max(v77, int(v1322)); v1329 < v1327; v1329 += 1 {
+						v1330 := v1329 * v831
+						v1335 := *(*float32)(unsafe.Add(sscores, v1329*4))
 						for l := range 16 {
-							v895 := rvalue1[0][l]
-							rvalue1[0][l] = v895 + float32(v888**(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v883)*4)))
+							v1342 := rvalue1[0][l]
+							rvalue1[0][l] = v1342 + float32(v1335**(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1330)*4)))
 						}
 					}
-					v905 := *(*int32)(unsafe.Add(sseen, 8))
-					v909 := *(*int32)(unsafe.Add(sseen, 12))
-					v910 := int(v909)
-					for v912 := max(v77, int(v905)); v912 < v910; v912 += 1 {
-						v913 := v912 * v759
-						v920 := *(*float32)(unsafe.Add(sscores, v912*4+1024))
+					v1352 := *(*int32)(unsafe.Add(sseen, 8))
+					v1356 := *(*int32)(unsafe.Add(sseen, 12))
+					v1357 := int(v1356)
+					for v1359 := max(v77, int(v1352)); v1359 < v1357; v1359 += 1 {
+						v1360 := v1359 * v831
+						v1367 := *(*float32)(unsafe.Add(sscores, v1359*4+1024))
 						for l := range 16 {
-							v927 := rvalue1[1][l]
-							rvalue1[1][l] = v927 + float32(v920**(*float32)(unsafe.Add(pvcache, ((v764+(v761+l))+v913)*4)))
+							v1374 := rvalue1[1][l]
+							rvalue1[1][l] = v1374 + float32(v1367**(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1360)*4)))
 						}
 					}
 				}
-				v937 := *(*int32)(unsafe.Add(sseen, 0))
-				v941 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v937) < int(v941)) {
-					v948 := v88 * nhd
+				v1384 := *(*int32)(unsafe.Add(sseen, 0))
+				v1388 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1384) < int(v1388)) {
+					v1395 := v88 * nhd
 					for l := range 16 {
-						v956 := rvalue1[0][l]
-						v763 := v761 + l
-						if v763 < nhd {
-							*(*float32)(unsafe.Add(po, (v948+v763)*4)) = v956
+						v1403 := rvalue1[0][l]
+						v1210 := v1208 + l
+						if v1210 < nhd {
+							*(*float32)(unsafe.Add(po, (v1395+v1210)*4)) = v1403
 						}
 					}
 				}
-				v962 := *(*int32)(unsafe.Add(sseen, 8))
-				v966 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v962) < int(v966)) {
-					v977 := (v88 + 1) * nhd
+				v1409 := *(*int32)(unsafe.Add(sseen, 8))
+				v1413 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1409) < int(v1413)) {
+					v1424 := (v88 + 1) * nhd
 					for l := range 16 {
-						v985 := rvalue1[1][l]
-						v763 := v761 + l
-						if v763 < nhd {
-							*(*float32)(unsafe.Add(po, (v977+v763)*4)) = v985
+						v1432 := rvalue1[1][l]
+						v1210 := v1208 + l
+						if v1210 < nhd {
+							*(*float32)(unsafe.Add(po, (v1424+v1210)*4)) = v1432
 						}
 					}
 				}

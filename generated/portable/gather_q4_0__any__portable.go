@@ -21,51 +21,23 @@ func gather_q4_0__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v11 := (nk + 63) >> 6
-		v14 := (v6 >> 4) * v11
+		v14 := (v6 >> 4) * ((nk + 63) >> 6)
+		v18 := nk >> 5
 		for range 32 {
 		}
-		for v18 := 0; v18 < v11; v18 += 1 {
-			v21 := (v14 + v18) * 576
-			v23 := v6 & 15
-			v25 := v18 * 64
-			if v25 < nk {
-				v31 := (v21 >> 2) + v23
-				v37 := ((*(*uint32)(unsafe.Add(pw, v31*4))) & 0xF0F0F0F)
-				v53 := ((*(*uint32)(unsafe.Add(pw, v31*4+64))) & 0xF0F0F0F)
-				v70 := ((*(*uint32)(unsafe.Add(pw, v31*4+128))) & 0xF0F0F0F)
-				v87 := ((*(*uint32)(unsafe.Add(pw, v31*4+192))) & 0xF0F0F0F)
-				v102 := (((*(*uint32)(unsafe.Add(pw, v31*4))) >> 4) & 0xF0F0F0F)
-				v121 := (((*(*uint32)(unsafe.Add(pw, v31*4+64))) >> 4) & 0xF0F0F0F)
-				v140 := (((*(*uint32)(unsafe.Add(pw, v31*4+128))) >> 4) & 0xF0F0F0F)
-				v159 := (((*(*uint32)(unsafe.Add(pw, v31*4+192))) >> 4) & 0xF0F0F0F)
-				v181 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+512)))
-				v184 := (t0 * nk) + v25
-				for l := range 32 {
-					v16 := int32(l)
-					v122 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v37, v53), v70), v87), v102), v121)
-					v187 := float32(float32(v181*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v122, v140), v159)>>uint32((v16&3)<<3))&0xFF)-8)) * fscale)
-					*(*float32)(unsafe.Add(pout, (v184+l)*4)) = v187
-				}
-			}
-			if (v25 + 32) < nk {
-				v200 := (v21 >> 2) + v23
-				v207 := ((*(*uint32)(unsafe.Add(pw, v200*4+256))) & 0xF0F0F0F)
-				v223 := ((*(*uint32)(unsafe.Add(pw, v200*4+320))) & 0xF0F0F0F)
-				v240 := ((*(*uint32)(unsafe.Add(pw, v200*4+384))) & 0xF0F0F0F)
-				v257 := ((*(*uint32)(unsafe.Add(pw, v200*4+448))) & 0xF0F0F0F)
-				v276 := (((*(*uint32)(unsafe.Add(pw, v200*4+256))) >> 4) & 0xF0F0F0F)
-				v295 := (((*(*uint32)(unsafe.Add(pw, v200*4+320))) >> 4) & 0xF0F0F0F)
-				v314 := (((*(*uint32)(unsafe.Add(pw, v200*4+384))) >> 4) & 0xF0F0F0F)
-				v333 := (((*(*uint32)(unsafe.Add(pw, v200*4+448))) >> 4) & 0xF0F0F0F)
-				v355 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+544)))
-				v359 := (t0 * nk) + v25
-				for l := range 32 {
-					v16 := int32(l)
-					v296 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v207, v223), v240), v257), v276), v295)
-					v365 := float32(float32(v355*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v296, v314), v333)>>uint32((v16&3)<<3))&0xFF)-8)) * fscale)
-					*(*float32)(unsafe.Add(pout, (v359+l)*4+128)) = v365
-				}
+		for v20 := 0; v20 < v18; v20 += 1 {
+			v25 := (v14 + (v20 >> 1)) * 576
+			v27 := v6 & 15
+			v29 := v20 & 1
+			v31 := v29 * 4
+			v41 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, (((v25>>1)+v27)+(v29*16))*2+512)))
+			v50 := (v25 >> 2) + v27
+			v86 := (t0 * nk) + (v20 * 32)
+			for l := range 32 {
+				v16 := int32(l)
+				v56 := (*(*uint32)(unsafe.Add(pw, (v50+((v31+((l>>2)&3))*16))*4)))
+				v89 := float32(float32(v41*float32(int32(((lane.Select(v16 < 16, (v56&0xF0F0F0F), ((v56>>4)&0xF0F0F0F)))>>uint32((v16&3)<<3))&0xFF)-8)) * fscale)
+				*(*float32)(unsafe.Add(pout, (v86+l)*4)) = v89
 			}
 		}
 		t0++

@@ -21,34 +21,23 @@ func gather_q4_1__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v11 := (nk + 31) >> 5
-		v14 := (v6 >> 4) * v11
+		v14 := (v6 >> 4) * ((nk + 31) >> 5)
+		v18 := nk >> 5
 		for range 32 {
 		}
-		for v18 := 0; v18 < v11; v18 += 1 {
-			v21 := (v14 + v18) * 320
-			v23 := v6 & 15
-			v25 := v18 * 32
-			if v25 < nk {
-				v31 := (v21 >> 2) + v23
-				v37 := ((*(*uint32)(unsafe.Add(pw, v31*4))) & 0xF0F0F0F)
-				v53 := ((*(*uint32)(unsafe.Add(pw, v31*4+64))) & 0xF0F0F0F)
-				v70 := ((*(*uint32)(unsafe.Add(pw, v31*4+128))) & 0xF0F0F0F)
-				v87 := ((*(*uint32)(unsafe.Add(pw, v31*4+192))) & 0xF0F0F0F)
-				v102 := (((*(*uint32)(unsafe.Add(pw, v31*4))) >> 4) & 0xF0F0F0F)
-				v121 := (((*(*uint32)(unsafe.Add(pw, v31*4+64))) >> 4) & 0xF0F0F0F)
-				v140 := (((*(*uint32)(unsafe.Add(pw, v31*4+128))) >> 4) & 0xF0F0F0F)
-				v159 := (((*(*uint32)(unsafe.Add(pw, v31*4+192))) >> 4) & 0xF0F0F0F)
-				v179 := (v21 >> 1) + v23
-				v181 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v179*2+256)))
-				v191 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v179*2+288)))
-				v194 := (t0 * nk) + v25
-				for l := range 32 {
-					v16 := int32(l)
-					v122 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v37, v53), v70), v87), v102), v121)
-					v192 := float32(v181*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v122, v140), v159)>>uint32((v16&3)<<3))&0xFF)-0)) + v191
-					*(*float32)(unsafe.Add(pout, (v194+l)*4)) = float32(v192 * fscale)
-				}
+		for v20 := 0; v20 < v18; v20 += 1 {
+			v24 := (v14 + v20) * 320
+			v26 := v6 & 15
+			v33 := (v24 >> 1) + v26
+			v39 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v33*2+256)))
+			v48 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v33*2+288)))
+			v56 := (v24 >> 2) + v26
+			v93 := (t0 * nk) + (v20 * 32)
+			for l := range 32 {
+				v16 := int32(l)
+				v62 := (*(*uint32)(unsafe.Add(pw, (v56+(((l>>2)&3)*16))*4)))
+				v89 := float32(v39*float32(int32(((lane.Select(v16 < 16, (v62&0xF0F0F0F), ((v62>>4)&0xF0F0F0F)))>>uint32((v16&3)<<3))&0xFF)-0)) + v48
+				*(*float32)(unsafe.Add(pout, (v93+l)*4)) = float32(v89 * fscale)
 			}
 		}
 		t0++

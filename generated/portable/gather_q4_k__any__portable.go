@@ -21,184 +21,28 @@ func gather_q4_k__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v11 := (nk + 255) >> 8
-		v14 := (v6 >> 4) * v11
+		v14 := (v6 >> 4) * ((nk + 255) >> 8)
+		v18 := nk >> 5
 		for range 32 {
 		}
-		for v18 := 0; v18 < v11; v18 += 1 {
-			v21 := (v14 + v18) * 2368
-			v23 := v6 & 15
-			v30 := (v21 >> 1) + v23
-			v32 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v30*2+2304)))
-			v41 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v30*2+2336)))
-			v43 := v18 * 256
-			if v43 < nk {
-				v49 := (v21 >> 2) + v23
-				v55 := ((*(*uint32)(unsafe.Add(pw, v49*4))) & 0xF0F0F0F)
-				v71 := ((*(*uint32)(unsafe.Add(pw, v49*4+64))) & 0xF0F0F0F)
-				v88 := ((*(*uint32)(unsafe.Add(pw, v49*4+128))) & 0xF0F0F0F)
-				v105 := ((*(*uint32)(unsafe.Add(pw, v49*4+192))) & 0xF0F0F0F)
-				v122 := ((*(*uint32)(unsafe.Add(pw, v49*4+256))) & 0xF0F0F0F)
-				v139 := ((*(*uint32)(unsafe.Add(pw, v49*4+320))) & 0xF0F0F0F)
-				v156 := ((*(*uint32)(unsafe.Add(pw, v49*4+384))) & 0xF0F0F0F)
-				v173 := ((*(*uint32)(unsafe.Add(pw, v49*4+448))) & 0xF0F0F0F)
-				v192 := v21 + v23
-				v196 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v192+2048)))))
-				v207 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v192+2176)))))
-				v210 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v140 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v55, v71), v88), v105), v122), v139)
-					v208 := float32(v196*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v140, v156), v173)>>uint32((v16&3)<<3))&0xFF)-0)) - v207
-					*(*float32)(unsafe.Add(pout, (v210+l)*4)) = float32(v208 * fscale)
-				}
-			}
-			if (v43 + 32) < nk {
-				v223 := (v21 >> 2) + v23
-				v231 := (((*(*uint32)(unsafe.Add(pw, v223*4))) >> 4) & 0xF0F0F0F)
-				v249 := (((*(*uint32)(unsafe.Add(pw, v223*4+64))) >> 4) & 0xF0F0F0F)
-				v268 := (((*(*uint32)(unsafe.Add(pw, v223*4+128))) >> 4) & 0xF0F0F0F)
-				v287 := (((*(*uint32)(unsafe.Add(pw, v223*4+192))) >> 4) & 0xF0F0F0F)
-				v306 := (((*(*uint32)(unsafe.Add(pw, v223*4+256))) >> 4) & 0xF0F0F0F)
-				v325 := (((*(*uint32)(unsafe.Add(pw, v223*4+320))) >> 4) & 0xF0F0F0F)
-				v344 := (((*(*uint32)(unsafe.Add(pw, v223*4+384))) >> 4) & 0xF0F0F0F)
-				v363 := (((*(*uint32)(unsafe.Add(pw, v223*4+448))) >> 4) & 0xF0F0F0F)
-				v382 := v21 + v23
-				v386 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v382+2064)))))
-				v397 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v382+2192)))))
-				v401 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v326 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v231, v249), v268), v287), v306), v325)
-					v398 := float32(v386*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v326, v344), v363)>>uint32((v16&3)<<3))&0xFF)-0)) - v397
-					*(*float32)(unsafe.Add(pout, (v401+l)*4+128)) = float32(v398 * fscale)
-				}
-			}
-			if (v43 + 64) < nk {
-				v420 := (v21 >> 2) + v23
-				v427 := ((*(*uint32)(unsafe.Add(pw, v420*4+512))) & 0xF0F0F0F)
-				v443 := ((*(*uint32)(unsafe.Add(pw, v420*4+576))) & 0xF0F0F0F)
-				v460 := ((*(*uint32)(unsafe.Add(pw, v420*4+640))) & 0xF0F0F0F)
-				v477 := ((*(*uint32)(unsafe.Add(pw, v420*4+704))) & 0xF0F0F0F)
-				v494 := ((*(*uint32)(unsafe.Add(pw, v420*4+768))) & 0xF0F0F0F)
-				v511 := ((*(*uint32)(unsafe.Add(pw, v420*4+832))) & 0xF0F0F0F)
-				v528 := ((*(*uint32)(unsafe.Add(pw, v420*4+896))) & 0xF0F0F0F)
-				v545 := ((*(*uint32)(unsafe.Add(pw, v420*4+960))) & 0xF0F0F0F)
-				v564 := v21 + v23
-				v568 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v564+2080)))))
-				v579 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v564+2208)))))
-				v583 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v512 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v427, v443), v460), v477), v494), v511)
-					v580 := float32(v568*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v512, v528), v545)>>uint32((v16&3)<<3))&0xFF)-0)) - v579
-					*(*float32)(unsafe.Add(pout, (v583+l)*4+256)) = float32(v580 * fscale)
-				}
-			}
-			if (v43 + 96) < nk {
-				v602 := (v21 >> 2) + v23
-				v611 := (((*(*uint32)(unsafe.Add(pw, v602*4+512))) >> 4) & 0xF0F0F0F)
-				v629 := (((*(*uint32)(unsafe.Add(pw, v602*4+576))) >> 4) & 0xF0F0F0F)
-				v648 := (((*(*uint32)(unsafe.Add(pw, v602*4+640))) >> 4) & 0xF0F0F0F)
-				v667 := (((*(*uint32)(unsafe.Add(pw, v602*4+704))) >> 4) & 0xF0F0F0F)
-				v686 := (((*(*uint32)(unsafe.Add(pw, v602*4+768))) >> 4) & 0xF0F0F0F)
-				v705 := (((*(*uint32)(unsafe.Add(pw, v602*4+832))) >> 4) & 0xF0F0F0F)
-				v724 := (((*(*uint32)(unsafe.Add(pw, v602*4+896))) >> 4) & 0xF0F0F0F)
-				v743 := (((*(*uint32)(unsafe.Add(pw, v602*4+960))) >> 4) & 0xF0F0F0F)
-				v762 := v21 + v23
-				v766 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v762+2096)))))
-				v777 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v762+2224)))))
-				v781 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v706 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v611, v629), v648), v667), v686), v705)
-					v778 := float32(v766*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v706, v724), v743)>>uint32((v16&3)<<3))&0xFF)-0)) - v777
-					*(*float32)(unsafe.Add(pout, (v781+l)*4+384)) = float32(v778 * fscale)
-				}
-			}
-			if (v43 + 128) < nk {
-				v800 := (v21 >> 2) + v23
-				v807 := ((*(*uint32)(unsafe.Add(pw, v800*4+1024))) & 0xF0F0F0F)
-				v823 := ((*(*uint32)(unsafe.Add(pw, v800*4+1088))) & 0xF0F0F0F)
-				v840 := ((*(*uint32)(unsafe.Add(pw, v800*4+1152))) & 0xF0F0F0F)
-				v857 := ((*(*uint32)(unsafe.Add(pw, v800*4+1216))) & 0xF0F0F0F)
-				v874 := ((*(*uint32)(unsafe.Add(pw, v800*4+1280))) & 0xF0F0F0F)
-				v891 := ((*(*uint32)(unsafe.Add(pw, v800*4+1344))) & 0xF0F0F0F)
-				v908 := ((*(*uint32)(unsafe.Add(pw, v800*4+1408))) & 0xF0F0F0F)
-				v925 := ((*(*uint32)(unsafe.Add(pw, v800*4+1472))) & 0xF0F0F0F)
-				v944 := v21 + v23
-				v948 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v944+2112)))))
-				v959 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v944+2240)))))
-				v963 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v892 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v807, v823), v840), v857), v874), v891)
-					v960 := float32(v948*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v892, v908), v925)>>uint32((v16&3)<<3))&0xFF)-0)) - v959
-					*(*float32)(unsafe.Add(pout, (v963+l)*4+512)) = float32(v960 * fscale)
-				}
-			}
-			if (v43 + 160) < nk {
-				v982 := (v21 >> 2) + v23
-				v991 := (((*(*uint32)(unsafe.Add(pw, v982*4+1024))) >> 4) & 0xF0F0F0F)
-				v1009 := (((*(*uint32)(unsafe.Add(pw, v982*4+1088))) >> 4) & 0xF0F0F0F)
-				v1028 := (((*(*uint32)(unsafe.Add(pw, v982*4+1152))) >> 4) & 0xF0F0F0F)
-				v1047 := (((*(*uint32)(unsafe.Add(pw, v982*4+1216))) >> 4) & 0xF0F0F0F)
-				v1066 := (((*(*uint32)(unsafe.Add(pw, v982*4+1280))) >> 4) & 0xF0F0F0F)
-				v1085 := (((*(*uint32)(unsafe.Add(pw, v982*4+1344))) >> 4) & 0xF0F0F0F)
-				v1104 := (((*(*uint32)(unsafe.Add(pw, v982*4+1408))) >> 4) & 0xF0F0F0F)
-				v1123 := (((*(*uint32)(unsafe.Add(pw, v982*4+1472))) >> 4) & 0xF0F0F0F)
-				v1142 := v21 + v23
-				v1146 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1142+2128)))))
-				v1157 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1142+2256)))))
-				v1161 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v1086 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v991, v1009), v1028), v1047), v1066), v1085)
-					v1158 := float32(v1146*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1086, v1104), v1123)>>uint32((v16&3)<<3))&0xFF)-0)) - v1157
-					*(*float32)(unsafe.Add(pout, (v1161+l)*4+640)) = float32(v1158 * fscale)
-				}
-			}
-			if (v43 + 192) < nk {
-				v1180 := (v21 >> 2) + v23
-				v1187 := ((*(*uint32)(unsafe.Add(pw, v1180*4+1536))) & 0xF0F0F0F)
-				v1203 := ((*(*uint32)(unsafe.Add(pw, v1180*4+1600))) & 0xF0F0F0F)
-				v1220 := ((*(*uint32)(unsafe.Add(pw, v1180*4+1664))) & 0xF0F0F0F)
-				v1237 := ((*(*uint32)(unsafe.Add(pw, v1180*4+1728))) & 0xF0F0F0F)
-				v1254 := ((*(*uint32)(unsafe.Add(pw, v1180*4+1792))) & 0xF0F0F0F)
-				v1271 := ((*(*uint32)(unsafe.Add(pw, v1180*4+1856))) & 0xF0F0F0F)
-				v1288 := ((*(*uint32)(unsafe.Add(pw, v1180*4+1920))) & 0xF0F0F0F)
-				v1305 := ((*(*uint32)(unsafe.Add(pw, v1180*4+1984))) & 0xF0F0F0F)
-				v1324 := v21 + v23
-				v1328 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1324+2144)))))
-				v1339 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1324+2272)))))
-				v1343 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v1272 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1187, v1203), v1220), v1237), v1254), v1271)
-					v1340 := float32(v1328*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1272, v1288), v1305)>>uint32((v16&3)<<3))&0xFF)-0)) - v1339
-					*(*float32)(unsafe.Add(pout, (v1343+l)*4+768)) = float32(v1340 * fscale)
-				}
-			}
-			if (v43 + 224) < nk {
-				v1362 := (v21 >> 2) + v23
-				v1371 := (((*(*uint32)(unsafe.Add(pw, v1362*4+1536))) >> 4) & 0xF0F0F0F)
-				v1389 := (((*(*uint32)(unsafe.Add(pw, v1362*4+1600))) >> 4) & 0xF0F0F0F)
-				v1408 := (((*(*uint32)(unsafe.Add(pw, v1362*4+1664))) >> 4) & 0xF0F0F0F)
-				v1427 := (((*(*uint32)(unsafe.Add(pw, v1362*4+1728))) >> 4) & 0xF0F0F0F)
-				v1446 := (((*(*uint32)(unsafe.Add(pw, v1362*4+1792))) >> 4) & 0xF0F0F0F)
-				v1465 := (((*(*uint32)(unsafe.Add(pw, v1362*4+1856))) >> 4) & 0xF0F0F0F)
-				v1484 := (((*(*uint32)(unsafe.Add(pw, v1362*4+1920))) >> 4) & 0xF0F0F0F)
-				v1503 := (((*(*uint32)(unsafe.Add(pw, v1362*4+1984))) >> 4) & 0xF0F0F0F)
-				v1522 := v21 + v23
-				v1526 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1522+2160)))))
-				v1537 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1522+2288)))))
-				v1541 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v1466 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1371, v1389), v1408), v1427), v1446), v1465)
-					v1538 := float32(v1526*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1466, v1484), v1503)>>uint32((v16&3)<<3))&0xFF)-0)) - v1537
-					*(*float32)(unsafe.Add(pout, (v1541+l)*4+896)) = float32(v1538 * fscale)
-				}
+		for v20 := 0; v20 < v18; v20 += 1 {
+			v25 := (v14 + (v20 >> 3)) * 2368
+			v27 := v6 & 15
+			v29 := v20 & 7
+			v33 := (v25 >> 1) + v27
+			v44 := (v25 + v27) + (v29 * 16)
+			v50 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v33*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v44+2048)))))
+			v70 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v33*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v44+2176)))))
+			v79 := (v29 >> 1) * 8
+			v86 := uint32(int32((v29 & 1) * 4))
+			v89 := (v25 >> 2) + v27
+			v139 := (t0 * nk) + (v20 * 32)
+			for l := range 32 {
+				v16 := int32(l)
+				v92 := v89 + ((v79 + ((l >> 2) & 3)) * 16)
+				v121 := (lane.Select(v16 < 16, (((*(*uint32)(unsafe.Add(pw, v92*4))) >> v86) & 0xF0F0F0F), (((*(*uint32)(unsafe.Add(pw, v92*4+256))) >> v86) & 0xF0F0F0F)))
+				v135 := float32(v50*float32(int32((v121>>uint32((v16&3)<<3))&0xFF)-0)) - v70
+				*(*float32)(unsafe.Add(pout, (v139+l)*4)) = float32(v135 * fscale)
 			}
 		}
 		t0++

@@ -21,51 +21,28 @@ func gather_q5_0__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v11 := (nk + 63) >> 6
-		v14 := (v6 >> 4) * v11
+		v14 := (v6 >> 4) * ((nk + 63) >> 6)
+		v18 := nk >> 5
 		for range 32 {
 		}
-		for v18 := 0; v18 < v11; v18 += 1 {
-			v21 := (v14 + v18) * 704
-			v23 := v6 & 15
-			v25 := v18 * 64
-			if v25 < nk {
-				v34 := (v21 >> 2) + v23
-				v53 := (((*(*uint32)(unsafe.Add(pw, v34*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+512)) & 0x1010101) << 4))
-				v85 := (((*(*uint32)(unsafe.Add(pw, v34*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+512)) & 0x2020202) << 3))
-				v118 := (((*(*uint32)(unsafe.Add(pw, v34*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+512)) & 0x4040404) << 2))
-				v151 := (((*(*uint32)(unsafe.Add(pw, v34*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+512)) & 0x8080808) << 1))
-				v182 := ((((*(*uint32)(unsafe.Add(pw, v34*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+512)) & 0x10101010) >> 0))
-				v217 := ((((*(*uint32)(unsafe.Add(pw, v34*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+512)) & 0x20202020) >> 1))
-				v252 := ((((*(*uint32)(unsafe.Add(pw, v34*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+512)) & 0x40404040) >> 2))
-				v287 := ((((*(*uint32)(unsafe.Add(pw, v34*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+512)) & 0x80808080) >> 3))
-				v309 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+640)))
-				v312 := (t0 * nk) + v25
-				for l := range 32 {
-					v16 := int32(l)
-					v218 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v53, v85), v118), v151), v182), v217)
-					v315 := float32(float32(v309*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v218, v252), v287)>>uint32((v16&3)<<3))&0xFF)-16)) * fscale)
-					*(*float32)(unsafe.Add(pout, (v312+l)*4)) = v315
-				}
-			}
-			if (v25 + 32) < nk {
-				v328 := (v21 >> 2) + v23
-				v351 := (((*(*uint32)(unsafe.Add(pw, v328*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v328*4+576)) & 0x1010101) << 4))
-				v383 := (((*(*uint32)(unsafe.Add(pw, v328*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v328*4+576)) & 0x2020202) << 3))
-				v416 := (((*(*uint32)(unsafe.Add(pw, v328*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v328*4+576)) & 0x4040404) << 2))
-				v449 := (((*(*uint32)(unsafe.Add(pw, v328*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v328*4+576)) & 0x8080808) << 1))
-				v484 := ((((*(*uint32)(unsafe.Add(pw, v328*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v328*4+576)) & 0x10101010) >> 0))
-				v519 := ((((*(*uint32)(unsafe.Add(pw, v328*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v328*4+576)) & 0x20202020) >> 1))
-				v554 := ((((*(*uint32)(unsafe.Add(pw, v328*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v328*4+576)) & 0x40404040) >> 2))
-				v589 := ((((*(*uint32)(unsafe.Add(pw, v328*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v328*4+576)) & 0x80808080) >> 3))
-				v611 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+672)))
-				v615 := (t0 * nk) + v25
-				for l := range 32 {
-					v16 := int32(l)
-					v520 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v351, v383), v416), v449), v484), v519)
-					v621 := float32(float32(v611*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v520, v554), v589)>>uint32((v16&3)<<3))&0xFF)-16)) * fscale)
-					*(*float32)(unsafe.Add(pout, (v615+l)*4+128)) = v621
-				}
+		for v20 := 0; v20 < v18; v20 += 1 {
+			v25 := (v14 + (v20 >> 1)) * 704
+			v27 := v6 & 15
+			v29 := v20 & 1
+			v31 := v29 * 4
+			v34 := (v25 >> 2) + v27
+			v36 := v29 * 16
+			v41 := *(*uint32)(unsafe.Add(pw, (v34+v36)*4+512))
+			v51 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, (((v25>>1)+v27)+v36)*2+640)))
+			v111 := (t0 * nk) + (v20 * 32)
+			for l := range 32 {
+				v16 := int32(l)
+				v56 := (l >> 2) & 3
+				v66 := (*(*uint32)(unsafe.Add(pw, (v34+((v31+v56)*16))*4)))
+				v78 := v41 >> uint32(int32(v56))
+				v93 := lane.Select(v16 < 16, ((v66 & 0xF0F0F0F) | ((v78 & 0x1010101) << 4)), (((v66 >> 4) & 0xF0F0F0F) | (v78 & 0x10101010)))
+				v114 := float32(float32(v51*float32(int32(((v93)>>uint32((v16&3)<<3))&0xFF)-16)) * fscale)
+				*(*float32)(unsafe.Add(pout, (v111+l)*4)) = v114
 			}
 		}
 		t0++

@@ -21,34 +21,27 @@ func gather_q5_1__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v11 := (nk + 31) >> 5
-		v14 := (v6 >> 4) * v11
+		v14 := (v6 >> 4) * ((nk + 31) >> 5)
+		v18 := nk >> 5
 		for range 32 {
 		}
-		for v18 := 0; v18 < v11; v18 += 1 {
-			v21 := (v14 + v18) * 384
-			v23 := v6 & 15
-			v25 := v18 * 32
-			if v25 < nk {
-				v34 := (v21 >> 2) + v23
-				v53 := (((*(*uint32)(unsafe.Add(pw, v34*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+256)) & 0x1010101) << 4))
-				v85 := (((*(*uint32)(unsafe.Add(pw, v34*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+256)) & 0x2020202) << 3))
-				v118 := (((*(*uint32)(unsafe.Add(pw, v34*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+256)) & 0x4040404) << 2))
-				v151 := (((*(*uint32)(unsafe.Add(pw, v34*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+256)) & 0x8080808) << 1))
-				v182 := ((((*(*uint32)(unsafe.Add(pw, v34*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+256)) & 0x10101010) >> 0))
-				v217 := ((((*(*uint32)(unsafe.Add(pw, v34*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+256)) & 0x20202020) >> 1))
-				v252 := ((((*(*uint32)(unsafe.Add(pw, v34*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+256)) & 0x40404040) >> 2))
-				v287 := ((((*(*uint32)(unsafe.Add(pw, v34*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v34*4+256)) & 0x80808080) >> 3))
-				v307 := (v21 >> 1) + v23
-				v309 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v307*2+320)))
-				v319 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v307*2+352)))
-				v322 := (t0 * nk) + v25
-				for l := range 32 {
-					v16 := int32(l)
-					v218 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v53, v85), v118), v151), v182), v217)
-					v320 := float32(v309*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v218, v252), v287)>>uint32((v16&3)<<3))&0xFF)-0)) + v319
-					*(*float32)(unsafe.Add(pout, (v322+l)*4)) = float32(v320 * fscale)
-				}
+		for v20 := 0; v20 < v18; v20 += 1 {
+			v24 := (v14 + v20) * 384
+			v26 := v6 & 15
+			v33 := (v24 >> 2) + v26
+			v39 := *(*uint32)(unsafe.Add(pw, v33*4+256))
+			v42 := (v24 >> 1) + v26
+			v48 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v42*2+320)))
+			v57 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v42*2+352)))
+			v117 := (t0 * nk) + (v20 * 32)
+			for l := range 32 {
+				v16 := int32(l)
+				v62 := (l >> 2) & 3
+				v71 := (*(*uint32)(unsafe.Add(pw, (v33+(v62*16))*4)))
+				v83 := v39 >> uint32(int32(v62))
+				v98 := lane.Select(v16 < 16, ((v71 & 0xF0F0F0F) | ((v83 & 0x1010101) << 4)), (((v71 >> 4) & 0xF0F0F0F) | (v83 & 0x10101010)))
+				v113 := float32(v48*float32(int32(((v98)>>uint32((v16&3)<<3))&0xFF)-0)) + v57
+				*(*float32)(unsafe.Add(pout, (v117+l)*4)) = float32(v113 * fscale)
 			}
 		}
 		t0++

@@ -21,184 +21,31 @@ func gather_q5_k__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v11 := (nk + 255) >> 8
-		v14 := (v6 >> 4) * v11
+		v14 := (v6 >> 4) * ((nk + 255) >> 8)
+		v18 := nk >> 5
 		for range 32 {
 		}
-		for v18 := 0; v18 < v11; v18 += 1 {
-			v21 := (v14 + v18) * 2880
-			v23 := v6 & 15
-			v30 := (v21 >> 1) + v23
-			v32 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v30*2+2816)))
-			v41 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v30*2+2848)))
-			v43 := v18 * 256
-			if v43 < nk {
-				v52 := (v21 >> 2) + v23
-				v72 := (((*(*uint32)(unsafe.Add(pw, v52*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2048))) & 0x1010101) << 4))
-				v105 := (((*(*uint32)(unsafe.Add(pw, v52*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2112))) & 0x1010101) << 4))
-				v139 := (((*(*uint32)(unsafe.Add(pw, v52*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2176))) & 0x1010101) << 4))
-				v173 := (((*(*uint32)(unsafe.Add(pw, v52*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2240))) & 0x1010101) << 4))
-				v207 := (((*(*uint32)(unsafe.Add(pw, v52*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2304))) & 0x1010101) << 4))
-				v241 := (((*(*uint32)(unsafe.Add(pw, v52*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2368))) & 0x1010101) << 4))
-				v275 := (((*(*uint32)(unsafe.Add(pw, v52*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2432))) & 0x1010101) << 4))
-				v309 := (((*(*uint32)(unsafe.Add(pw, v52*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v52*4+2496))) & 0x1010101) << 4))
-				v328 := v21 + v23
-				v332 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v328+2560)))))
-				v343 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v328+2688)))))
-				v346 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v242 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v72, v105), v139), v173), v207), v241)
-					v344 := float32(v332*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v242, v275), v309)>>uint32((v16&3)<<3))&0xFF)-0)) - v343
-					*(*float32)(unsafe.Add(pout, (v346+l)*4)) = float32(v344 * fscale)
-				}
-			}
-			if (v43 + 32) < nk {
-				v362 := (v21 >> 2) + v23
-				v384 := ((((*(*uint32)(unsafe.Add(pw, v362*4))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2048))) & 0x2020202) << 3))
-				v419 := ((((*(*uint32)(unsafe.Add(pw, v362*4+64))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2112))) & 0x2020202) << 3))
-				v455 := ((((*(*uint32)(unsafe.Add(pw, v362*4+128))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2176))) & 0x2020202) << 3))
-				v491 := ((((*(*uint32)(unsafe.Add(pw, v362*4+192))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2240))) & 0x2020202) << 3))
-				v527 := ((((*(*uint32)(unsafe.Add(pw, v362*4+256))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2304))) & 0x2020202) << 3))
-				v563 := ((((*(*uint32)(unsafe.Add(pw, v362*4+320))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2368))) & 0x2020202) << 3))
-				v599 := ((((*(*uint32)(unsafe.Add(pw, v362*4+384))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2432))) & 0x2020202) << 3))
-				v635 := ((((*(*uint32)(unsafe.Add(pw, v362*4+448))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v362*4+2496))) & 0x2020202) << 3))
-				v654 := v21 + v23
-				v658 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v654+2576)))))
-				v669 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v654+2704)))))
-				v673 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v564 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v384, v419), v455), v491), v527), v563)
-					v670 := float32(v658*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v564, v599), v635)>>uint32((v16&3)<<3))&0xFF)-0)) - v669
-					*(*float32)(unsafe.Add(pout, (v673+l)*4+128)) = float32(v670 * fscale)
-				}
-			}
-			if (v43 + 64) < nk {
-				v692 := (v21 >> 2) + v23
-				v716 := (((*(*uint32)(unsafe.Add(pw, v692*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2048))) & 0x4040404) << 2))
-				v749 := (((*(*uint32)(unsafe.Add(pw, v692*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2112))) & 0x4040404) << 2))
-				v783 := (((*(*uint32)(unsafe.Add(pw, v692*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2176))) & 0x4040404) << 2))
-				v817 := (((*(*uint32)(unsafe.Add(pw, v692*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2240))) & 0x4040404) << 2))
-				v851 := (((*(*uint32)(unsafe.Add(pw, v692*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2304))) & 0x4040404) << 2))
-				v885 := (((*(*uint32)(unsafe.Add(pw, v692*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2368))) & 0x4040404) << 2))
-				v919 := (((*(*uint32)(unsafe.Add(pw, v692*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2432))) & 0x4040404) << 2))
-				v953 := (((*(*uint32)(unsafe.Add(pw, v692*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v692*4+2496))) & 0x4040404) << 2))
-				v972 := v21 + v23
-				v976 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v972+2592)))))
-				v987 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v972+2720)))))
-				v991 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v886 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v716, v749), v783), v817), v851), v885)
-					v988 := float32(v976*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v886, v919), v953)>>uint32((v16&3)<<3))&0xFF)-0)) - v987
-					*(*float32)(unsafe.Add(pout, (v991+l)*4+256)) = float32(v988 * fscale)
-				}
-			}
-			if (v43 + 96) < nk {
-				v1010 := (v21 >> 2) + v23
-				v1036 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+512))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2048))) & 0x8080808) << 1))
-				v1071 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2112))) & 0x8080808) << 1))
-				v1107 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+640))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2176))) & 0x8080808) << 1))
-				v1143 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2240))) & 0x8080808) << 1))
-				v1179 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+768))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2304))) & 0x8080808) << 1))
-				v1215 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2368))) & 0x8080808) << 1))
-				v1251 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+896))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2432))) & 0x8080808) << 1))
-				v1287 := ((((*(*uint32)(unsafe.Add(pw, v1010*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1010*4+2496))) & 0x8080808) << 1))
-				v1306 := v21 + v23
-				v1310 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1306+2608)))))
-				v1321 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1306+2736)))))
-				v1325 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v1216 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1036, v1071), v1107), v1143), v1179), v1215)
-					v1322 := float32(v1310*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1216, v1251), v1287)>>uint32((v16&3)<<3))&0xFF)-0)) - v1321
-					*(*float32)(unsafe.Add(pout, (v1325+l)*4+384)) = float32(v1322 * fscale)
-				}
-			}
-			if (v43 + 128) < nk {
-				v1344 := (v21 >> 2) + v23
-				v1368 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1024))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2048))) & 0x10101010) >> 0))
-				v1401 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1088))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2112))) & 0x10101010) >> 0))
-				v1435 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1152))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2176))) & 0x10101010) >> 0))
-				v1469 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1216))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2240))) & 0x10101010) >> 0))
-				v1503 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1280))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2304))) & 0x10101010) >> 0))
-				v1537 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1344))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2368))) & 0x10101010) >> 0))
-				v1571 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1408))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2432))) & 0x10101010) >> 0))
-				v1605 := (((*(*uint32)(unsafe.Add(pw, v1344*4+1472))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1344*4+2496))) & 0x10101010) >> 0))
-				v1624 := v21 + v23
-				v1628 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1624+2624)))))
-				v1639 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1624+2752)))))
-				v1643 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v1538 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1368, v1401), v1435), v1469), v1503), v1537)
-					v1640 := float32(v1628*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1538, v1571), v1605)>>uint32((v16&3)<<3))&0xFF)-0)) - v1639
-					*(*float32)(unsafe.Add(pout, (v1643+l)*4+512)) = float32(v1640 * fscale)
-				}
-			}
-			if (v43 + 160) < nk {
-				v1662 := (v21 >> 2) + v23
-				v1688 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1024))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2048))) & 0x20202020) >> 1))
-				v1723 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1088))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2112))) & 0x20202020) >> 1))
-				v1759 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1152))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2176))) & 0x20202020) >> 1))
-				v1795 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1216))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2240))) & 0x20202020) >> 1))
-				v1831 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1280))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2304))) & 0x20202020) >> 1))
-				v1867 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1344))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2368))) & 0x20202020) >> 1))
-				v1903 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1408))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2432))) & 0x20202020) >> 1))
-				v1939 := ((((*(*uint32)(unsafe.Add(pw, v1662*4+1472))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1662*4+2496))) & 0x20202020) >> 1))
-				v1958 := v21 + v23
-				v1962 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v1958+2640)))))
-				v1973 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v1958+2768)))))
-				v1977 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v1868 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1688, v1723), v1759), v1795), v1831), v1867)
-					v1974 := float32(v1962*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1868, v1903), v1939)>>uint32((v16&3)<<3))&0xFF)-0)) - v1973
-					*(*float32)(unsafe.Add(pout, (v1977+l)*4+640)) = float32(v1974 * fscale)
-				}
-			}
-			if (v43 + 192) < nk {
-				v1996 := (v21 >> 2) + v23
-				v2020 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1536))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2048))) & 0x40404040) >> 2))
-				v2053 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1600))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2112))) & 0x40404040) >> 2))
-				v2087 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1664))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2176))) & 0x40404040) >> 2))
-				v2121 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1728))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2240))) & 0x40404040) >> 2))
-				v2155 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1792))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2304))) & 0x40404040) >> 2))
-				v2189 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1856))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2368))) & 0x40404040) >> 2))
-				v2223 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1920))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2432))) & 0x40404040) >> 2))
-				v2257 := (((*(*uint32)(unsafe.Add(pw, v1996*4+1984))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1996*4+2496))) & 0x40404040) >> 2))
-				v2276 := v21 + v23
-				v2280 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v2276+2656)))))
-				v2291 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v2276+2784)))))
-				v2295 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v2190 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v2020, v2053), v2087), v2121), v2155), v2189)
-					v2292 := float32(v2280*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v2190, v2223), v2257)>>uint32((v16&3)<<3))&0xFF)-0)) - v2291
-					*(*float32)(unsafe.Add(pout, (v2295+l)*4+768)) = float32(v2292 * fscale)
-				}
-			}
-			if (v43 + 224) < nk {
-				v2314 := (v21 >> 2) + v23
-				v2340 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1536))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2048))) & 0x80808080) >> 3))
-				v2375 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1600))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2112))) & 0x80808080) >> 3))
-				v2411 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1664))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2176))) & 0x80808080) >> 3))
-				v2447 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1728))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2240))) & 0x80808080) >> 3))
-				v2483 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1792))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2304))) & 0x80808080) >> 3))
-				v2519 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1856))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2368))) & 0x80808080) >> 3))
-				v2555 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1920))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2432))) & 0x80808080) >> 3))
-				v2591 := ((((*(*uint32)(unsafe.Add(pw, v2314*4+1984))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2314*4+2496))) & 0x80808080) >> 3))
-				v2610 := v21 + v23
-				v2614 := float32(v32 * float32(int32(*(*uint8)(unsafe.Add(pw, v2610+2672)))))
-				v2625 := float32(v41 * float32(int32(*(*uint8)(unsafe.Add(pw, v2610+2800)))))
-				v2629 := (t0 * nk) + v43
-				for l := range 32 {
-					v16 := int32(l)
-					v2520 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v2340, v2375), v2411), v2447), v2483), v2519)
-					v2626 := float32(v2614*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v2520, v2555), v2591)>>uint32((v16&3)<<3))&0xFF)-0)) - v2625
-					*(*float32)(unsafe.Add(pout, (v2629+l)*4+896)) = float32(v2626 * fscale)
-				}
+		for v20 := 0; v20 < v18; v20 += 1 {
+			v25 := (v14 + (v20 >> 3)) * 2880
+			v27 := v6 & 15
+			v29 := v20 & 7
+			v33 := (v25 >> 1) + v27
+			v44 := (v25 + v27) + (v29 * 16)
+			v50 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v33*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v44+2560)))))
+			v70 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v33*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v44+2688)))))
+			v72 := uint32(int32(v29))
+			v81 := (v29 >> 1) * 8
+			v88 := uint32(int32((v29 & 1) * 4))
+			v91 := (v25 >> 2) + v27
+			v182 := (t0 * nk) + (v20 * 32)
+			for l := range 32 {
+				v16 := int32(l)
+				v77 := (l >> 2) & 3
+				v94 := v91 + ((v81 + v77) * 16)
+				v125 := v91 + (v77 * 16)
+				v163 := lane.Select(v16 < 16, ((((*(*uint32)(unsafe.Add(pw, v94*4))) >> v88) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v125*4+2048))) >> v72) & 0x1010101) << 4)), ((((*(*uint32)(unsafe.Add(pw, v94*4+256))) >> v88) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v125*4+2304))) >> v72) & 0x1010101) << 4)))
+				v178 := float32(v50*float32(int32(((v163)>>uint32((v16&3)<<3))&0xFF)-0)) - v70
+				*(*float32)(unsafe.Add(pout, (v182+l)*4)) = float32(v178 * fscale)
 			}
 		}
 		t0++

@@ -21,190 +21,34 @@ func gather_q6_k__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v11 := (nk + 255) >> 8
-		v14 := (v6 >> 4) * v11
+		v14 := (v6 >> 4) * ((nk + 255) >> 8)
+		v18 := nk >> 5
 		for range 32 {
 		}
-		for v18 := 0; v18 < v11; v18 += 1 {
-			v21 := (v14 + v18) * 3392
-			v23 := v6 & 15
-			v32 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+3328)))
-			v34 := v18 * 256
-			if v34 < nk {
-				v40 := (v21 >> 2) + v23
-				v63 := (((*(*uint32)(unsafe.Add(pw, v40*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v40*4+2048))) & 0x3030303) << 4))
-				v96 := (((*(*uint32)(unsafe.Add(pw, v40*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v40*4+2112))) & 0x3030303) << 4))
-				v130 := (((*(*uint32)(unsafe.Add(pw, v40*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v40*4+2176))) & 0x3030303) << 4))
-				v164 := (((*(*uint32)(unsafe.Add(pw, v40*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v40*4+2240))) & 0x3030303) << 4))
-				v198 := (((*(*uint32)(unsafe.Add(pw, v40*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v40*4+2304))) & 0x3030303) << 4))
-				v232 := (((*(*uint32)(unsafe.Add(pw, v40*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v40*4+2368))) & 0x3030303) << 4))
-				v266 := (((*(*uint32)(unsafe.Add(pw, v40*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v40*4+2432))) & 0x3030303) << 4))
-				v300 := (((*(*uint32)(unsafe.Add(pw, v40*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v40*4+2496))) & 0x3030303) << 4))
-				v321 := v21 + v23
-				v323 := int32(int8(*(*uint8)(unsafe.Add(pw, v321+3072))))
-				v331 := int32(int8(*(*uint8)(unsafe.Add(pw, v321+3088))))
-				v337 := (t0 * nk) + v34
-				for l := range 32 {
-					v16 := int32(l)
-					v167 := v16 < 16
-					v233 := lane.Select(v16 < 20, lane.Select(v167, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v63, v96), v130), v164), v198), v232)
-					v335 := float32(float32(v32*float32(lane.Select(v167, v323, v331))) * float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v233, v266), v300)>>uint32((v16&3)<<3))&0xFF)-32))
-					*(*float32)(unsafe.Add(pout, (v337+l)*4)) = float32(v335 * fscale)
-				}
-			}
-			if (v34 + 32) < nk {
-				v353 := (v21 >> 2) + v23
-				v377 := (((*(*uint32)(unsafe.Add(pw, v353*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v353*4+2048))) & 0xC0C0C0C) << 2))
-				v410 := (((*(*uint32)(unsafe.Add(pw, v353*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v353*4+2112))) & 0xC0C0C0C) << 2))
-				v444 := (((*(*uint32)(unsafe.Add(pw, v353*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v353*4+2176))) & 0xC0C0C0C) << 2))
-				v478 := (((*(*uint32)(unsafe.Add(pw, v353*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v353*4+2240))) & 0xC0C0C0C) << 2))
-				v512 := (((*(*uint32)(unsafe.Add(pw, v353*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v353*4+2304))) & 0xC0C0C0C) << 2))
-				v546 := (((*(*uint32)(unsafe.Add(pw, v353*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v353*4+2368))) & 0xC0C0C0C) << 2))
-				v580 := (((*(*uint32)(unsafe.Add(pw, v353*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v353*4+2432))) & 0xC0C0C0C) << 2))
-				v614 := (((*(*uint32)(unsafe.Add(pw, v353*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v353*4+2496))) & 0xC0C0C0C) << 2))
-				v635 := v21 + v23
-				v637 := int32(int8(*(*uint8)(unsafe.Add(pw, v635+3104))))
-				v645 := int32(int8(*(*uint8)(unsafe.Add(pw, v635+3120))))
-				v652 := (t0 * nk) + v34
-				for l := range 32 {
-					v16 := int32(l)
-					v481 := v16 < 16
-					v547 := lane.Select(v16 < 20, lane.Select(v481, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v377, v410), v444), v478), v512), v546)
-					v649 := float32(float32(v32*float32(lane.Select(v481, v637, v645))) * float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v547, v580), v614)>>uint32((v16&3)<<3))&0xFF)-32))
-					*(*float32)(unsafe.Add(pout, (v652+l)*4+128)) = float32(v649 * fscale)
-				}
-			}
-			if (v34 + 64) < nk {
-				v668 := (v21 >> 2) + v23
-				v691 := ((((*(*uint32)(unsafe.Add(pw, v668*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v668*4+2048))) & 0x30303030))
-				v724 := ((((*(*uint32)(unsafe.Add(pw, v668*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v668*4+2112))) & 0x30303030))
-				v758 := ((((*(*uint32)(unsafe.Add(pw, v668*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v668*4+2176))) & 0x30303030))
-				v792 := ((((*(*uint32)(unsafe.Add(pw, v668*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v668*4+2240))) & 0x30303030))
-				v826 := ((((*(*uint32)(unsafe.Add(pw, v668*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v668*4+2304))) & 0x30303030))
-				v860 := ((((*(*uint32)(unsafe.Add(pw, v668*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v668*4+2368))) & 0x30303030))
-				v894 := ((((*(*uint32)(unsafe.Add(pw, v668*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v668*4+2432))) & 0x30303030))
-				v928 := ((((*(*uint32)(unsafe.Add(pw, v668*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v668*4+2496))) & 0x30303030))
-				v949 := v21 + v23
-				v951 := int32(int8(*(*uint8)(unsafe.Add(pw, v949+3136))))
-				v959 := int32(int8(*(*uint8)(unsafe.Add(pw, v949+3152))))
-				v966 := (t0 * nk) + v34
-				for l := range 32 {
-					v16 := int32(l)
-					v795 := v16 < 16
-					v861 := lane.Select(v16 < 20, lane.Select(v795, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v691, v724), v758), v792), v826), v860)
-					v963 := float32(float32(v32*float32(lane.Select(v795, v951, v959))) * float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v861, v894), v928)>>uint32((v16&3)<<3))&0xFF)-32))
-					*(*float32)(unsafe.Add(pout, (v966+l)*4+256)) = float32(v963 * fscale)
-				}
-			}
-			if (v34 + 96) < nk {
-				v985 := (v21 >> 2) + v23
-				v1011 := ((((*(*uint32)(unsafe.Add(pw, v985*4+512))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v985*4+2048))) & 0xC0C0C0C0) >> 2))
-				v1046 := ((((*(*uint32)(unsafe.Add(pw, v985*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v985*4+2112))) & 0xC0C0C0C0) >> 2))
-				v1082 := ((((*(*uint32)(unsafe.Add(pw, v985*4+640))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v985*4+2176))) & 0xC0C0C0C0) >> 2))
-				v1118 := ((((*(*uint32)(unsafe.Add(pw, v985*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v985*4+2240))) & 0xC0C0C0C0) >> 2))
-				v1154 := ((((*(*uint32)(unsafe.Add(pw, v985*4+768))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v985*4+2304))) & 0xC0C0C0C0) >> 2))
-				v1190 := ((((*(*uint32)(unsafe.Add(pw, v985*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v985*4+2368))) & 0xC0C0C0C0) >> 2))
-				v1226 := ((((*(*uint32)(unsafe.Add(pw, v985*4+896))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v985*4+2432))) & 0xC0C0C0C0) >> 2))
-				v1262 := ((((*(*uint32)(unsafe.Add(pw, v985*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v985*4+2496))) & 0xC0C0C0C0) >> 2))
-				v1283 := v21 + v23
-				v1285 := int32(int8(*(*uint8)(unsafe.Add(pw, v1283+3168))))
-				v1293 := int32(int8(*(*uint8)(unsafe.Add(pw, v1283+3184))))
-				v1300 := (t0 * nk) + v34
-				for l := range 32 {
-					v16 := int32(l)
-					v1121 := v16 < 16
-					v1191 := lane.Select(v16 < 20, lane.Select(v1121, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1011, v1046), v1082), v1118), v1154), v1190)
-					v1297 := float32(float32(v32*float32(lane.Select(v1121, v1285, v1293))) * float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1191, v1226), v1262)>>uint32((v16&3)<<3))&0xFF)-32))
-					*(*float32)(unsafe.Add(pout, (v1300+l)*4+384)) = float32(v1297 * fscale)
-				}
-			}
-			if (v34 + 128) < nk {
-				v1319 := (v21 >> 2) + v23
-				v1343 := (((*(*uint32)(unsafe.Add(pw, v1319*4+1024))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1319*4+2560))) & 0x3030303) << 4))
-				v1376 := (((*(*uint32)(unsafe.Add(pw, v1319*4+1088))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1319*4+2624))) & 0x3030303) << 4))
-				v1410 := (((*(*uint32)(unsafe.Add(pw, v1319*4+1152))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1319*4+2688))) & 0x3030303) << 4))
-				v1444 := (((*(*uint32)(unsafe.Add(pw, v1319*4+1216))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1319*4+2752))) & 0x3030303) << 4))
-				v1478 := (((*(*uint32)(unsafe.Add(pw, v1319*4+1280))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1319*4+2816))) & 0x3030303) << 4))
-				v1512 := (((*(*uint32)(unsafe.Add(pw, v1319*4+1344))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1319*4+2880))) & 0x3030303) << 4))
-				v1546 := (((*(*uint32)(unsafe.Add(pw, v1319*4+1408))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1319*4+2944))) & 0x3030303) << 4))
-				v1580 := (((*(*uint32)(unsafe.Add(pw, v1319*4+1472))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1319*4+3008))) & 0x3030303) << 4))
-				v1601 := v21 + v23
-				v1603 := int32(int8(*(*uint8)(unsafe.Add(pw, v1601+3200))))
-				v1611 := int32(int8(*(*uint8)(unsafe.Add(pw, v1601+3216))))
-				v1618 := (t0 * nk) + v34
-				for l := range 32 {
-					v16 := int32(l)
-					v1447 := v16 < 16
-					v1513 := lane.Select(v16 < 20, lane.Select(v1447, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1343, v1376), v1410), v1444), v1478), v1512)
-					v1615 := float32(float32(v32*float32(lane.Select(v1447, v1603, v1611))) * float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1513, v1546), v1580)>>uint32((v16&3)<<3))&0xFF)-32))
-					*(*float32)(unsafe.Add(pout, (v1618+l)*4+512)) = float32(v1615 * fscale)
-				}
-			}
-			if (v34 + 160) < nk {
-				v1637 := (v21 >> 2) + v23
-				v1661 := (((*(*uint32)(unsafe.Add(pw, v1637*4+1536))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1637*4+2560))) & 0xC0C0C0C) << 2))
-				v1694 := (((*(*uint32)(unsafe.Add(pw, v1637*4+1600))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1637*4+2624))) & 0xC0C0C0C) << 2))
-				v1728 := (((*(*uint32)(unsafe.Add(pw, v1637*4+1664))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1637*4+2688))) & 0xC0C0C0C) << 2))
-				v1762 := (((*(*uint32)(unsafe.Add(pw, v1637*4+1728))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1637*4+2752))) & 0xC0C0C0C) << 2))
-				v1796 := (((*(*uint32)(unsafe.Add(pw, v1637*4+1792))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1637*4+2816))) & 0xC0C0C0C) << 2))
-				v1830 := (((*(*uint32)(unsafe.Add(pw, v1637*4+1856))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1637*4+2880))) & 0xC0C0C0C) << 2))
-				v1864 := (((*(*uint32)(unsafe.Add(pw, v1637*4+1920))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1637*4+2944))) & 0xC0C0C0C) << 2))
-				v1898 := (((*(*uint32)(unsafe.Add(pw, v1637*4+1984))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v1637*4+3008))) & 0xC0C0C0C) << 2))
-				v1919 := v21 + v23
-				v1921 := int32(int8(*(*uint8)(unsafe.Add(pw, v1919+3232))))
-				v1929 := int32(int8(*(*uint8)(unsafe.Add(pw, v1919+3248))))
-				v1936 := (t0 * nk) + v34
-				for l := range 32 {
-					v16 := int32(l)
-					v1765 := v16 < 16
-					v1831 := lane.Select(v16 < 20, lane.Select(v1765, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1661, v1694), v1728), v1762), v1796), v1830)
-					v1933 := float32(float32(v32*float32(lane.Select(v1765, v1921, v1929))) * float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v1831, v1864), v1898)>>uint32((v16&3)<<3))&0xFF)-32))
-					*(*float32)(unsafe.Add(pout, (v1936+l)*4+640)) = float32(v1933 * fscale)
-				}
-			}
-			if (v34 + 192) < nk {
-				v1955 := (v21 >> 2) + v23
-				v1979 := ((((*(*uint32)(unsafe.Add(pw, v1955*4+1024))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v1955*4+2560))) & 0x30303030))
-				v2012 := ((((*(*uint32)(unsafe.Add(pw, v1955*4+1088))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v1955*4+2624))) & 0x30303030))
-				v2046 := ((((*(*uint32)(unsafe.Add(pw, v1955*4+1152))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v1955*4+2688))) & 0x30303030))
-				v2080 := ((((*(*uint32)(unsafe.Add(pw, v1955*4+1216))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v1955*4+2752))) & 0x30303030))
-				v2114 := ((((*(*uint32)(unsafe.Add(pw, v1955*4+1280))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v1955*4+2816))) & 0x30303030))
-				v2148 := ((((*(*uint32)(unsafe.Add(pw, v1955*4+1344))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v1955*4+2880))) & 0x30303030))
-				v2182 := ((((*(*uint32)(unsafe.Add(pw, v1955*4+1408))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v1955*4+2944))) & 0x30303030))
-				v2216 := ((((*(*uint32)(unsafe.Add(pw, v1955*4+1472))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v1955*4+3008))) & 0x30303030))
-				v2237 := v21 + v23
-				v2239 := int32(int8(*(*uint8)(unsafe.Add(pw, v2237+3264))))
-				v2247 := int32(int8(*(*uint8)(unsafe.Add(pw, v2237+3280))))
-				v2254 := (t0 * nk) + v34
-				for l := range 32 {
-					v16 := int32(l)
-					v2083 := v16 < 16
-					v2149 := lane.Select(v16 < 20, lane.Select(v2083, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v1979, v2012), v2046), v2080), v2114), v2148)
-					v2251 := float32(float32(v32*float32(lane.Select(v2083, v2239, v2247))) * float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v2149, v2182), v2216)>>uint32((v16&3)<<3))&0xFF)-32))
-					*(*float32)(unsafe.Add(pout, (v2254+l)*4+768)) = float32(v2251 * fscale)
-				}
-			}
-			if (v34 + 224) < nk {
-				v2273 := (v21 >> 2) + v23
-				v2299 := ((((*(*uint32)(unsafe.Add(pw, v2273*4+1536))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2273*4+2560))) & 0xC0C0C0C0) >> 2))
-				v2334 := ((((*(*uint32)(unsafe.Add(pw, v2273*4+1600))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2273*4+2624))) & 0xC0C0C0C0) >> 2))
-				v2370 := ((((*(*uint32)(unsafe.Add(pw, v2273*4+1664))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2273*4+2688))) & 0xC0C0C0C0) >> 2))
-				v2406 := ((((*(*uint32)(unsafe.Add(pw, v2273*4+1728))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2273*4+2752))) & 0xC0C0C0C0) >> 2))
-				v2442 := ((((*(*uint32)(unsafe.Add(pw, v2273*4+1792))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2273*4+2816))) & 0xC0C0C0C0) >> 2))
-				v2478 := ((((*(*uint32)(unsafe.Add(pw, v2273*4+1856))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2273*4+2880))) & 0xC0C0C0C0) >> 2))
-				v2514 := ((((*(*uint32)(unsafe.Add(pw, v2273*4+1920))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2273*4+2944))) & 0xC0C0C0C0) >> 2))
-				v2550 := ((((*(*uint32)(unsafe.Add(pw, v2273*4+1984))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v2273*4+3008))) & 0xC0C0C0C0) >> 2))
-				v2571 := v21 + v23
-				v2573 := int32(int8(*(*uint8)(unsafe.Add(pw, v2571+3296))))
-				v2581 := int32(int8(*(*uint8)(unsafe.Add(pw, v2571+3312))))
-				v2588 := (t0 * nk) + v34
-				for l := range 32 {
-					v16 := int32(l)
-					v2409 := v16 < 16
-					v2479 := lane.Select(v16 < 20, lane.Select(v2409, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v2299, v2334), v2370), v2406), v2442), v2478)
-					v2585 := float32(float32(v32*float32(lane.Select(v2409, v2573, v2581))) * float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v2479, v2514), v2550)>>uint32((v16&3)<<3))&0xFF)-32))
-					*(*float32)(unsafe.Add(pout, (v2588+l)*4+896)) = float32(v2585 * fscale)
-				}
+		for v20 := 0; v20 < v18; v20 += 1 {
+			v25 := (v14 + (v20 >> 3)) * 3392
+			v27 := v6 & 15
+			v29 := v20 & 7
+			v33 := (v29 >> 2) * 8
+			v35 := v29 & 3
+			v41 := uint32(int32((v35 >> 1) * 4))
+			v45 := uint32(int32(v35 * 2))
+			v55 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v25>>1)+v27)*2+3328)))
+			v62 := (v25 + v27) + ((v29 * 2) * 16)
+			v66 := int32(int8(*(*uint8)(unsafe.Add(pw, v62+3072))))
+			v80 := int32(int8(*(*uint8)(unsafe.Add(pw, v62+3088))))
+			v92 := (v33 * 2) + ((v35 & 1) * 8)
+			v96 := (v25 >> 2) + v27
+			v196 := (t0 * nk) + (v20 * 32)
+			for l := range 32 {
+				v16 := int32(l)
+				v172 := v16 < 16
+				v85 := (l >> 2) & 3
+				v93 := v92 + v85
+				v106 := v33 + v85
+				v173 := lane.Select(v172, ((((*(*uint32)(unsafe.Add(pw, (v96+(v93*16))*4))) >> v41) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, (v96+(v106*16))*4+2048))) >> v45) & 0x3030303) << 4)), ((((*(*uint32)(unsafe.Add(pw, (v96+((v93+4)*16))*4))) >> v41) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, (v96+((v106+4)*16))*4+2048))) >> v45) & 0x3030303) << 4)))
+				v192 := float32(float32(v55*float32(lane.Select(v172, v66, v80))) * float32(int32(((v173)>>uint32((v16&3)<<3))&0xFF)-32))
+				*(*float32)(unsafe.Add(pout, (v196+l)*4)) = float32(v192 * fscale)
 			}
 		}
 		t0++

@@ -21,51 +21,23 @@ func gather_q8_0__any__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo
 	for ; lo < hi; lo++ {
 		v6 := int(*(*int32)(unsafe.Add(pids, t0*4)))
-		v11 := (nk + 63) >> 6
-		v14 := (v6 >> 4) * v11
+		v14 := (v6 >> 4) * ((nk + 63) >> 6)
+		v18 := nk >> 5
 		for range 32 {
 		}
-		for v18 := 0; v18 < v11; v18 += 1 {
-			v21 := (v14 + v18) * 1088
-			v23 := v6 & 15
-			v25 := v18 * 64
-			if v25 < nk {
-				v31 := (v21 >> 2) + v23
-				v33 := (*(*uint32)(unsafe.Add(pw, v31*4)))
-				v45 := (*(*uint32)(unsafe.Add(pw, v31*4+64)))
-				v58 := (*(*uint32)(unsafe.Add(pw, v31*4+128)))
-				v71 := (*(*uint32)(unsafe.Add(pw, v31*4+192)))
-				v84 := (*(*uint32)(unsafe.Add(pw, v31*4+256)))
-				v97 := (*(*uint32)(unsafe.Add(pw, v31*4+320)))
-				v110 := (*(*uint32)(unsafe.Add(pw, v31*4+384)))
-				v123 := (*(*uint32)(unsafe.Add(pw, v31*4+448)))
-				v145 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+1024)))
-				v148 := (t0 * nk) + v25
-				for l := range 32 {
-					v16 := int32(l)
-					v98 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v33, v45), v58), v71), v84), v97)
-					v151 := float32(float32(v145*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v98, v110), v123)>>uint32((v16&3)<<3))&0xFF)-128)) * fscale)
-					*(*float32)(unsafe.Add(pout, (v148+l)*4)) = v151
-				}
-			}
-			if (v25 + 32) < nk {
-				v164 := (v21 >> 2) + v23
-				v167 := (*(*uint32)(unsafe.Add(pw, v164*4+512)))
-				v179 := (*(*uint32)(unsafe.Add(pw, v164*4+576)))
-				v192 := (*(*uint32)(unsafe.Add(pw, v164*4+640)))
-				v205 := (*(*uint32)(unsafe.Add(pw, v164*4+704)))
-				v218 := (*(*uint32)(unsafe.Add(pw, v164*4+768)))
-				v231 := (*(*uint32)(unsafe.Add(pw, v164*4+832)))
-				v244 := (*(*uint32)(unsafe.Add(pw, v164*4+896)))
-				v257 := (*(*uint32)(unsafe.Add(pw, v164*4+960)))
-				v279 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, ((v21>>1)+v23)*2+1056)))
-				v283 := (t0 * nk) + v25
-				for l := range 32 {
-					v16 := int32(l)
-					v232 := lane.Select(v16 < 20, lane.Select(v16 < 16, lane.Select(v16 < 12, lane.Select(v16 < 8, lane.Select(v16 < 4, v167, v179), v192), v205), v218), v231)
-					v289 := float32(float32(v279*float32(int32((lane.Select(v16 < 28, lane.Select(v16 < 24, v232, v244), v257)>>uint32((v16&3)<<3))&0xFF)-128)) * fscale)
-					*(*float32)(unsafe.Add(pout, (v283+l)*4+128)) = v289
-				}
+		for v20 := 0; v20 < v18; v20 += 1 {
+			v25 := (v14 + (v20 >> 1)) * 1088
+			v27 := v6 & 15
+			v29 := v20 & 1
+			v39 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, (((v25>>1)+v27)+(v29*16))*2+1024)))
+			v46 := v29 * 8
+			v50 := (v25 >> 2) + v27
+			v89 := (t0 * nk) + (v20 * 32)
+			for l := range 32 {
+				v16 := int32(l)
+				v53 := v50 + ((v46 + ((l >> 2) & 3)) * 16)
+				v92 := float32(float32(v39*float32(int32(((lane.Select(v16 < 16, *(*uint32)(unsafe.Add(pw, v53*4)), *(*uint32)(unsafe.Add(pw, v53*4+256))))>>uint32((v16&3)<<3))&0xFF)-128)) * fscale)
+				*(*float32)(unsafe.Add(pout, (v89+l)*4)) = v92
 			}
 		}
 		t0++

@@ -52,60 +52,60 @@ func gemm_bf16__m2__portable(a *kernel.Args, lo, hi int) {
 				for l := range 16 {
 					v53 := rsum[0][l]
 					*(*float32)(unsafe.Add(stotal, l*4)) = v53
-					v59 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v59
+					v58 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v58
 				}
 			} else {
 				for l := range 16 {
-					v64 := *(*float32)(unsafe.Add(stotal, l*4))
-					v66 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v64 + v66
-					v76 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v78 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v76 + v78
+					v61 := *(*float32)(unsafe.Add(stotal, l*4))
+					v63 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v61 + v63
+					v71 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v73 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v71 + v73
 				}
 			}
 		}
-		v81 := t1 * 4
-		v83 := t0 * 16
-		for range 16 {
-		}
+		v76 := t1 * 4
+		v78 := t0 * 16
 		if nadd == 0 {
-			v93 := (v81 * nldo) + v83
-			v103 := ((v81 + 1) * nldo) + v83
+			v88 := v76 * nldo
+			v96 := (v76 + 1) * nldo
 			for l := range 16 {
-				v98 := *(*float32)(unsafe.Add(stotal, l*4))
-				v88 := (v83 + l) < nn
-				if v88 {
-					*(*float32)(unsafe.Add(pout, (v93+l)*4)) = v98
+				v92 := *(*float32)(unsafe.Add(stotal, l*4))
+				v85 := v78 + l
+				v86 := v85 < nn
+				if v86 {
+					*(*float32)(unsafe.Add(pout, (v88+v85)*4)) = v92
 				}
-				v110 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v88 {
-					*(*float32)(unsafe.Add(pout, (v103+l)*4)) = v110
+				v102 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v86 {
+					*(*float32)(unsafe.Add(pout, (v96+v85)*4)) = v102
 				}
 			}
 		} else {
-			v113 := (v81 * nldo) + v83
-			v125 := ((v81 + 1) * nldo) + v83
+			v108 := v76 * nldo
+			v118 := (v76 + 1) * nldo
 			for l := range 16 {
-				v118 := *(*float32)(unsafe.Add(stotal, l*4))
-				v88 := (v83 + l) < nn
-				var v119 float32
-				v115 := v113 + l
-				if v88 {
-					v119 = *(*float32)(unsafe.Add(pout, v115*4))
+				v112 := *(*float32)(unsafe.Add(stotal, l*4))
+				v105 := v78 + l
+				v106 := v105 < nn
+				var v113 float32
+				v109 := v108 + v105
+				if v106 {
+					v113 = *(*float32)(unsafe.Add(pout, v109*4))
 				}
-				if v88 {
-					*(*float32)(unsafe.Add(pout, v115*4)) = v118 + v119
+				if v106 {
+					*(*float32)(unsafe.Add(pout, v109*4)) = v112 + v113
 				}
-				v132 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v133 float32
-				v127 := v125 + l
-				if v88 {
-					v133 = *(*float32)(unsafe.Add(pout, v127*4))
+				v124 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v125 float32
+				v119 := v118 + v105
+				if v106 {
+					v125 = *(*float32)(unsafe.Add(pout, v119*4))
 				}
-				if v88 {
-					*(*float32)(unsafe.Add(pout, v127*4)) = v132 + v133
+				if v106 {
+					*(*float32)(unsafe.Add(pout, v119*4)) = v124 + v125
 				}
 			}
 		}

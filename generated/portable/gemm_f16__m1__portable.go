@@ -49,36 +49,36 @@ func gemm_f16__m1__portable(a *kernel.Args, lo, hi int) {
 				}
 			} else {
 				for l := range 16 {
-					v46 := *(*float32)(unsafe.Add(stotal, l*4))
-					v48 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v46 + v48
+					v44 := *(*float32)(unsafe.Add(stotal, l*4))
+					v46 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v44 + v46
 				}
 			}
 		}
-		v51 := t1 * 4
-		v53 := t0 * 16
-		for range 16 {
-		}
+		v49 := t1 * 4
+		v51 := t0 * 16
 		if nadd == 0 {
-			v63 := (v51 * nldo) + v53
+			v61 := v49 * nldo
 			for l := range 16 {
-				v68 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v53 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v63+l)*4)) = v68
+				v65 := *(*float32)(unsafe.Add(stotal, l*4))
+				v58 := v51 + l
+				if v58 < nn {
+					*(*float32)(unsafe.Add(pout, (v61+v58)*4)) = v65
 				}
 			}
 		} else {
-			v71 := (v51 * nldo) + v53
+			v71 := v49 * nldo
 			for l := range 16 {
-				v76 := *(*float32)(unsafe.Add(stotal, l*4))
-				v58 := (v53 + l) < nn
-				var v77 float32
-				v73 := v71 + l
-				if v58 {
-					v77 = *(*float32)(unsafe.Add(pout, v73*4))
+				v75 := *(*float32)(unsafe.Add(stotal, l*4))
+				v68 := v51 + l
+				v69 := v68 < nn
+				var v76 float32
+				v72 := v71 + v68
+				if v69 {
+					v76 = *(*float32)(unsafe.Add(pout, v72*4))
 				}
-				if v58 {
-					*(*float32)(unsafe.Add(pout, v73*4)) = v76 + v77
+				if v69 {
+					*(*float32)(unsafe.Add(pout, v72*4)) = v75 + v76
 				}
 			}
 		}

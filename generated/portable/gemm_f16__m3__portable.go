@@ -56,80 +56,80 @@ func gemm_f16__m3__portable(a *kernel.Args, lo, hi int) {
 				for l := range 16 {
 					v65 := rsum[0][l]
 					*(*float32)(unsafe.Add(stotal, l*4)) = v65
-					v71 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v71
-					v77 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v77
+					v70 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v70
+					v75 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v75
 				}
 			} else {
 				for l := range 16 {
-					v82 := *(*float32)(unsafe.Add(stotal, l*4))
-					v84 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v82 + v84
-					v94 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v96 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v94 + v96
-					v106 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v108 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v106 + v108
+					v78 := *(*float32)(unsafe.Add(stotal, l*4))
+					v80 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v78 + v80
+					v88 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v90 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v88 + v90
+					v98 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v100 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v98 + v100
 				}
 			}
 		}
-		v111 := t1 * 4
-		v113 := t0 * 16
-		for range 16 {
-		}
+		v103 := t1 * 4
+		v105 := t0 * 16
 		if nadd == 0 {
-			v123 := (v111 * nldo) + v113
-			v133 := ((v111 + 1) * nldo) + v113
-			v145 := ((v111 + 2) * nldo) + v113
+			v115 := v103 * nldo
+			v123 := (v103 + 1) * nldo
+			v133 := (v103 + 2) * nldo
 			for l := range 16 {
-				v128 := *(*float32)(unsafe.Add(stotal, l*4))
-				v118 := (v113 + l) < nn
-				if v118 {
-					*(*float32)(unsafe.Add(pout, (v123+l)*4)) = v128
+				v119 := *(*float32)(unsafe.Add(stotal, l*4))
+				v112 := v105 + l
+				v113 := v112 < nn
+				if v113 {
+					*(*float32)(unsafe.Add(pout, (v115+v112)*4)) = v119
 				}
-				v140 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v118 {
-					*(*float32)(unsafe.Add(pout, (v133+l)*4)) = v140
+				v129 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v113 {
+					*(*float32)(unsafe.Add(pout, (v123+v112)*4)) = v129
 				}
-				v152 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v118 {
-					*(*float32)(unsafe.Add(pout, (v145+l)*4)) = v152
+				v139 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v113 {
+					*(*float32)(unsafe.Add(pout, (v133+v112)*4)) = v139
 				}
 			}
 		} else {
-			v155 := (v111 * nldo) + v113
-			v167 := ((v111 + 1) * nldo) + v113
-			v181 := ((v111 + 2) * nldo) + v113
+			v145 := v103 * nldo
+			v155 := (v103 + 1) * nldo
+			v167 := (v103 + 2) * nldo
 			for l := range 16 {
-				v160 := *(*float32)(unsafe.Add(stotal, l*4))
-				v118 := (v113 + l) < nn
-				var v161 float32
-				v157 := v155 + l
-				if v118 {
-					v161 = *(*float32)(unsafe.Add(pout, v157*4))
+				v149 := *(*float32)(unsafe.Add(stotal, l*4))
+				v142 := v105 + l
+				v143 := v142 < nn
+				var v150 float32
+				v146 := v145 + v142
+				if v143 {
+					v150 = *(*float32)(unsafe.Add(pout, v146*4))
 				}
-				if v118 {
-					*(*float32)(unsafe.Add(pout, v157*4)) = v160 + v161
+				if v143 {
+					*(*float32)(unsafe.Add(pout, v146*4)) = v149 + v150
 				}
-				v174 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v175 float32
-				v169 := v167 + l
-				if v118 {
-					v175 = *(*float32)(unsafe.Add(pout, v169*4))
+				v161 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v162 float32
+				v156 := v155 + v142
+				if v143 {
+					v162 = *(*float32)(unsafe.Add(pout, v156*4))
 				}
-				if v118 {
-					*(*float32)(unsafe.Add(pout, v169*4)) = v174 + v175
+				if v143 {
+					*(*float32)(unsafe.Add(pout, v156*4)) = v161 + v162
 				}
-				v188 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v189 float32
-				v183 := v181 + l
-				if v118 {
-					v189 = *(*float32)(unsafe.Add(pout, v183*4))
+				v173 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v174 float32
+				v168 := v167 + v142
+				if v143 {
+					v174 = *(*float32)(unsafe.Add(pout, v168*4))
 				}
-				if v118 {
-					*(*float32)(unsafe.Add(pout, v183*4)) = v188 + v189
+				if v143 {
+					*(*float32)(unsafe.Add(pout, v168*4)) = v173 + v174
 				}
 			}
 		}

@@ -60,100 +60,100 @@ func gemm_f16__m4__portable(a *kernel.Args, lo, hi int) {
 				for l := range 16 {
 					v77 := rsum[0][l]
 					*(*float32)(unsafe.Add(stotal, l*4)) = v77
-					v83 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v83
-					v89 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v89
-					v95 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v95
+					v82 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v82
+					v87 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v87
+					v92 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v92
 				}
 			} else {
 				for l := range 16 {
-					v100 := *(*float32)(unsafe.Add(stotal, l*4))
-					v102 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v100 + v102
-					v112 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v114 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v112 + v114
-					v124 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v126 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v124 + v126
-					v136 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v138 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v136 + v138
+					v95 := *(*float32)(unsafe.Add(stotal, l*4))
+					v97 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v95 + v97
+					v105 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v107 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v105 + v107
+					v115 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v117 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v115 + v117
+					v125 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v127 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v125 + v127
 				}
 			}
 		}
-		v141 := t1 * 4
-		v143 := t0 * 16
-		for range 16 {
-		}
+		v130 := t1 * 4
+		v132 := t0 * 16
 		if nadd == 0 {
-			v153 := (v141 * nldo) + v143
-			v163 := ((v141 + 1) * nldo) + v143
-			v175 := ((v141 + 2) * nldo) + v143
-			v187 := ((v141 + 3) * nldo) + v143
+			v142 := v130 * nldo
+			v150 := (v130 + 1) * nldo
+			v160 := (v130 + 2) * nldo
+			v170 := (v130 + 3) * nldo
 			for l := range 16 {
-				v158 := *(*float32)(unsafe.Add(stotal, l*4))
-				v148 := (v143 + l) < nn
-				if v148 {
-					*(*float32)(unsafe.Add(pout, (v153+l)*4)) = v158
+				v146 := *(*float32)(unsafe.Add(stotal, l*4))
+				v139 := v132 + l
+				v140 := v139 < nn
+				if v140 {
+					*(*float32)(unsafe.Add(pout, (v142+v139)*4)) = v146
 				}
-				v170 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v148 {
-					*(*float32)(unsafe.Add(pout, (v163+l)*4)) = v170
+				v156 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v140 {
+					*(*float32)(unsafe.Add(pout, (v150+v139)*4)) = v156
 				}
-				v182 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v148 {
-					*(*float32)(unsafe.Add(pout, (v175+l)*4)) = v182
+				v166 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v140 {
+					*(*float32)(unsafe.Add(pout, (v160+v139)*4)) = v166
 				}
-				v194 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v148 {
-					*(*float32)(unsafe.Add(pout, (v187+l)*4)) = v194
+				v176 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v140 {
+					*(*float32)(unsafe.Add(pout, (v170+v139)*4)) = v176
 				}
 			}
 		} else {
-			v197 := (v141 * nldo) + v143
-			v209 := ((v141 + 1) * nldo) + v143
-			v223 := ((v141 + 2) * nldo) + v143
-			v237 := ((v141 + 3) * nldo) + v143
+			v182 := v130 * nldo
+			v192 := (v130 + 1) * nldo
+			v204 := (v130 + 2) * nldo
+			v216 := (v130 + 3) * nldo
 			for l := range 16 {
-				v202 := *(*float32)(unsafe.Add(stotal, l*4))
-				v148 := (v143 + l) < nn
-				var v203 float32
-				v199 := v197 + l
-				if v148 {
-					v203 = *(*float32)(unsafe.Add(pout, v199*4))
+				v186 := *(*float32)(unsafe.Add(stotal, l*4))
+				v179 := v132 + l
+				v180 := v179 < nn
+				var v187 float32
+				v183 := v182 + v179
+				if v180 {
+					v187 = *(*float32)(unsafe.Add(pout, v183*4))
 				}
-				if v148 {
-					*(*float32)(unsafe.Add(pout, v199*4)) = v202 + v203
+				if v180 {
+					*(*float32)(unsafe.Add(pout, v183*4)) = v186 + v187
 				}
-				v216 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v217 float32
-				v211 := v209 + l
-				if v148 {
-					v217 = *(*float32)(unsafe.Add(pout, v211*4))
+				v198 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v199 float32
+				v193 := v192 + v179
+				if v180 {
+					v199 = *(*float32)(unsafe.Add(pout, v193*4))
 				}
-				if v148 {
-					*(*float32)(unsafe.Add(pout, v211*4)) = v216 + v217
+				if v180 {
+					*(*float32)(unsafe.Add(pout, v193*4)) = v198 + v199
 				}
-				v230 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v231 float32
-				v225 := v223 + l
-				if v148 {
-					v231 = *(*float32)(unsafe.Add(pout, v225*4))
+				v210 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v211 float32
+				v205 := v204 + v179
+				if v180 {
+					v211 = *(*float32)(unsafe.Add(pout, v205*4))
 				}
-				if v148 {
-					*(*float32)(unsafe.Add(pout, v225*4)) = v230 + v231
+				if v180 {
+					*(*float32)(unsafe.Add(pout, v205*4)) = v210 + v211
 				}
-				v244 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v245 float32
-				v239 := v237 + l
-				if v148 {
-					v245 = *(*float32)(unsafe.Add(pout, v239*4))
+				v222 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v223 float32
+				v217 := v216 + v179
+				if v180 {
+					v223 = *(*float32)(unsafe.Add(pout, v217*4))
 				}
-				if v148 {
-					*(*float32)(unsafe.Add(pout, v239*4)) = v244 + v245
+				if v180 {
+					*(*float32)(unsafe.Add(pout, v217*4)) = v222 + v223
 				}
 			}
 		}

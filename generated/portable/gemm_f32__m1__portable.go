@@ -48,36 +48,36 @@ func gemm_f32__m1__portable(a *kernel.Args, lo, hi int) {
 				}
 			} else {
 				for l := range 16 {
-					v47 := *(*float32)(unsafe.Add(stotal, l*4))
-					v49 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v47 + v49
+					v45 := *(*float32)(unsafe.Add(stotal, l*4))
+					v47 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v45 + v47
 				}
 			}
 		}
-		v52 := t1 * 4
-		v54 := t0 * 16
-		for range 16 {
-		}
+		v50 := t1 * 4
+		v52 := t0 * 16
 		if nadd == 0 {
-			v64 := (v52 * nldo) + v54
+			v62 := v50 * nldo
 			for l := range 16 {
-				v69 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v54 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v64+l)*4)) = v69
+				v66 := *(*float32)(unsafe.Add(stotal, l*4))
+				v59 := v52 + l
+				if v59 < nn {
+					*(*float32)(unsafe.Add(pout, (v62+v59)*4)) = v66
 				}
 			}
 		} else {
-			v72 := (v52 * nldo) + v54
+			v72 := v50 * nldo
 			for l := range 16 {
-				v77 := *(*float32)(unsafe.Add(stotal, l*4))
-				v59 := (v54 + l) < nn
-				var v78 float32
-				v74 := v72 + l
-				if v59 {
-					v78 = *(*float32)(unsafe.Add(pout, v74*4))
+				v76 := *(*float32)(unsafe.Add(stotal, l*4))
+				v69 := v52 + l
+				v70 := v69 < nn
+				var v77 float32
+				v73 := v72 + v69
+				if v70 {
+					v77 = *(*float32)(unsafe.Add(pout, v73*4))
 				}
-				if v59 {
-					*(*float32)(unsafe.Add(pout, v74*4)) = v77 + v78
+				if v70 {
+					*(*float32)(unsafe.Add(pout, v73*4)) = v76 + v77
 				}
 			}
 		}

@@ -51,60 +51,60 @@ func gemm_f32__m2__portable(a *kernel.Args, lo, hi int) {
 				for l := range 16 {
 					v55 := rsum[0][l]
 					*(*float32)(unsafe.Add(stotal, l*4)) = v55
-					v61 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v61
+					v60 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v60
 				}
 			} else {
 				for l := range 16 {
-					v66 := *(*float32)(unsafe.Add(stotal, l*4))
-					v68 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v66 + v68
-					v78 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v80 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v78 + v80
+					v63 := *(*float32)(unsafe.Add(stotal, l*4))
+					v65 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v63 + v65
+					v73 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v75 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v73 + v75
 				}
 			}
 		}
-		v83 := t1 * 4
-		v85 := t0 * 16
-		for range 16 {
-		}
+		v78 := t1 * 4
+		v80 := t0 * 16
 		if nadd == 0 {
-			v95 := (v83 * nldo) + v85
-			v105 := ((v83 + 1) * nldo) + v85
+			v90 := v78 * nldo
+			v98 := (v78 + 1) * nldo
 			for l := range 16 {
-				v100 := *(*float32)(unsafe.Add(stotal, l*4))
-				v90 := (v85 + l) < nn
-				if v90 {
-					*(*float32)(unsafe.Add(pout, (v95+l)*4)) = v100
+				v94 := *(*float32)(unsafe.Add(stotal, l*4))
+				v87 := v80 + l
+				v88 := v87 < nn
+				if v88 {
+					*(*float32)(unsafe.Add(pout, (v90+v87)*4)) = v94
 				}
-				v112 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v90 {
-					*(*float32)(unsafe.Add(pout, (v105+l)*4)) = v112
+				v104 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v88 {
+					*(*float32)(unsafe.Add(pout, (v98+v87)*4)) = v104
 				}
 			}
 		} else {
-			v115 := (v83 * nldo) + v85
-			v127 := ((v83 + 1) * nldo) + v85
+			v110 := v78 * nldo
+			v120 := (v78 + 1) * nldo
 			for l := range 16 {
-				v120 := *(*float32)(unsafe.Add(stotal, l*4))
-				v90 := (v85 + l) < nn
-				var v121 float32
-				v117 := v115 + l
-				if v90 {
-					v121 = *(*float32)(unsafe.Add(pout, v117*4))
+				v114 := *(*float32)(unsafe.Add(stotal, l*4))
+				v107 := v80 + l
+				v108 := v107 < nn
+				var v115 float32
+				v111 := v110 + v107
+				if v108 {
+					v115 = *(*float32)(unsafe.Add(pout, v111*4))
 				}
-				if v90 {
-					*(*float32)(unsafe.Add(pout, v117*4)) = v120 + v121
+				if v108 {
+					*(*float32)(unsafe.Add(pout, v111*4)) = v114 + v115
 				}
-				v134 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v135 float32
-				v129 := v127 + l
-				if v90 {
-					v135 = *(*float32)(unsafe.Add(pout, v129*4))
+				v126 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v127 float32
+				v121 := v120 + v107
+				if v108 {
+					v127 = *(*float32)(unsafe.Add(pout, v121*4))
 				}
-				if v90 {
-					*(*float32)(unsafe.Add(pout, v129*4)) = v134 + v135
+				if v108 {
+					*(*float32)(unsafe.Add(pout, v121*4)) = v126 + v127
 				}
 			}
 		}

@@ -55,80 +55,80 @@ func gemm_f32__m3__portable(a *kernel.Args, lo, hi int) {
 				for l := range 16 {
 					v68 := rsum[0][l]
 					*(*float32)(unsafe.Add(stotal, l*4)) = v68
-					v74 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v74
-					v80 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v80
+					v73 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v73
+					v78 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v78
 				}
 			} else {
 				for l := range 16 {
-					v85 := *(*float32)(unsafe.Add(stotal, l*4))
-					v87 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v85 + v87
-					v97 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v99 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v97 + v99
-					v109 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v111 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v109 + v111
+					v81 := *(*float32)(unsafe.Add(stotal, l*4))
+					v83 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v81 + v83
+					v91 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v93 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v91 + v93
+					v101 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v103 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v101 + v103
 				}
 			}
 		}
-		v114 := t1 * 4
-		v116 := t0 * 16
-		for range 16 {
-		}
+		v106 := t1 * 4
+		v108 := t0 * 16
 		if nadd == 0 {
-			v126 := (v114 * nldo) + v116
-			v136 := ((v114 + 1) * nldo) + v116
-			v148 := ((v114 + 2) * nldo) + v116
+			v118 := v106 * nldo
+			v126 := (v106 + 1) * nldo
+			v136 := (v106 + 2) * nldo
 			for l := range 16 {
-				v131 := *(*float32)(unsafe.Add(stotal, l*4))
-				v121 := (v116 + l) < nn
-				if v121 {
-					*(*float32)(unsafe.Add(pout, (v126+l)*4)) = v131
+				v122 := *(*float32)(unsafe.Add(stotal, l*4))
+				v115 := v108 + l
+				v116 := v115 < nn
+				if v116 {
+					*(*float32)(unsafe.Add(pout, (v118+v115)*4)) = v122
 				}
-				v143 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v121 {
-					*(*float32)(unsafe.Add(pout, (v136+l)*4)) = v143
+				v132 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v116 {
+					*(*float32)(unsafe.Add(pout, (v126+v115)*4)) = v132
 				}
-				v155 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v121 {
-					*(*float32)(unsafe.Add(pout, (v148+l)*4)) = v155
+				v142 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v116 {
+					*(*float32)(unsafe.Add(pout, (v136+v115)*4)) = v142
 				}
 			}
 		} else {
-			v158 := (v114 * nldo) + v116
-			v170 := ((v114 + 1) * nldo) + v116
-			v184 := ((v114 + 2) * nldo) + v116
+			v148 := v106 * nldo
+			v158 := (v106 + 1) * nldo
+			v170 := (v106 + 2) * nldo
 			for l := range 16 {
-				v163 := *(*float32)(unsafe.Add(stotal, l*4))
-				v121 := (v116 + l) < nn
-				var v164 float32
-				v160 := v158 + l
-				if v121 {
-					v164 = *(*float32)(unsafe.Add(pout, v160*4))
+				v152 := *(*float32)(unsafe.Add(stotal, l*4))
+				v145 := v108 + l
+				v146 := v145 < nn
+				var v153 float32
+				v149 := v148 + v145
+				if v146 {
+					v153 = *(*float32)(unsafe.Add(pout, v149*4))
 				}
-				if v121 {
-					*(*float32)(unsafe.Add(pout, v160*4)) = v163 + v164
+				if v146 {
+					*(*float32)(unsafe.Add(pout, v149*4)) = v152 + v153
 				}
-				v177 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v178 float32
-				v172 := v170 + l
-				if v121 {
-					v178 = *(*float32)(unsafe.Add(pout, v172*4))
+				v164 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v165 float32
+				v159 := v158 + v145
+				if v146 {
+					v165 = *(*float32)(unsafe.Add(pout, v159*4))
 				}
-				if v121 {
-					*(*float32)(unsafe.Add(pout, v172*4)) = v177 + v178
+				if v146 {
+					*(*float32)(unsafe.Add(pout, v159*4)) = v164 + v165
 				}
-				v191 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v192 float32
-				v186 := v184 + l
-				if v121 {
-					v192 = *(*float32)(unsafe.Add(pout, v186*4))
+				v176 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v177 float32
+				v171 := v170 + v145
+				if v146 {
+					v177 = *(*float32)(unsafe.Add(pout, v171*4))
 				}
-				if v121 {
-					*(*float32)(unsafe.Add(pout, v186*4)) = v191 + v192
+				if v146 {
+					*(*float32)(unsafe.Add(pout, v171*4)) = v176 + v177
 				}
 			}
 		}

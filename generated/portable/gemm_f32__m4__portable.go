@@ -59,100 +59,100 @@ func gemm_f32__m4__portable(a *kernel.Args, lo, hi int) {
 				for l := range 16 {
 					v81 := rsum[0][l]
 					*(*float32)(unsafe.Add(stotal, l*4)) = v81
-					v87 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v87
-					v93 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v93
-					v99 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v99
+					v86 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v86
+					v91 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v91
+					v96 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v96
 				}
 			} else {
 				for l := range 16 {
-					v104 := *(*float32)(unsafe.Add(stotal, l*4))
-					v106 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v104 + v106
-					v116 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v118 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v116 + v118
-					v128 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v130 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v128 + v130
-					v140 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v142 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v140 + v142
+					v99 := *(*float32)(unsafe.Add(stotal, l*4))
+					v101 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v99 + v101
+					v109 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v111 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v109 + v111
+					v119 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v121 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v119 + v121
+					v129 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v131 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v129 + v131
 				}
 			}
 		}
-		v145 := t1 * 4
-		v147 := t0 * 16
-		for range 16 {
-		}
+		v134 := t1 * 4
+		v136 := t0 * 16
 		if nadd == 0 {
-			v157 := (v145 * nldo) + v147
-			v167 := ((v145 + 1) * nldo) + v147
-			v179 := ((v145 + 2) * nldo) + v147
-			v191 := ((v145 + 3) * nldo) + v147
+			v146 := v134 * nldo
+			v154 := (v134 + 1) * nldo
+			v164 := (v134 + 2) * nldo
+			v174 := (v134 + 3) * nldo
 			for l := range 16 {
-				v162 := *(*float32)(unsafe.Add(stotal, l*4))
-				v152 := (v147 + l) < nn
-				if v152 {
-					*(*float32)(unsafe.Add(pout, (v157+l)*4)) = v162
+				v150 := *(*float32)(unsafe.Add(stotal, l*4))
+				v143 := v136 + l
+				v144 := v143 < nn
+				if v144 {
+					*(*float32)(unsafe.Add(pout, (v146+v143)*4)) = v150
 				}
-				v174 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v152 {
-					*(*float32)(unsafe.Add(pout, (v167+l)*4)) = v174
+				v160 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v144 {
+					*(*float32)(unsafe.Add(pout, (v154+v143)*4)) = v160
 				}
-				v186 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v152 {
-					*(*float32)(unsafe.Add(pout, (v179+l)*4)) = v186
+				v170 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v144 {
+					*(*float32)(unsafe.Add(pout, (v164+v143)*4)) = v170
 				}
-				v198 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v152 {
-					*(*float32)(unsafe.Add(pout, (v191+l)*4)) = v198
+				v180 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v144 {
+					*(*float32)(unsafe.Add(pout, (v174+v143)*4)) = v180
 				}
 			}
 		} else {
-			v201 := (v145 * nldo) + v147
-			v213 := ((v145 + 1) * nldo) + v147
-			v227 := ((v145 + 2) * nldo) + v147
-			v241 := ((v145 + 3) * nldo) + v147
+			v186 := v134 * nldo
+			v196 := (v134 + 1) * nldo
+			v208 := (v134 + 2) * nldo
+			v220 := (v134 + 3) * nldo
 			for l := range 16 {
-				v206 := *(*float32)(unsafe.Add(stotal, l*4))
-				v152 := (v147 + l) < nn
-				var v207 float32
-				v203 := v201 + l
-				if v152 {
-					v207 = *(*float32)(unsafe.Add(pout, v203*4))
+				v190 := *(*float32)(unsafe.Add(stotal, l*4))
+				v183 := v136 + l
+				v184 := v183 < nn
+				var v191 float32
+				v187 := v186 + v183
+				if v184 {
+					v191 = *(*float32)(unsafe.Add(pout, v187*4))
 				}
-				if v152 {
-					*(*float32)(unsafe.Add(pout, v203*4)) = v206 + v207
+				if v184 {
+					*(*float32)(unsafe.Add(pout, v187*4)) = v190 + v191
 				}
-				v220 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v221 float32
-				v215 := v213 + l
-				if v152 {
-					v221 = *(*float32)(unsafe.Add(pout, v215*4))
+				v202 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v203 float32
+				v197 := v196 + v183
+				if v184 {
+					v203 = *(*float32)(unsafe.Add(pout, v197*4))
 				}
-				if v152 {
-					*(*float32)(unsafe.Add(pout, v215*4)) = v220 + v221
+				if v184 {
+					*(*float32)(unsafe.Add(pout, v197*4)) = v202 + v203
 				}
-				v234 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v235 float32
-				v229 := v227 + l
-				if v152 {
-					v235 = *(*float32)(unsafe.Add(pout, v229*4))
+				v214 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v215 float32
+				v209 := v208 + v183
+				if v184 {
+					v215 = *(*float32)(unsafe.Add(pout, v209*4))
 				}
-				if v152 {
-					*(*float32)(unsafe.Add(pout, v229*4)) = v234 + v235
+				if v184 {
+					*(*float32)(unsafe.Add(pout, v209*4)) = v214 + v215
 				}
-				v248 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v249 float32
-				v243 := v241 + l
-				if v152 {
-					v249 = *(*float32)(unsafe.Add(pout, v243*4))
+				v226 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v227 float32
+				v221 := v220 + v183
+				if v184 {
+					v227 = *(*float32)(unsafe.Add(pout, v221*4))
 				}
-				if v152 {
-					*(*float32)(unsafe.Add(pout, v243*4)) = v248 + v249
+				if v184 {
+					*(*float32)(unsafe.Add(pout, v221*4)) = v226 + v227
 				}
 			}
 		}

@@ -27,94 +27,94 @@ func gemm_q4_0__m1__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v31 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v32 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 			}
-			for v32 := v23; v32 < v31; v32 += 1 {
-				v35 := (v18 + v32) * 576
-				v67 := v21 + (v32 * 2)
-				v69 := v67 * 48
-				v75 := *(*int32)(unsafe.Add(pact, v69*4+160)) << 3
-				v77 := v35 >> 2
-				v86 := *(*uint32)(unsafe.Add(pact, v69*4))
-				v104 := *(*uint32)(unsafe.Add(pact, v69*4+4))
-				v122 := *(*uint32)(unsafe.Add(pact, v69*4+8))
-				v140 := *(*uint32)(unsafe.Add(pact, v69*4+12))
-				v156 := *(*uint32)(unsafe.Add(pact, v69*4+16))
-				v176 := *(*uint32)(unsafe.Add(pact, v69*4+20))
-				v196 := *(*uint32)(unsafe.Add(pact, v69*4+24))
-				v216 := *(*uint32)(unsafe.Add(pact, v69*4+28))
-				v220 := v35 >> 1
-				v231 := *(*float32)(unsafe.Add(pact, v69*4+128))
-				v247 := (v67 + 1) * 48
-				v253 := *(*int32)(unsafe.Add(pact, v247*4+160)) << 3
-				v268 := *(*uint32)(unsafe.Add(pact, v247*4))
-				v286 := *(*uint32)(unsafe.Add(pact, v247*4+4))
-				v304 := *(*uint32)(unsafe.Add(pact, v247*4+8))
-				v322 := *(*uint32)(unsafe.Add(pact, v247*4+12))
-				v342 := *(*uint32)(unsafe.Add(pact, v247*4+16))
-				v362 := *(*uint32)(unsafe.Add(pact, v247*4+20))
-				v382 := *(*uint32)(unsafe.Add(pact, v247*4+24))
-				v402 := *(*uint32)(unsafe.Add(pact, v247*4+28))
-				v417 := *(*float32)(unsafe.Add(pact, v247*4+128))
+			for v33 := v24; v33 < v32; v33 += 1 {
+				v36 := (v19 + v33) * 576
+				v72 := v22 + (v33 * 2)
+				v74 := v72 * 48
+				v80 := *(*int32)(unsafe.Add(pact, v74*4+160)) << 3
+				v82 := v36 >> 2
+				v93 := *(*uint32)(unsafe.Add(pact, v74*4))
+				v111 := *(*uint32)(unsafe.Add(pact, v74*4+4))
+				v129 := *(*uint32)(unsafe.Add(pact, v74*4+8))
+				v147 := *(*uint32)(unsafe.Add(pact, v74*4+12))
+				v165 := *(*uint32)(unsafe.Add(pact, v74*4+16))
+				v185 := *(*uint32)(unsafe.Add(pact, v74*4+20))
+				v205 := *(*uint32)(unsafe.Add(pact, v74*4+24))
+				v225 := *(*uint32)(unsafe.Add(pact, v74*4+28))
+				v229 := v36 >> 1
+				v240 := *(*float32)(unsafe.Add(pact, v74*4+128))
+				v258 := (v72 + 1) * 48
+				v264 := *(*int32)(unsafe.Add(pact, v258*4+160)) << 3
+				v279 := *(*uint32)(unsafe.Add(pact, v258*4))
+				v297 := *(*uint32)(unsafe.Add(pact, v258*4+4))
+				v315 := *(*uint32)(unsafe.Add(pact, v258*4+8))
+				v333 := *(*uint32)(unsafe.Add(pact, v258*4+12))
+				v353 := *(*uint32)(unsafe.Add(pact, v258*4+16))
+				v373 := *(*uint32)(unsafe.Add(pact, v258*4+20))
+				v393 := *(*uint32)(unsafe.Add(pact, v258*4+24))
+				v413 := *(*uint32)(unsafe.Add(pact, v258*4+28))
+				v428 := *(*float32)(unsafe.Add(pact, v258*4+128))
 				for l := range 16 {
-					v235 := rsum[0][l]
-					v79 := v77 + l
-					v105 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+64))) & 0xF0F0F0F), v104, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4)))&0xF0F0F0F), v86, v75))
-					v141 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+192))) & 0xF0F0F0F), v140, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+128)))&0xF0F0F0F), v122, v105))
-					v197 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+128))) >> 4) & 0xF0F0F0F), v196, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+64)))>>4)&0xF0F0F0F), v176, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4)))>>4)&0xF0F0F0F), v156, v141)))
-					v225 := v220 + l
-					v236 := v235 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+192)))>>4)&0xF0F0F0F), v216, v197))*float32(v231*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v225*2+512)))))
-					v287 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+320))) & 0xF0F0F0F), v286, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+256)))&0xF0F0F0F), v268, v253))
-					v323 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+448))) & 0xF0F0F0F), v322, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v79*4+384)))&0xF0F0F0F), v304, v287))
-					v383 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+384))) >> 4) & 0xF0F0F0F), v382, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+320)))>>4)&0xF0F0F0F), v362, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+256)))>>4)&0xF0F0F0F), v342, v323)))
-					v422 := v236 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v79*4+448)))>>4)&0xF0F0F0F), v402, v383))*float32(v417*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v225*2+544)))))
-					rsum[0][l] = v422
+					v244 := rsum[0][l]
+					v83 := v82 + l
+					v112 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+64))) & 0xF0F0F0F), v111, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4)))&0xF0F0F0F), v93, v80))
+					v148 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+192))) & 0xF0F0F0F), v147, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+128)))&0xF0F0F0F), v129, v112))
+					v206 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+128))) >> 4) & 0xF0F0F0F), v205, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+64)))>>4)&0xF0F0F0F), v185, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4)))>>4)&0xF0F0F0F), v165, v148)))
+					v230 := v229 + l
+					v245 := v244 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+192)))>>4)&0xF0F0F0F), v225, v206))*float32(v240*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v230*2+512)))))
+					v298 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+320))) & 0xF0F0F0F), v297, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+256)))&0xF0F0F0F), v279, v264))
+					v334 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+448))) & 0xF0F0F0F), v333, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+384)))&0xF0F0F0F), v315, v298))
+					v394 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+384))) >> 4) & 0xF0F0F0F), v393, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+320)))>>4)&0xF0F0F0F), v373, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+256)))>>4)&0xF0F0F0F), v353, v334)))
+					v433 := v245 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+448)))>>4)&0xF0F0F0F), v413, v394))*float32(v428*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v230*2+544)))))
+					rsum[0][l] = v433
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v429 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v429
+					v440 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v440
 				}
 			} else {
 				for l := range 16 {
-					v434 := *(*float32)(unsafe.Add(stotal, l*4))
-					v436 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v434 + v436
+					v443 := *(*float32)(unsafe.Add(stotal, l*4))
+					v445 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v443 + v445
 				}
 			}
 		}
-		v439 := t1 * 4
-		v441 := t0 * 16
-		for range 16 {
-		}
+		v448 := t1 * 4
+		v450 := t0 * 16
 		if nadd == 0 {
-			v451 := (v439 * nldo) + v441
+			v459 := v448 * nldo
 			for l := range 16 {
-				v456 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v441 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v451+l)*4)) = v456
+				v463 := *(*float32)(unsafe.Add(stotal, l*4))
+				v456 := v450 + l
+				if v456 < nn {
+					*(*float32)(unsafe.Add(pout, (v459+v456)*4)) = v463
 				}
 			}
 		} else {
-			v459 := (v439 * nldo) + v441
+			v469 := v448 * nldo
 			for l := range 16 {
-				v464 := *(*float32)(unsafe.Add(stotal, l*4))
-				v446 := (v441 + l) < nn
-				var v465 float32
-				v461 := v459 + l
-				if v446 {
-					v465 = *(*float32)(unsafe.Add(pout, v461*4))
+				v473 := *(*float32)(unsafe.Add(stotal, l*4))
+				v466 := v450 + l
+				v467 := v466 < nn
+				var v474 float32
+				v470 := v469 + v466
+				if v467 {
+					v474 = *(*float32)(unsafe.Add(pout, v470*4))
 				}
-				if v446 {
-					*(*float32)(unsafe.Add(pout, v461*4)) = v464 + v465
+				if v467 {
+					*(*float32)(unsafe.Add(pout, v470*4)) = v473 + v474
 				}
 			}
 		}

@@ -27,154 +27,154 @@ func gemm_q4_0__m2__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v32 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v33 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 			}
-			for v33 := v23; v33 < v32; v33 += 1 {
-				v36 := (v18 + v33) * 576
-				v68 := v21 + (v33 * 2)
-				v70 := v68 * 48
-				v76 := *(*int32)(unsafe.Add(pact, v70*4+160)) << 3
-				v82 := *(*int32)(unsafe.Add(pact, v70*4+164)) << 3
-				v84 := v36 >> 2
-				v93 := *(*uint32)(unsafe.Add(pact, v70*4))
-				v98 := *(*uint32)(unsafe.Add(pact, v70*4+32))
-				v116 := *(*uint32)(unsafe.Add(pact, v70*4+4))
-				v121 := *(*uint32)(unsafe.Add(pact, v70*4+36))
-				v139 := *(*uint32)(unsafe.Add(pact, v70*4+8))
-				v144 := *(*uint32)(unsafe.Add(pact, v70*4+40))
-				v162 := *(*uint32)(unsafe.Add(pact, v70*4+12))
-				v167 := *(*uint32)(unsafe.Add(pact, v70*4+44))
-				v183 := *(*uint32)(unsafe.Add(pact, v70*4+16))
-				v188 := *(*uint32)(unsafe.Add(pact, v70*4+48))
-				v208 := *(*uint32)(unsafe.Add(pact, v70*4+20))
-				v213 := *(*uint32)(unsafe.Add(pact, v70*4+52))
-				v233 := *(*uint32)(unsafe.Add(pact, v70*4+24))
-				v238 := *(*uint32)(unsafe.Add(pact, v70*4+56))
-				v258 := *(*uint32)(unsafe.Add(pact, v70*4+28))
-				v263 := *(*uint32)(unsafe.Add(pact, v70*4+60))
-				v268 := v36 >> 1
-				v279 := *(*float32)(unsafe.Add(pact, v70*4+128))
-				v289 := *(*float32)(unsafe.Add(pact, v70*4+132))
-				v305 := (v68 + 1) * 48
-				v311 := *(*int32)(unsafe.Add(pact, v305*4+160)) << 3
-				v317 := *(*int32)(unsafe.Add(pact, v305*4+164)) << 3
-				v332 := *(*uint32)(unsafe.Add(pact, v305*4))
-				v337 := *(*uint32)(unsafe.Add(pact, v305*4+32))
-				v355 := *(*uint32)(unsafe.Add(pact, v305*4+4))
-				v360 := *(*uint32)(unsafe.Add(pact, v305*4+36))
-				v378 := *(*uint32)(unsafe.Add(pact, v305*4+8))
-				v383 := *(*uint32)(unsafe.Add(pact, v305*4+40))
-				v401 := *(*uint32)(unsafe.Add(pact, v305*4+12))
-				v406 := *(*uint32)(unsafe.Add(pact, v305*4+44))
-				v426 := *(*uint32)(unsafe.Add(pact, v305*4+16))
-				v431 := *(*uint32)(unsafe.Add(pact, v305*4+48))
-				v451 := *(*uint32)(unsafe.Add(pact, v305*4+20))
-				v456 := *(*uint32)(unsafe.Add(pact, v305*4+52))
-				v476 := *(*uint32)(unsafe.Add(pact, v305*4+24))
-				v481 := *(*uint32)(unsafe.Add(pact, v305*4+56))
-				v501 := *(*uint32)(unsafe.Add(pact, v305*4+28))
-				v506 := *(*uint32)(unsafe.Add(pact, v305*4+60))
-				v522 := *(*float32)(unsafe.Add(pact, v305*4+128))
-				v532 := *(*float32)(unsafe.Add(pact, v305*4+132))
+			for v34 := v24; v34 < v33; v34 += 1 {
+				v37 := (v19 + v34) * 576
+				v73 := v22 + (v34 * 2)
+				v75 := v73 * 48
+				v81 := *(*int32)(unsafe.Add(pact, v75*4+160)) << 3
+				v87 := *(*int32)(unsafe.Add(pact, v75*4+164)) << 3
+				v89 := v37 >> 2
+				v100 := *(*uint32)(unsafe.Add(pact, v75*4))
+				v105 := *(*uint32)(unsafe.Add(pact, v75*4+32))
+				v123 := *(*uint32)(unsafe.Add(pact, v75*4+4))
+				v128 := *(*uint32)(unsafe.Add(pact, v75*4+36))
+				v146 := *(*uint32)(unsafe.Add(pact, v75*4+8))
+				v151 := *(*uint32)(unsafe.Add(pact, v75*4+40))
+				v169 := *(*uint32)(unsafe.Add(pact, v75*4+12))
+				v174 := *(*uint32)(unsafe.Add(pact, v75*4+44))
+				v192 := *(*uint32)(unsafe.Add(pact, v75*4+16))
+				v197 := *(*uint32)(unsafe.Add(pact, v75*4+48))
+				v217 := *(*uint32)(unsafe.Add(pact, v75*4+20))
+				v222 := *(*uint32)(unsafe.Add(pact, v75*4+52))
+				v242 := *(*uint32)(unsafe.Add(pact, v75*4+24))
+				v247 := *(*uint32)(unsafe.Add(pact, v75*4+56))
+				v267 := *(*uint32)(unsafe.Add(pact, v75*4+28))
+				v272 := *(*uint32)(unsafe.Add(pact, v75*4+60))
+				v277 := v37 >> 1
+				v288 := *(*float32)(unsafe.Add(pact, v75*4+128))
+				v298 := *(*float32)(unsafe.Add(pact, v75*4+132))
+				v316 := (v73 + 1) * 48
+				v322 := *(*int32)(unsafe.Add(pact, v316*4+160)) << 3
+				v328 := *(*int32)(unsafe.Add(pact, v316*4+164)) << 3
+				v343 := *(*uint32)(unsafe.Add(pact, v316*4))
+				v348 := *(*uint32)(unsafe.Add(pact, v316*4+32))
+				v366 := *(*uint32)(unsafe.Add(pact, v316*4+4))
+				v371 := *(*uint32)(unsafe.Add(pact, v316*4+36))
+				v389 := *(*uint32)(unsafe.Add(pact, v316*4+8))
+				v394 := *(*uint32)(unsafe.Add(pact, v316*4+40))
+				v412 := *(*uint32)(unsafe.Add(pact, v316*4+12))
+				v417 := *(*uint32)(unsafe.Add(pact, v316*4+44))
+				v437 := *(*uint32)(unsafe.Add(pact, v316*4+16))
+				v442 := *(*uint32)(unsafe.Add(pact, v316*4+48))
+				v462 := *(*uint32)(unsafe.Add(pact, v316*4+20))
+				v467 := *(*uint32)(unsafe.Add(pact, v316*4+52))
+				v487 := *(*uint32)(unsafe.Add(pact, v316*4+24))
+				v492 := *(*uint32)(unsafe.Add(pact, v316*4+56))
+				v512 := *(*uint32)(unsafe.Add(pact, v316*4+28))
+				v517 := *(*uint32)(unsafe.Add(pact, v316*4+60))
+				v533 := *(*float32)(unsafe.Add(pact, v316*4+128))
+				v543 := *(*float32)(unsafe.Add(pact, v316*4+132))
 				for l := range 16 {
-					v283 := rsum[0][l]
-					v86 := v84 + l
-					v254 := (((*(*uint32)(unsafe.Add(pw, v86*4+192))) >> 4) & 0xF0F0F0F)
-					v229 := (((*(*uint32)(unsafe.Add(pw, v86*4+128))) >> 4) & 0xF0F0F0F)
-					v204 := (((*(*uint32)(unsafe.Add(pw, v86*4+64))) >> 4) & 0xF0F0F0F)
-					v179 := (((*(*uint32)(unsafe.Add(pw, v86*4))) >> 4) & 0xF0F0F0F)
-					v158 := ((*(*uint32)(unsafe.Add(pw, v86*4+192))) & 0xF0F0F0F)
-					v135 := ((*(*uint32)(unsafe.Add(pw, v86*4+128))) & 0xF0F0F0F)
-					v112 := ((*(*uint32)(unsafe.Add(pw, v86*4+64))) & 0xF0F0F0F)
-					v91 := ((*(*uint32)(unsafe.Add(pw, v86*4))) & 0xF0F0F0F)
-					v265 := float32(lane.Dot4US(v254, v258, lane.Dot4US(v229, v233, lane.Dot4US(v204, v208, lane.Dot4US(v179, v183, lane.Dot4US(v158, v162, lane.Dot4US(v135, v139, lane.Dot4US(v112, v116, lane.Dot4US(v91, v93, v76)))))))))
-					v273 := v268 + l
-					v275 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v273*2+512)))
-					v284 := v283 + float32(v265*float32(v279*v275))
-					rsum[0][l] = v284
-					v293 := rsum[1][l]
-					v497 := (((*(*uint32)(unsafe.Add(pw, v86*4+448))) >> 4) & 0xF0F0F0F)
-					v472 := (((*(*uint32)(unsafe.Add(pw, v86*4+384))) >> 4) & 0xF0F0F0F)
-					v447 := (((*(*uint32)(unsafe.Add(pw, v86*4+320))) >> 4) & 0xF0F0F0F)
-					v422 := (((*(*uint32)(unsafe.Add(pw, v86*4+256))) >> 4) & 0xF0F0F0F)
-					v397 := ((*(*uint32)(unsafe.Add(pw, v86*4+448))) & 0xF0F0F0F)
-					v374 := ((*(*uint32)(unsafe.Add(pw, v86*4+384))) & 0xF0F0F0F)
-					v351 := ((*(*uint32)(unsafe.Add(pw, v86*4+320))) & 0xF0F0F0F)
-					v330 := ((*(*uint32)(unsafe.Add(pw, v86*4+256))) & 0xF0F0F0F)
-					v508 := float32(lane.Dot4US(v497, v501, lane.Dot4US(v472, v476, lane.Dot4US(v447, v451, lane.Dot4US(v422, v426, lane.Dot4US(v397, v401, lane.Dot4US(v374, v378, lane.Dot4US(v351, v355, lane.Dot4US(v330, v332, v311)))))))))
-					v518 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v273*2+544)))
-					rsum[0][l] = v284 + float32(v508*float32(v522*v518))
-					v266 := float32(lane.Dot4US(v254, v263, lane.Dot4US(v229, v238, lane.Dot4US(v204, v213, lane.Dot4US(v179, v188, lane.Dot4US(v158, v167, lane.Dot4US(v135, v144, lane.Dot4US(v112, v121, lane.Dot4US(v91, v98, v82)))))))))
-					v509 := float32(lane.Dot4US(v497, v506, lane.Dot4US(v472, v481, lane.Dot4US(v447, v456, lane.Dot4US(v422, v431, lane.Dot4US(v397, v406, lane.Dot4US(v374, v383, lane.Dot4US(v351, v360, lane.Dot4US(v330, v337, v317)))))))))
-					rsum[1][l] = (v293 + float32(v266*float32(v289*v275))) + float32(v509*float32(v532*v518))
+					v292 := rsum[0][l]
+					v90 := v89 + l
+					v263 := (((*(*uint32)(unsafe.Add(pw, v90*4+192))) >> 4) & 0xF0F0F0F)
+					v238 := (((*(*uint32)(unsafe.Add(pw, v90*4+128))) >> 4) & 0xF0F0F0F)
+					v213 := (((*(*uint32)(unsafe.Add(pw, v90*4+64))) >> 4) & 0xF0F0F0F)
+					v188 := (((*(*uint32)(unsafe.Add(pw, v90*4))) >> 4) & 0xF0F0F0F)
+					v165 := ((*(*uint32)(unsafe.Add(pw, v90*4+192))) & 0xF0F0F0F)
+					v142 := ((*(*uint32)(unsafe.Add(pw, v90*4+128))) & 0xF0F0F0F)
+					v119 := ((*(*uint32)(unsafe.Add(pw, v90*4+64))) & 0xF0F0F0F)
+					v98 := ((*(*uint32)(unsafe.Add(pw, v90*4))) & 0xF0F0F0F)
+					v274 := float32(lane.Dot4US(v263, v267, lane.Dot4US(v238, v242, lane.Dot4US(v213, v217, lane.Dot4US(v188, v192, lane.Dot4US(v165, v169, lane.Dot4US(v142, v146, lane.Dot4US(v119, v123, lane.Dot4US(v98, v100, v81)))))))))
+					v278 := v277 + l
+					v284 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v278*2+512)))
+					v293 := v292 + float32(v274*float32(v288*v284))
+					rsum[0][l] = v293
+					v302 := rsum[1][l]
+					v508 := (((*(*uint32)(unsafe.Add(pw, v90*4+448))) >> 4) & 0xF0F0F0F)
+					v483 := (((*(*uint32)(unsafe.Add(pw, v90*4+384))) >> 4) & 0xF0F0F0F)
+					v458 := (((*(*uint32)(unsafe.Add(pw, v90*4+320))) >> 4) & 0xF0F0F0F)
+					v433 := (((*(*uint32)(unsafe.Add(pw, v90*4+256))) >> 4) & 0xF0F0F0F)
+					v408 := ((*(*uint32)(unsafe.Add(pw, v90*4+448))) & 0xF0F0F0F)
+					v385 := ((*(*uint32)(unsafe.Add(pw, v90*4+384))) & 0xF0F0F0F)
+					v362 := ((*(*uint32)(unsafe.Add(pw, v90*4+320))) & 0xF0F0F0F)
+					v341 := ((*(*uint32)(unsafe.Add(pw, v90*4+256))) & 0xF0F0F0F)
+					v519 := float32(lane.Dot4US(v508, v512, lane.Dot4US(v483, v487, lane.Dot4US(v458, v462, lane.Dot4US(v433, v437, lane.Dot4US(v408, v412, lane.Dot4US(v385, v389, lane.Dot4US(v362, v366, lane.Dot4US(v341, v343, v322)))))))))
+					v529 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v278*2+544)))
+					rsum[0][l] = v293 + float32(v519*float32(v533*v529))
+					v275 := float32(lane.Dot4US(v263, v272, lane.Dot4US(v238, v247, lane.Dot4US(v213, v222, lane.Dot4US(v188, v197, lane.Dot4US(v165, v174, lane.Dot4US(v142, v151, lane.Dot4US(v119, v128, lane.Dot4US(v98, v105, v87)))))))))
+					v520 := float32(lane.Dot4US(v508, v517, lane.Dot4US(v483, v492, lane.Dot4US(v458, v467, lane.Dot4US(v433, v442, lane.Dot4US(v408, v417, lane.Dot4US(v385, v394, lane.Dot4US(v362, v371, lane.Dot4US(v341, v348, v328)))))))))
+					rsum[1][l] = (v302 + float32(v275*float32(v298*v284))) + float32(v520*float32(v543*v529))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v544 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v544
-					v550 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v550
+					v555 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v555
+					v560 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v560
 				}
 			} else {
 				for l := range 16 {
-					v555 := *(*float32)(unsafe.Add(stotal, l*4))
-					v557 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v555 + v557
-					v567 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v569 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v567 + v569
+					v563 := *(*float32)(unsafe.Add(stotal, l*4))
+					v565 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v563 + v565
+					v573 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v575 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v573 + v575
 				}
 			}
 		}
-		v572 := t1 * 4
-		v574 := t0 * 16
-		for range 16 {
-		}
+		v578 := t1 * 4
+		v580 := t0 * 16
 		if nadd == 0 {
-			v584 := (v572 * nldo) + v574
-			v594 := ((v572 + 1) * nldo) + v574
+			v589 := v578 * nldo
+			v597 := (v578 + 1) * nldo
 			for l := range 16 {
-				v589 := *(*float32)(unsafe.Add(stotal, l*4))
-				v579 := (v574 + l) < nn
-				if v579 {
-					*(*float32)(unsafe.Add(pout, (v584+l)*4)) = v589
+				v593 := *(*float32)(unsafe.Add(stotal, l*4))
+				v586 := v580 + l
+				v587 := v586 < nn
+				if v587 {
+					*(*float32)(unsafe.Add(pout, (v589+v586)*4)) = v593
 				}
-				v601 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v579 {
-					*(*float32)(unsafe.Add(pout, (v594+l)*4)) = v601
+				v603 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v587 {
+					*(*float32)(unsafe.Add(pout, (v597+v586)*4)) = v603
 				}
 			}
 		} else {
-			v604 := (v572 * nldo) + v574
-			v616 := ((v572 + 1) * nldo) + v574
+			v609 := v578 * nldo
+			v619 := (v578 + 1) * nldo
 			for l := range 16 {
-				v609 := *(*float32)(unsafe.Add(stotal, l*4))
-				v579 := (v574 + l) < nn
-				var v610 float32
-				v606 := v604 + l
-				if v579 {
-					v610 = *(*float32)(unsafe.Add(pout, v606*4))
+				v613 := *(*float32)(unsafe.Add(stotal, l*4))
+				v606 := v580 + l
+				v607 := v606 < nn
+				var v614 float32
+				v610 := v609 + v606
+				if v607 {
+					v614 = *(*float32)(unsafe.Add(pout, v610*4))
 				}
-				if v579 {
-					*(*float32)(unsafe.Add(pout, v606*4)) = v609 + v610
+				if v607 {
+					*(*float32)(unsafe.Add(pout, v610*4)) = v613 + v614
 				}
-				v623 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v624 float32
-				v618 := v616 + l
-				if v579 {
-					v624 = *(*float32)(unsafe.Add(pout, v618*4))
+				v625 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v626 float32
+				v620 := v619 + v606
+				if v607 {
+					v626 = *(*float32)(unsafe.Add(pout, v620*4))
 				}
-				if v579 {
-					*(*float32)(unsafe.Add(pout, v618*4)) = v623 + v624
+				if v607 {
+					*(*float32)(unsafe.Add(pout, v620*4)) = v625 + v626
 				}
 			}
 		}

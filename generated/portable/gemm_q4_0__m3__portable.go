@@ -27,201 +27,201 @@ func gemm_q4_0__m3__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v33 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v34 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 			}
-			for v34 := v23; v34 < v33; v34 += 1 {
-				v37 := (v18 + v34) * 576
-				v69 := v21 + (v34 * 2)
-				v71 := v69 * 48
-				v77 := *(*int32)(unsafe.Add(pact, v71*4+160)) << 3
-				v83 := *(*int32)(unsafe.Add(pact, v71*4+164)) << 3
-				v89 := *(*int32)(unsafe.Add(pact, v71*4+168)) << 3
-				v91 := v37 >> 2
-				v100 := *(*uint32)(unsafe.Add(pact, v71*4))
-				v105 := *(*uint32)(unsafe.Add(pact, v71*4+32))
-				v110 := *(*uint32)(unsafe.Add(pact, v71*4+64))
-				v128 := *(*uint32)(unsafe.Add(pact, v71*4+4))
-				v133 := *(*uint32)(unsafe.Add(pact, v71*4+36))
-				v138 := *(*uint32)(unsafe.Add(pact, v71*4+68))
-				v156 := *(*uint32)(unsafe.Add(pact, v71*4+8))
-				v161 := *(*uint32)(unsafe.Add(pact, v71*4+40))
-				v166 := *(*uint32)(unsafe.Add(pact, v71*4+72))
-				v184 := *(*uint32)(unsafe.Add(pact, v71*4+12))
-				v189 := *(*uint32)(unsafe.Add(pact, v71*4+44))
-				v194 := *(*uint32)(unsafe.Add(pact, v71*4+76))
-				v210 := *(*uint32)(unsafe.Add(pact, v71*4+16))
-				v215 := *(*uint32)(unsafe.Add(pact, v71*4+48))
-				v220 := *(*uint32)(unsafe.Add(pact, v71*4+80))
-				v240 := *(*uint32)(unsafe.Add(pact, v71*4+20))
-				v245 := *(*uint32)(unsafe.Add(pact, v71*4+52))
-				v250 := *(*uint32)(unsafe.Add(pact, v71*4+84))
-				v270 := *(*uint32)(unsafe.Add(pact, v71*4+24))
-				v275 := *(*uint32)(unsafe.Add(pact, v71*4+56))
-				v280 := *(*uint32)(unsafe.Add(pact, v71*4+88))
-				v300 := *(*uint32)(unsafe.Add(pact, v71*4+28))
-				v305 := *(*uint32)(unsafe.Add(pact, v71*4+60))
-				v310 := *(*uint32)(unsafe.Add(pact, v71*4+92))
-				v316 := v37 >> 1
-				v327 := *(*float32)(unsafe.Add(pact, v71*4+128))
-				v337 := *(*float32)(unsafe.Add(pact, v71*4+132))
-				v347 := *(*float32)(unsafe.Add(pact, v71*4+136))
-				v363 := (v69 + 1) * 48
-				v369 := *(*int32)(unsafe.Add(pact, v363*4+160)) << 3
-				v375 := *(*int32)(unsafe.Add(pact, v363*4+164)) << 3
-				v381 := *(*int32)(unsafe.Add(pact, v363*4+168)) << 3
-				v396 := *(*uint32)(unsafe.Add(pact, v363*4))
-				v401 := *(*uint32)(unsafe.Add(pact, v363*4+32))
-				v406 := *(*uint32)(unsafe.Add(pact, v363*4+64))
-				v424 := *(*uint32)(unsafe.Add(pact, v363*4+4))
-				v429 := *(*uint32)(unsafe.Add(pact, v363*4+36))
-				v434 := *(*uint32)(unsafe.Add(pact, v363*4+68))
-				v452 := *(*uint32)(unsafe.Add(pact, v363*4+8))
-				v457 := *(*uint32)(unsafe.Add(pact, v363*4+40))
-				v462 := *(*uint32)(unsafe.Add(pact, v363*4+72))
-				v480 := *(*uint32)(unsafe.Add(pact, v363*4+12))
-				v485 := *(*uint32)(unsafe.Add(pact, v363*4+44))
-				v490 := *(*uint32)(unsafe.Add(pact, v363*4+76))
-				v510 := *(*uint32)(unsafe.Add(pact, v363*4+16))
-				v515 := *(*uint32)(unsafe.Add(pact, v363*4+48))
-				v520 := *(*uint32)(unsafe.Add(pact, v363*4+80))
-				v540 := *(*uint32)(unsafe.Add(pact, v363*4+20))
-				v545 := *(*uint32)(unsafe.Add(pact, v363*4+52))
-				v550 := *(*uint32)(unsafe.Add(pact, v363*4+84))
-				v570 := *(*uint32)(unsafe.Add(pact, v363*4+24))
-				v575 := *(*uint32)(unsafe.Add(pact, v363*4+56))
-				v580 := *(*uint32)(unsafe.Add(pact, v363*4+88))
-				v600 := *(*uint32)(unsafe.Add(pact, v363*4+28))
-				v605 := *(*uint32)(unsafe.Add(pact, v363*4+60))
-				v610 := *(*uint32)(unsafe.Add(pact, v363*4+92))
-				v627 := *(*float32)(unsafe.Add(pact, v363*4+128))
-				v637 := *(*float32)(unsafe.Add(pact, v363*4+132))
-				v647 := *(*float32)(unsafe.Add(pact, v363*4+136))
+			for v35 := v24; v35 < v34; v35 += 1 {
+				v38 := (v19 + v35) * 576
+				v74 := v22 + (v35 * 2)
+				v76 := v74 * 48
+				v82 := *(*int32)(unsafe.Add(pact, v76*4+160)) << 3
+				v88 := *(*int32)(unsafe.Add(pact, v76*4+164)) << 3
+				v94 := *(*int32)(unsafe.Add(pact, v76*4+168)) << 3
+				v96 := v38 >> 2
+				v107 := *(*uint32)(unsafe.Add(pact, v76*4))
+				v112 := *(*uint32)(unsafe.Add(pact, v76*4+32))
+				v117 := *(*uint32)(unsafe.Add(pact, v76*4+64))
+				v135 := *(*uint32)(unsafe.Add(pact, v76*4+4))
+				v140 := *(*uint32)(unsafe.Add(pact, v76*4+36))
+				v145 := *(*uint32)(unsafe.Add(pact, v76*4+68))
+				v163 := *(*uint32)(unsafe.Add(pact, v76*4+8))
+				v168 := *(*uint32)(unsafe.Add(pact, v76*4+40))
+				v173 := *(*uint32)(unsafe.Add(pact, v76*4+72))
+				v191 := *(*uint32)(unsafe.Add(pact, v76*4+12))
+				v196 := *(*uint32)(unsafe.Add(pact, v76*4+44))
+				v201 := *(*uint32)(unsafe.Add(pact, v76*4+76))
+				v219 := *(*uint32)(unsafe.Add(pact, v76*4+16))
+				v224 := *(*uint32)(unsafe.Add(pact, v76*4+48))
+				v229 := *(*uint32)(unsafe.Add(pact, v76*4+80))
+				v249 := *(*uint32)(unsafe.Add(pact, v76*4+20))
+				v254 := *(*uint32)(unsafe.Add(pact, v76*4+52))
+				v259 := *(*uint32)(unsafe.Add(pact, v76*4+84))
+				v279 := *(*uint32)(unsafe.Add(pact, v76*4+24))
+				v284 := *(*uint32)(unsafe.Add(pact, v76*4+56))
+				v289 := *(*uint32)(unsafe.Add(pact, v76*4+88))
+				v309 := *(*uint32)(unsafe.Add(pact, v76*4+28))
+				v314 := *(*uint32)(unsafe.Add(pact, v76*4+60))
+				v319 := *(*uint32)(unsafe.Add(pact, v76*4+92))
+				v325 := v38 >> 1
+				v336 := *(*float32)(unsafe.Add(pact, v76*4+128))
+				v346 := *(*float32)(unsafe.Add(pact, v76*4+132))
+				v356 := *(*float32)(unsafe.Add(pact, v76*4+136))
+				v374 := (v74 + 1) * 48
+				v380 := *(*int32)(unsafe.Add(pact, v374*4+160)) << 3
+				v386 := *(*int32)(unsafe.Add(pact, v374*4+164)) << 3
+				v392 := *(*int32)(unsafe.Add(pact, v374*4+168)) << 3
+				v407 := *(*uint32)(unsafe.Add(pact, v374*4))
+				v412 := *(*uint32)(unsafe.Add(pact, v374*4+32))
+				v417 := *(*uint32)(unsafe.Add(pact, v374*4+64))
+				v435 := *(*uint32)(unsafe.Add(pact, v374*4+4))
+				v440 := *(*uint32)(unsafe.Add(pact, v374*4+36))
+				v445 := *(*uint32)(unsafe.Add(pact, v374*4+68))
+				v463 := *(*uint32)(unsafe.Add(pact, v374*4+8))
+				v468 := *(*uint32)(unsafe.Add(pact, v374*4+40))
+				v473 := *(*uint32)(unsafe.Add(pact, v374*4+72))
+				v491 := *(*uint32)(unsafe.Add(pact, v374*4+12))
+				v496 := *(*uint32)(unsafe.Add(pact, v374*4+44))
+				v501 := *(*uint32)(unsafe.Add(pact, v374*4+76))
+				v521 := *(*uint32)(unsafe.Add(pact, v374*4+16))
+				v526 := *(*uint32)(unsafe.Add(pact, v374*4+48))
+				v531 := *(*uint32)(unsafe.Add(pact, v374*4+80))
+				v551 := *(*uint32)(unsafe.Add(pact, v374*4+20))
+				v556 := *(*uint32)(unsafe.Add(pact, v374*4+52))
+				v561 := *(*uint32)(unsafe.Add(pact, v374*4+84))
+				v581 := *(*uint32)(unsafe.Add(pact, v374*4+24))
+				v586 := *(*uint32)(unsafe.Add(pact, v374*4+56))
+				v591 := *(*uint32)(unsafe.Add(pact, v374*4+88))
+				v611 := *(*uint32)(unsafe.Add(pact, v374*4+28))
+				v616 := *(*uint32)(unsafe.Add(pact, v374*4+60))
+				v621 := *(*uint32)(unsafe.Add(pact, v374*4+92))
+				v638 := *(*float32)(unsafe.Add(pact, v374*4+128))
+				v648 := *(*float32)(unsafe.Add(pact, v374*4+132))
+				v658 := *(*float32)(unsafe.Add(pact, v374*4+136))
 				for l := range 16 {
-					v331 := rsum[0][l]
-					v93 := v91 + l
-					v296 := (((*(*uint32)(unsafe.Add(pw, v93*4+192))) >> 4) & 0xF0F0F0F)
-					v266 := (((*(*uint32)(unsafe.Add(pw, v93*4+128))) >> 4) & 0xF0F0F0F)
-					v236 := (((*(*uint32)(unsafe.Add(pw, v93*4+64))) >> 4) & 0xF0F0F0F)
-					v206 := (((*(*uint32)(unsafe.Add(pw, v93*4))) >> 4) & 0xF0F0F0F)
-					v180 := ((*(*uint32)(unsafe.Add(pw, v93*4+192))) & 0xF0F0F0F)
-					v152 := ((*(*uint32)(unsafe.Add(pw, v93*4+128))) & 0xF0F0F0F)
-					v124 := ((*(*uint32)(unsafe.Add(pw, v93*4+64))) & 0xF0F0F0F)
-					v98 := ((*(*uint32)(unsafe.Add(pw, v93*4))) & 0xF0F0F0F)
-					v312 := float32(lane.Dot4US(v296, v300, lane.Dot4US(v266, v270, lane.Dot4US(v236, v240, lane.Dot4US(v206, v210, lane.Dot4US(v180, v184, lane.Dot4US(v152, v156, lane.Dot4US(v124, v128, lane.Dot4US(v98, v100, v77)))))))))
-					v321 := v316 + l
-					v323 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v321*2+512)))
-					v332 := v331 + float32(v312*float32(v327*v323))
-					rsum[0][l] = v332
-					v341 := rsum[1][l]
-					v313 := float32(lane.Dot4US(v296, v305, lane.Dot4US(v266, v275, lane.Dot4US(v236, v245, lane.Dot4US(v206, v215, lane.Dot4US(v180, v189, lane.Dot4US(v152, v161, lane.Dot4US(v124, v133, lane.Dot4US(v98, v105, v83)))))))))
-					v342 := v341 + float32(v313*float32(v337*v323))
-					rsum[1][l] = v342
-					v351 := rsum[2][l]
-					v596 := (((*(*uint32)(unsafe.Add(pw, v93*4+448))) >> 4) & 0xF0F0F0F)
-					v566 := (((*(*uint32)(unsafe.Add(pw, v93*4+384))) >> 4) & 0xF0F0F0F)
-					v536 := (((*(*uint32)(unsafe.Add(pw, v93*4+320))) >> 4) & 0xF0F0F0F)
-					v506 := (((*(*uint32)(unsafe.Add(pw, v93*4+256))) >> 4) & 0xF0F0F0F)
-					v476 := ((*(*uint32)(unsafe.Add(pw, v93*4+448))) & 0xF0F0F0F)
-					v448 := ((*(*uint32)(unsafe.Add(pw, v93*4+384))) & 0xF0F0F0F)
-					v420 := ((*(*uint32)(unsafe.Add(pw, v93*4+320))) & 0xF0F0F0F)
-					v394 := ((*(*uint32)(unsafe.Add(pw, v93*4+256))) & 0xF0F0F0F)
-					v612 := float32(lane.Dot4US(v596, v600, lane.Dot4US(v566, v570, lane.Dot4US(v536, v540, lane.Dot4US(v506, v510, lane.Dot4US(v476, v480, lane.Dot4US(v448, v452, lane.Dot4US(v420, v424, lane.Dot4US(v394, v396, v369)))))))))
-					v623 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v321*2+544)))
-					rsum[0][l] = v332 + float32(v612*float32(v627*v623))
-					v613 := float32(lane.Dot4US(v596, v605, lane.Dot4US(v566, v575, lane.Dot4US(v536, v545, lane.Dot4US(v506, v515, lane.Dot4US(v476, v485, lane.Dot4US(v448, v457, lane.Dot4US(v420, v429, lane.Dot4US(v394, v401, v375)))))))))
-					rsum[1][l] = v342 + float32(v613*float32(v637*v623))
-					v314 := float32(lane.Dot4US(v296, v310, lane.Dot4US(v266, v280, lane.Dot4US(v236, v250, lane.Dot4US(v206, v220, lane.Dot4US(v180, v194, lane.Dot4US(v152, v166, lane.Dot4US(v124, v138, lane.Dot4US(v98, v110, v89)))))))))
-					v614 := float32(lane.Dot4US(v596, v610, lane.Dot4US(v566, v580, lane.Dot4US(v536, v550, lane.Dot4US(v506, v520, lane.Dot4US(v476, v490, lane.Dot4US(v448, v462, lane.Dot4US(v420, v434, lane.Dot4US(v394, v406, v381)))))))))
-					rsum[2][l] = (v351 + float32(v314*float32(v347*v323))) + float32(v614*float32(v647*v623))
+					v340 := rsum[0][l]
+					v97 := v96 + l
+					v305 := (((*(*uint32)(unsafe.Add(pw, v97*4+192))) >> 4) & 0xF0F0F0F)
+					v275 := (((*(*uint32)(unsafe.Add(pw, v97*4+128))) >> 4) & 0xF0F0F0F)
+					v245 := (((*(*uint32)(unsafe.Add(pw, v97*4+64))) >> 4) & 0xF0F0F0F)
+					v215 := (((*(*uint32)(unsafe.Add(pw, v97*4))) >> 4) & 0xF0F0F0F)
+					v187 := ((*(*uint32)(unsafe.Add(pw, v97*4+192))) & 0xF0F0F0F)
+					v159 := ((*(*uint32)(unsafe.Add(pw, v97*4+128))) & 0xF0F0F0F)
+					v131 := ((*(*uint32)(unsafe.Add(pw, v97*4+64))) & 0xF0F0F0F)
+					v105 := ((*(*uint32)(unsafe.Add(pw, v97*4))) & 0xF0F0F0F)
+					v321 := float32(lane.Dot4US(v305, v309, lane.Dot4US(v275, v279, lane.Dot4US(v245, v249, lane.Dot4US(v215, v219, lane.Dot4US(v187, v191, lane.Dot4US(v159, v163, lane.Dot4US(v131, v135, lane.Dot4US(v105, v107, v82)))))))))
+					v326 := v325 + l
+					v332 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v326*2+512)))
+					v341 := v340 + float32(v321*float32(v336*v332))
+					rsum[0][l] = v341
+					v350 := rsum[1][l]
+					v322 := float32(lane.Dot4US(v305, v314, lane.Dot4US(v275, v284, lane.Dot4US(v245, v254, lane.Dot4US(v215, v224, lane.Dot4US(v187, v196, lane.Dot4US(v159, v168, lane.Dot4US(v131, v140, lane.Dot4US(v105, v112, v88)))))))))
+					v351 := v350 + float32(v322*float32(v346*v332))
+					rsum[1][l] = v351
+					v360 := rsum[2][l]
+					v607 := (((*(*uint32)(unsafe.Add(pw, v97*4+448))) >> 4) & 0xF0F0F0F)
+					v577 := (((*(*uint32)(unsafe.Add(pw, v97*4+384))) >> 4) & 0xF0F0F0F)
+					v547 := (((*(*uint32)(unsafe.Add(pw, v97*4+320))) >> 4) & 0xF0F0F0F)
+					v517 := (((*(*uint32)(unsafe.Add(pw, v97*4+256))) >> 4) & 0xF0F0F0F)
+					v487 := ((*(*uint32)(unsafe.Add(pw, v97*4+448))) & 0xF0F0F0F)
+					v459 := ((*(*uint32)(unsafe.Add(pw, v97*4+384))) & 0xF0F0F0F)
+					v431 := ((*(*uint32)(unsafe.Add(pw, v97*4+320))) & 0xF0F0F0F)
+					v405 := ((*(*uint32)(unsafe.Add(pw, v97*4+256))) & 0xF0F0F0F)
+					v623 := float32(lane.Dot4US(v607, v611, lane.Dot4US(v577, v581, lane.Dot4US(v547, v551, lane.Dot4US(v517, v521, lane.Dot4US(v487, v491, lane.Dot4US(v459, v463, lane.Dot4US(v431, v435, lane.Dot4US(v405, v407, v380)))))))))
+					v634 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v326*2+544)))
+					rsum[0][l] = v341 + float32(v623*float32(v638*v634))
+					v624 := float32(lane.Dot4US(v607, v616, lane.Dot4US(v577, v586, lane.Dot4US(v547, v556, lane.Dot4US(v517, v526, lane.Dot4US(v487, v496, lane.Dot4US(v459, v468, lane.Dot4US(v431, v440, lane.Dot4US(v405, v412, v386)))))))))
+					rsum[1][l] = v351 + float32(v624*float32(v648*v634))
+					v323 := float32(lane.Dot4US(v305, v319, lane.Dot4US(v275, v289, lane.Dot4US(v245, v259, lane.Dot4US(v215, v229, lane.Dot4US(v187, v201, lane.Dot4US(v159, v173, lane.Dot4US(v131, v145, lane.Dot4US(v105, v117, v94)))))))))
+					v625 := float32(lane.Dot4US(v607, v621, lane.Dot4US(v577, v591, lane.Dot4US(v547, v561, lane.Dot4US(v517, v531, lane.Dot4US(v487, v501, lane.Dot4US(v459, v473, lane.Dot4US(v431, v445, lane.Dot4US(v405, v417, v392)))))))))
+					rsum[2][l] = (v360 + float32(v323*float32(v356*v332))) + float32(v625*float32(v658*v634))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v659 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v659
-					v665 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v665
-					v671 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v671
+					v670 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v670
+					v675 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v675
+					v680 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v680
 				}
 			} else {
 				for l := range 16 {
-					v676 := *(*float32)(unsafe.Add(stotal, l*4))
-					v678 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v676 + v678
-					v688 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v690 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v688 + v690
-					v700 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v702 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v700 + v702
+					v683 := *(*float32)(unsafe.Add(stotal, l*4))
+					v685 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v683 + v685
+					v693 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v695 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v693 + v695
+					v703 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v705 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v703 + v705
 				}
 			}
 		}
-		v705 := t1 * 4
-		v707 := t0 * 16
-		for range 16 {
-		}
+		v708 := t1 * 4
+		v710 := t0 * 16
 		if nadd == 0 {
-			v717 := (v705 * nldo) + v707
-			v727 := ((v705 + 1) * nldo) + v707
-			v739 := ((v705 + 2) * nldo) + v707
+			v719 := v708 * nldo
+			v727 := (v708 + 1) * nldo
+			v737 := (v708 + 2) * nldo
 			for l := range 16 {
-				v722 := *(*float32)(unsafe.Add(stotal, l*4))
-				v712 := (v707 + l) < nn
-				if v712 {
-					*(*float32)(unsafe.Add(pout, (v717+l)*4)) = v722
+				v723 := *(*float32)(unsafe.Add(stotal, l*4))
+				v716 := v710 + l
+				v717 := v716 < nn
+				if v717 {
+					*(*float32)(unsafe.Add(pout, (v719+v716)*4)) = v723
 				}
-				v734 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v712 {
-					*(*float32)(unsafe.Add(pout, (v727+l)*4)) = v734
+				v733 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v717 {
+					*(*float32)(unsafe.Add(pout, (v727+v716)*4)) = v733
 				}
-				v746 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v712 {
-					*(*float32)(unsafe.Add(pout, (v739+l)*4)) = v746
+				v743 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v717 {
+					*(*float32)(unsafe.Add(pout, (v737+v716)*4)) = v743
 				}
 			}
 		} else {
-			v749 := (v705 * nldo) + v707
-			v761 := ((v705 + 1) * nldo) + v707
-			v775 := ((v705 + 2) * nldo) + v707
+			v749 := v708 * nldo
+			v759 := (v708 + 1) * nldo
+			v771 := (v708 + 2) * nldo
 			for l := range 16 {
-				v754 := *(*float32)(unsafe.Add(stotal, l*4))
-				v712 := (v707 + l) < nn
-				var v755 float32
-				v751 := v749 + l
-				if v712 {
-					v755 = *(*float32)(unsafe.Add(pout, v751*4))
+				v753 := *(*float32)(unsafe.Add(stotal, l*4))
+				v746 := v710 + l
+				v747 := v746 < nn
+				var v754 float32
+				v750 := v749 + v746
+				if v747 {
+					v754 = *(*float32)(unsafe.Add(pout, v750*4))
 				}
-				if v712 {
-					*(*float32)(unsafe.Add(pout, v751*4)) = v754 + v755
+				if v747 {
+					*(*float32)(unsafe.Add(pout, v750*4)) = v753 + v754
 				}
-				v768 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v769 float32
-				v763 := v761 + l
-				if v712 {
-					v769 = *(*float32)(unsafe.Add(pout, v763*4))
+				v765 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v766 float32
+				v760 := v759 + v746
+				if v747 {
+					v766 = *(*float32)(unsafe.Add(pout, v760*4))
 				}
-				if v712 {
-					*(*float32)(unsafe.Add(pout, v763*4)) = v768 + v769
+				if v747 {
+					*(*float32)(unsafe.Add(pout, v760*4)) = v765 + v766
 				}
-				v782 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v783 float32
-				v777 := v775 + l
-				if v712 {
-					v783 = *(*float32)(unsafe.Add(pout, v777*4))
+				v777 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v778 float32
+				v772 := v771 + v746
+				if v747 {
+					v778 = *(*float32)(unsafe.Add(pout, v772*4))
 				}
-				if v712 {
-					*(*float32)(unsafe.Add(pout, v777*4)) = v782 + v783
+				if v747 {
+					*(*float32)(unsafe.Add(pout, v772*4)) = v777 + v778
 				}
 			}
 		}

@@ -27,172 +27,172 @@ func gemm_q4_0__m4__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v34 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v35 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 				rsum[3][l] = math.Float32frombits(0x00000000)
 			}
-			for v35 := v23; v35 < v34; v35 += 1 {
-				v38 := (v18 + v35) * 576
-				v72 := v21 + (v35 * 2)
-				v74 := v72 * 48
-				v80 := *(*int32)(unsafe.Add(pact, v74*4+160)) << 3
-				v86 := *(*int32)(unsafe.Add(pact, v74*4+164)) << 3
-				v92 := *(*int32)(unsafe.Add(pact, v74*4+168)) << 3
-				v98 := *(*int32)(unsafe.Add(pact, v74*4+172)) << 3
-				v100 := v38 >> 2
-				v109 := *(*uint32)(unsafe.Add(pact, v74*4))
-				v114 := *(*uint32)(unsafe.Add(pact, v74*4+32))
-				v119 := *(*uint32)(unsafe.Add(pact, v74*4+64))
-				v124 := *(*uint32)(unsafe.Add(pact, v74*4+96))
-				v142 := *(*uint32)(unsafe.Add(pact, v74*4+4))
-				v147 := *(*uint32)(unsafe.Add(pact, v74*4+36))
-				v152 := *(*uint32)(unsafe.Add(pact, v74*4+68))
-				v157 := *(*uint32)(unsafe.Add(pact, v74*4+100))
-				v175 := *(*uint32)(unsafe.Add(pact, v74*4+8))
-				v180 := *(*uint32)(unsafe.Add(pact, v74*4+40))
-				v185 := *(*uint32)(unsafe.Add(pact, v74*4+72))
-				v190 := *(*uint32)(unsafe.Add(pact, v74*4+104))
-				v208 := *(*uint32)(unsafe.Add(pact, v74*4+12))
-				v213 := *(*uint32)(unsafe.Add(pact, v74*4+44))
-				v218 := *(*uint32)(unsafe.Add(pact, v74*4+76))
-				v223 := *(*uint32)(unsafe.Add(pact, v74*4+108))
-				v239 := *(*uint32)(unsafe.Add(pact, v74*4+16))
-				v244 := *(*uint32)(unsafe.Add(pact, v74*4+48))
-				v249 := *(*uint32)(unsafe.Add(pact, v74*4+80))
-				v254 := *(*uint32)(unsafe.Add(pact, v74*4+112))
-				v274 := *(*uint32)(unsafe.Add(pact, v74*4+20))
-				v279 := *(*uint32)(unsafe.Add(pact, v74*4+52))
-				v284 := *(*uint32)(unsafe.Add(pact, v74*4+84))
-				v289 := *(*uint32)(unsafe.Add(pact, v74*4+116))
-				v309 := *(*uint32)(unsafe.Add(pact, v74*4+24))
-				v314 := *(*uint32)(unsafe.Add(pact, v74*4+56))
-				v319 := *(*uint32)(unsafe.Add(pact, v74*4+88))
-				v324 := *(*uint32)(unsafe.Add(pact, v74*4+120))
-				v344 := *(*uint32)(unsafe.Add(pact, v74*4+28))
-				v349 := *(*uint32)(unsafe.Add(pact, v74*4+60))
-				v354 := *(*uint32)(unsafe.Add(pact, v74*4+92))
-				v359 := *(*uint32)(unsafe.Add(pact, v74*4+124))
-				v366 := v38 >> 1
-				v377 := *(*float32)(unsafe.Add(pact, v74*4+128))
-				v387 := *(*float32)(unsafe.Add(pact, v74*4+132))
-				v397 := *(*float32)(unsafe.Add(pact, v74*4+136))
-				v407 := *(*float32)(unsafe.Add(pact, v74*4+140))
-				v423 := (v72 + 1) * 48
-				v429 := *(*int32)(unsafe.Add(pact, v423*4+160)) << 3
-				v435 := *(*int32)(unsafe.Add(pact, v423*4+164)) << 3
-				v441 := *(*int32)(unsafe.Add(pact, v423*4+168)) << 3
-				v447 := *(*int32)(unsafe.Add(pact, v423*4+172)) << 3
-				v462 := *(*uint32)(unsafe.Add(pact, v423*4))
-				v467 := *(*uint32)(unsafe.Add(pact, v423*4+32))
-				v472 := *(*uint32)(unsafe.Add(pact, v423*4+64))
-				v477 := *(*uint32)(unsafe.Add(pact, v423*4+96))
-				v495 := *(*uint32)(unsafe.Add(pact, v423*4+4))
-				v500 := *(*uint32)(unsafe.Add(pact, v423*4+36))
-				v505 := *(*uint32)(unsafe.Add(pact, v423*4+68))
-				v510 := *(*uint32)(unsafe.Add(pact, v423*4+100))
-				v528 := *(*uint32)(unsafe.Add(pact, v423*4+8))
-				v533 := *(*uint32)(unsafe.Add(pact, v423*4+40))
-				v538 := *(*uint32)(unsafe.Add(pact, v423*4+72))
-				v543 := *(*uint32)(unsafe.Add(pact, v423*4+104))
-				v561 := *(*uint32)(unsafe.Add(pact, v423*4+12))
-				v566 := *(*uint32)(unsafe.Add(pact, v423*4+44))
-				v571 := *(*uint32)(unsafe.Add(pact, v423*4+76))
-				v576 := *(*uint32)(unsafe.Add(pact, v423*4+108))
-				v596 := *(*uint32)(unsafe.Add(pact, v423*4+16))
-				v601 := *(*uint32)(unsafe.Add(pact, v423*4+48))
-				v606 := *(*uint32)(unsafe.Add(pact, v423*4+80))
-				v611 := *(*uint32)(unsafe.Add(pact, v423*4+112))
-				v631 := *(*uint32)(unsafe.Add(pact, v423*4+20))
-				v636 := *(*uint32)(unsafe.Add(pact, v423*4+52))
-				v641 := *(*uint32)(unsafe.Add(pact, v423*4+84))
-				v646 := *(*uint32)(unsafe.Add(pact, v423*4+116))
-				v666 := *(*uint32)(unsafe.Add(pact, v423*4+24))
-				v671 := *(*uint32)(unsafe.Add(pact, v423*4+56))
-				v676 := *(*uint32)(unsafe.Add(pact, v423*4+88))
-				v681 := *(*uint32)(unsafe.Add(pact, v423*4+120))
-				v701 := *(*uint32)(unsafe.Add(pact, v423*4+28))
-				v706 := *(*uint32)(unsafe.Add(pact, v423*4+60))
-				v711 := *(*uint32)(unsafe.Add(pact, v423*4+92))
-				v716 := *(*uint32)(unsafe.Add(pact, v423*4+124))
-				v734 := *(*float32)(unsafe.Add(pact, v423*4+128))
-				v744 := *(*float32)(unsafe.Add(pact, v423*4+132))
-				v754 := *(*float32)(unsafe.Add(pact, v423*4+136))
-				v764 := *(*float32)(unsafe.Add(pact, v423*4+140))
+			for v36 := v24; v36 < v35; v36 += 1 {
+				v39 := (v19 + v36) * 576
+				v77 := v22 + (v36 * 2)
+				v79 := v77 * 48
+				v85 := *(*int32)(unsafe.Add(pact, v79*4+160)) << 3
+				v91 := *(*int32)(unsafe.Add(pact, v79*4+164)) << 3
+				v97 := *(*int32)(unsafe.Add(pact, v79*4+168)) << 3
+				v103 := *(*int32)(unsafe.Add(pact, v79*4+172)) << 3
+				v105 := v39 >> 2
+				v116 := *(*uint32)(unsafe.Add(pact, v79*4))
+				v121 := *(*uint32)(unsafe.Add(pact, v79*4+32))
+				v126 := *(*uint32)(unsafe.Add(pact, v79*4+64))
+				v131 := *(*uint32)(unsafe.Add(pact, v79*4+96))
+				v149 := *(*uint32)(unsafe.Add(pact, v79*4+4))
+				v154 := *(*uint32)(unsafe.Add(pact, v79*4+36))
+				v159 := *(*uint32)(unsafe.Add(pact, v79*4+68))
+				v164 := *(*uint32)(unsafe.Add(pact, v79*4+100))
+				v182 := *(*uint32)(unsafe.Add(pact, v79*4+8))
+				v187 := *(*uint32)(unsafe.Add(pact, v79*4+40))
+				v192 := *(*uint32)(unsafe.Add(pact, v79*4+72))
+				v197 := *(*uint32)(unsafe.Add(pact, v79*4+104))
+				v215 := *(*uint32)(unsafe.Add(pact, v79*4+12))
+				v220 := *(*uint32)(unsafe.Add(pact, v79*4+44))
+				v225 := *(*uint32)(unsafe.Add(pact, v79*4+76))
+				v230 := *(*uint32)(unsafe.Add(pact, v79*4+108))
+				v248 := *(*uint32)(unsafe.Add(pact, v79*4+16))
+				v253 := *(*uint32)(unsafe.Add(pact, v79*4+48))
+				v258 := *(*uint32)(unsafe.Add(pact, v79*4+80))
+				v263 := *(*uint32)(unsafe.Add(pact, v79*4+112))
+				v283 := *(*uint32)(unsafe.Add(pact, v79*4+20))
+				v288 := *(*uint32)(unsafe.Add(pact, v79*4+52))
+				v293 := *(*uint32)(unsafe.Add(pact, v79*4+84))
+				v298 := *(*uint32)(unsafe.Add(pact, v79*4+116))
+				v318 := *(*uint32)(unsafe.Add(pact, v79*4+24))
+				v323 := *(*uint32)(unsafe.Add(pact, v79*4+56))
+				v328 := *(*uint32)(unsafe.Add(pact, v79*4+88))
+				v333 := *(*uint32)(unsafe.Add(pact, v79*4+120))
+				v353 := *(*uint32)(unsafe.Add(pact, v79*4+28))
+				v358 := *(*uint32)(unsafe.Add(pact, v79*4+60))
+				v363 := *(*uint32)(unsafe.Add(pact, v79*4+92))
+				v368 := *(*uint32)(unsafe.Add(pact, v79*4+124))
+				v375 := v39 >> 1
+				v386 := *(*float32)(unsafe.Add(pact, v79*4+128))
+				v396 := *(*float32)(unsafe.Add(pact, v79*4+132))
+				v406 := *(*float32)(unsafe.Add(pact, v79*4+136))
+				v416 := *(*float32)(unsafe.Add(pact, v79*4+140))
+				v434 := (v77 + 1) * 48
+				v440 := *(*int32)(unsafe.Add(pact, v434*4+160)) << 3
+				v446 := *(*int32)(unsafe.Add(pact, v434*4+164)) << 3
+				v452 := *(*int32)(unsafe.Add(pact, v434*4+168)) << 3
+				v458 := *(*int32)(unsafe.Add(pact, v434*4+172)) << 3
+				v473 := *(*uint32)(unsafe.Add(pact, v434*4))
+				v478 := *(*uint32)(unsafe.Add(pact, v434*4+32))
+				v483 := *(*uint32)(unsafe.Add(pact, v434*4+64))
+				v488 := *(*uint32)(unsafe.Add(pact, v434*4+96))
+				v506 := *(*uint32)(unsafe.Add(pact, v434*4+4))
+				v511 := *(*uint32)(unsafe.Add(pact, v434*4+36))
+				v516 := *(*uint32)(unsafe.Add(pact, v434*4+68))
+				v521 := *(*uint32)(unsafe.Add(pact, v434*4+100))
+				v539 := *(*uint32)(unsafe.Add(pact, v434*4+8))
+				v544 := *(*uint32)(unsafe.Add(pact, v434*4+40))
+				v549 := *(*uint32)(unsafe.Add(pact, v434*4+72))
+				v554 := *(*uint32)(unsafe.Add(pact, v434*4+104))
+				v572 := *(*uint32)(unsafe.Add(pact, v434*4+12))
+				v577 := *(*uint32)(unsafe.Add(pact, v434*4+44))
+				v582 := *(*uint32)(unsafe.Add(pact, v434*4+76))
+				v587 := *(*uint32)(unsafe.Add(pact, v434*4+108))
+				v607 := *(*uint32)(unsafe.Add(pact, v434*4+16))
+				v612 := *(*uint32)(unsafe.Add(pact, v434*4+48))
+				v617 := *(*uint32)(unsafe.Add(pact, v434*4+80))
+				v622 := *(*uint32)(unsafe.Add(pact, v434*4+112))
+				v642 := *(*uint32)(unsafe.Add(pact, v434*4+20))
+				v647 := *(*uint32)(unsafe.Add(pact, v434*4+52))
+				v652 := *(*uint32)(unsafe.Add(pact, v434*4+84))
+				v657 := *(*uint32)(unsafe.Add(pact, v434*4+116))
+				v677 := *(*uint32)(unsafe.Add(pact, v434*4+24))
+				v682 := *(*uint32)(unsafe.Add(pact, v434*4+56))
+				v687 := *(*uint32)(unsafe.Add(pact, v434*4+88))
+				v692 := *(*uint32)(unsafe.Add(pact, v434*4+120))
+				v712 := *(*uint32)(unsafe.Add(pact, v434*4+28))
+				v717 := *(*uint32)(unsafe.Add(pact, v434*4+60))
+				v722 := *(*uint32)(unsafe.Add(pact, v434*4+92))
+				v727 := *(*uint32)(unsafe.Add(pact, v434*4+124))
+				v745 := *(*float32)(unsafe.Add(pact, v434*4+128))
+				v755 := *(*float32)(unsafe.Add(pact, v434*4+132))
+				v765 := *(*float32)(unsafe.Add(pact, v434*4+136))
+				v775 := *(*float32)(unsafe.Add(pact, v434*4+140))
 				for l := range 16 {
-					v381 := rsum[0][l]
-					v102 := v100 + l
-					v340 := (((*(*uint32)(unsafe.Add(pw, v102*4+192))) >> 4) & 0xF0F0F0F)
-					v305 := (((*(*uint32)(unsafe.Add(pw, v102*4+128))) >> 4) & 0xF0F0F0F)
-					v270 := (((*(*uint32)(unsafe.Add(pw, v102*4+64))) >> 4) & 0xF0F0F0F)
-					v235 := (((*(*uint32)(unsafe.Add(pw, v102*4))) >> 4) & 0xF0F0F0F)
-					v204 := ((*(*uint32)(unsafe.Add(pw, v102*4+192))) & 0xF0F0F0F)
-					v171 := ((*(*uint32)(unsafe.Add(pw, v102*4+128))) & 0xF0F0F0F)
-					v138 := ((*(*uint32)(unsafe.Add(pw, v102*4+64))) & 0xF0F0F0F)
-					v107 := ((*(*uint32)(unsafe.Add(pw, v102*4))) & 0xF0F0F0F)
-					v361 := float32(lane.Dot4US(v340, v344, lane.Dot4US(v305, v309, lane.Dot4US(v270, v274, lane.Dot4US(v235, v239, lane.Dot4US(v204, v208, lane.Dot4US(v171, v175, lane.Dot4US(v138, v142, lane.Dot4US(v107, v109, v80)))))))))
-					v371 := v366 + l
-					v373 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v371*2+512)))
-					v382 := v381 + float32(v361*float32(v377*v373))
-					rsum[0][l] = v382
-					v391 := rsum[1][l]
-					v362 := float32(lane.Dot4US(v340, v349, lane.Dot4US(v305, v314, lane.Dot4US(v270, v279, lane.Dot4US(v235, v244, lane.Dot4US(v204, v213, lane.Dot4US(v171, v180, lane.Dot4US(v138, v147, lane.Dot4US(v107, v114, v86)))))))))
-					v392 := v391 + float32(v362*float32(v387*v373))
-					rsum[1][l] = v392
-					v401 := rsum[2][l]
-					v363 := float32(lane.Dot4US(v340, v354, lane.Dot4US(v305, v319, lane.Dot4US(v270, v284, lane.Dot4US(v235, v249, lane.Dot4US(v204, v218, lane.Dot4US(v171, v185, lane.Dot4US(v138, v152, lane.Dot4US(v107, v119, v92)))))))))
-					v402 := v401 + float32(v363*float32(v397*v373))
-					rsum[2][l] = v402
-					v411 := rsum[3][l]
-					v697 := (((*(*uint32)(unsafe.Add(pw, v102*4+448))) >> 4) & 0xF0F0F0F)
-					v662 := (((*(*uint32)(unsafe.Add(pw, v102*4+384))) >> 4) & 0xF0F0F0F)
-					v627 := (((*(*uint32)(unsafe.Add(pw, v102*4+320))) >> 4) & 0xF0F0F0F)
-					v592 := (((*(*uint32)(unsafe.Add(pw, v102*4+256))) >> 4) & 0xF0F0F0F)
-					v557 := ((*(*uint32)(unsafe.Add(pw, v102*4+448))) & 0xF0F0F0F)
-					v524 := ((*(*uint32)(unsafe.Add(pw, v102*4+384))) & 0xF0F0F0F)
-					v491 := ((*(*uint32)(unsafe.Add(pw, v102*4+320))) & 0xF0F0F0F)
-					v460 := ((*(*uint32)(unsafe.Add(pw, v102*4+256))) & 0xF0F0F0F)
-					v718 := float32(lane.Dot4US(v697, v701, lane.Dot4US(v662, v666, lane.Dot4US(v627, v631, lane.Dot4US(v592, v596, lane.Dot4US(v557, v561, lane.Dot4US(v524, v528, lane.Dot4US(v491, v495, lane.Dot4US(v460, v462, v429)))))))))
-					v730 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v371*2+544)))
-					rsum[0][l] = v382 + float32(v718*float32(v734*v730))
-					v719 := float32(lane.Dot4US(v697, v706, lane.Dot4US(v662, v671, lane.Dot4US(v627, v636, lane.Dot4US(v592, v601, lane.Dot4US(v557, v566, lane.Dot4US(v524, v533, lane.Dot4US(v491, v500, lane.Dot4US(v460, v467, v435)))))))))
-					rsum[1][l] = v392 + float32(v719*float32(v744*v730))
-					v720 := float32(lane.Dot4US(v697, v711, lane.Dot4US(v662, v676, lane.Dot4US(v627, v641, lane.Dot4US(v592, v606, lane.Dot4US(v557, v571, lane.Dot4US(v524, v538, lane.Dot4US(v491, v505, lane.Dot4US(v460, v472, v441)))))))))
-					rsum[2][l] = v402 + float32(v720*float32(v754*v730))
-					v364 := float32(lane.Dot4US(v340, v359, lane.Dot4US(v305, v324, lane.Dot4US(v270, v289, lane.Dot4US(v235, v254, lane.Dot4US(v204, v223, lane.Dot4US(v171, v190, lane.Dot4US(v138, v157, lane.Dot4US(v107, v124, v98)))))))))
-					v721 := float32(lane.Dot4US(v697, v716, lane.Dot4US(v662, v681, lane.Dot4US(v627, v646, lane.Dot4US(v592, v611, lane.Dot4US(v557, v576, lane.Dot4US(v524, v543, lane.Dot4US(v491, v510, lane.Dot4US(v460, v477, v447)))))))))
-					rsum[3][l] = (v411 + float32(v364*float32(v407*v373))) + float32(v721*float32(v764*v730))
+					v390 := rsum[0][l]
+					v106 := v105 + l
+					v349 := (((*(*uint32)(unsafe.Add(pw, v106*4+192))) >> 4) & 0xF0F0F0F)
+					v314 := (((*(*uint32)(unsafe.Add(pw, v106*4+128))) >> 4) & 0xF0F0F0F)
+					v279 := (((*(*uint32)(unsafe.Add(pw, v106*4+64))) >> 4) & 0xF0F0F0F)
+					v244 := (((*(*uint32)(unsafe.Add(pw, v106*4))) >> 4) & 0xF0F0F0F)
+					v211 := ((*(*uint32)(unsafe.Add(pw, v106*4+192))) & 0xF0F0F0F)
+					v178 := ((*(*uint32)(unsafe.Add(pw, v106*4+128))) & 0xF0F0F0F)
+					v145 := ((*(*uint32)(unsafe.Add(pw, v106*4+64))) & 0xF0F0F0F)
+					v114 := ((*(*uint32)(unsafe.Add(pw, v106*4))) & 0xF0F0F0F)
+					v370 := float32(lane.Dot4US(v349, v353, lane.Dot4US(v314, v318, lane.Dot4US(v279, v283, lane.Dot4US(v244, v248, lane.Dot4US(v211, v215, lane.Dot4US(v178, v182, lane.Dot4US(v145, v149, lane.Dot4US(v114, v116, v85)))))))))
+					v376 := v375 + l
+					v382 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v376*2+512)))
+					v391 := v390 + float32(v370*float32(v386*v382))
+					rsum[0][l] = v391
+					v400 := rsum[1][l]
+					v371 := float32(lane.Dot4US(v349, v358, lane.Dot4US(v314, v323, lane.Dot4US(v279, v288, lane.Dot4US(v244, v253, lane.Dot4US(v211, v220, lane.Dot4US(v178, v187, lane.Dot4US(v145, v154, lane.Dot4US(v114, v121, v91)))))))))
+					v401 := v400 + float32(v371*float32(v396*v382))
+					rsum[1][l] = v401
+					v410 := rsum[2][l]
+					v372 := float32(lane.Dot4US(v349, v363, lane.Dot4US(v314, v328, lane.Dot4US(v279, v293, lane.Dot4US(v244, v258, lane.Dot4US(v211, v225, lane.Dot4US(v178, v192, lane.Dot4US(v145, v159, lane.Dot4US(v114, v126, v97)))))))))
+					v411 := v410 + float32(v372*float32(v406*v382))
+					rsum[2][l] = v411
+					v420 := rsum[3][l]
+					v708 := (((*(*uint32)(unsafe.Add(pw, v106*4+448))) >> 4) & 0xF0F0F0F)
+					v673 := (((*(*uint32)(unsafe.Add(pw, v106*4+384))) >> 4) & 0xF0F0F0F)
+					v638 := (((*(*uint32)(unsafe.Add(pw, v106*4+320))) >> 4) & 0xF0F0F0F)
+					v603 := (((*(*uint32)(unsafe.Add(pw, v106*4+256))) >> 4) & 0xF0F0F0F)
+					v568 := ((*(*uint32)(unsafe.Add(pw, v106*4+448))) & 0xF0F0F0F)
+					v535 := ((*(*uint32)(unsafe.Add(pw, v106*4+384))) & 0xF0F0F0F)
+					v502 := ((*(*uint32)(unsafe.Add(pw, v106*4+320))) & 0xF0F0F0F)
+					v471 := ((*(*uint32)(unsafe.Add(pw, v106*4+256))) & 0xF0F0F0F)
+					v729 := float32(lane.Dot4US(v708, v712, lane.Dot4US(v673, v677, lane.Dot4US(v638, v642, lane.Dot4US(v603, v607, lane.Dot4US(v568, v572, lane.Dot4US(v535, v539, lane.Dot4US(v502, v506, lane.Dot4US(v471, v473, v440)))))))))
+					v741 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v376*2+544)))
+					rsum[0][l] = v391 + float32(v729*float32(v745*v741))
+					v730 := float32(lane.Dot4US(v708, v717, lane.Dot4US(v673, v682, lane.Dot4US(v638, v647, lane.Dot4US(v603, v612, lane.Dot4US(v568, v577, lane.Dot4US(v535, v544, lane.Dot4US(v502, v511, lane.Dot4US(v471, v478, v446)))))))))
+					rsum[1][l] = v401 + float32(v730*float32(v755*v741))
+					v731 := float32(lane.Dot4US(v708, v722, lane.Dot4US(v673, v687, lane.Dot4US(v638, v652, lane.Dot4US(v603, v617, lane.Dot4US(v568, v582, lane.Dot4US(v535, v549, lane.Dot4US(v502, v516, lane.Dot4US(v471, v483, v452)))))))))
+					rsum[2][l] = v411 + float32(v731*float32(v765*v741))
+					v373 := float32(lane.Dot4US(v349, v368, lane.Dot4US(v314, v333, lane.Dot4US(v279, v298, lane.Dot4US(v244, v263, lane.Dot4US(v211, v230, lane.Dot4US(v178, v197, lane.Dot4US(v145, v164, lane.Dot4US(v114, v131, v103)))))))))
+					v732 := float32(lane.Dot4US(v708, v727, lane.Dot4US(v673, v692, lane.Dot4US(v638, v657, lane.Dot4US(v603, v622, lane.Dot4US(v568, v587, lane.Dot4US(v535, v554, lane.Dot4US(v502, v521, lane.Dot4US(v471, v488, v458)))))))))
+					rsum[3][l] = (v420 + float32(v373*float32(v416*v382))) + float32(v732*float32(v775*v741))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v776 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v776
-					v782 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v782
-					v788 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v788
-					v794 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v794
+					v787 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v787
+					v792 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v792
+					v797 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v797
+					v802 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v802
 				}
 			} else {
 				for l := range 16 {
-					v799 := *(*float32)(unsafe.Add(stotal, l*4))
-					v801 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v799 + v801
-					v811 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v813 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v811 + v813
-					v823 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v825 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v823 + v825
+					v805 := *(*float32)(unsafe.Add(stotal, l*4))
+					v807 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v805 + v807
+					v815 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v817 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v815 + v817
+					v825 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v827 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v825 + v827
 					v835 := *(*float32)(unsafe.Add(stotal, l*4+192))
 					v837 := rsum[3][l]
 					*(*float32)(unsafe.Add(stotal, l*4+192)) = v835 + v837
@@ -201,74 +201,74 @@ func gemm_q4_0__m4__portable(a *kernel.Args, lo, hi int) {
 		}
 		v840 := t1 * 4
 		v842 := t0 * 16
-		for range 16 {
-		}
 		if nadd == 0 {
-			v852 := (v840 * nldo) + v842
-			v862 := ((v840 + 1) * nldo) + v842
-			v874 := ((v840 + 2) * nldo) + v842
-			v886 := ((v840 + 3) * nldo) + v842
+			v851 := v840 * nldo
+			v859 := (v840 + 1) * nldo
+			v869 := (v840 + 2) * nldo
+			v879 := (v840 + 3) * nldo
 			for l := range 16 {
-				v857 := *(*float32)(unsafe.Add(stotal, l*4))
-				v847 := (v842 + l) < nn
-				if v847 {
-					*(*float32)(unsafe.Add(pout, (v852+l)*4)) = v857
+				v855 := *(*float32)(unsafe.Add(stotal, l*4))
+				v848 := v842 + l
+				v849 := v848 < nn
+				if v849 {
+					*(*float32)(unsafe.Add(pout, (v851+v848)*4)) = v855
 				}
-				v869 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v847 {
-					*(*float32)(unsafe.Add(pout, (v862+l)*4)) = v869
+				v865 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v849 {
+					*(*float32)(unsafe.Add(pout, (v859+v848)*4)) = v865
 				}
-				v881 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v847 {
-					*(*float32)(unsafe.Add(pout, (v874+l)*4)) = v881
+				v875 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v849 {
+					*(*float32)(unsafe.Add(pout, (v869+v848)*4)) = v875
 				}
-				v893 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v847 {
-					*(*float32)(unsafe.Add(pout, (v886+l)*4)) = v893
+				v885 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v849 {
+					*(*float32)(unsafe.Add(pout, (v879+v848)*4)) = v885
 				}
 			}
 		} else {
-			v896 := (v840 * nldo) + v842
-			v908 := ((v840 + 1) * nldo) + v842
-			v922 := ((v840 + 2) * nldo) + v842
-			v936 := ((v840 + 3) * nldo) + v842
+			v891 := v840 * nldo
+			v901 := (v840 + 1) * nldo
+			v913 := (v840 + 2) * nldo
+			v925 := (v840 + 3) * nldo
 			for l := range 16 {
-				v901 := *(*float32)(unsafe.Add(stotal, l*4))
-				v847 := (v842 + l) < nn
-				var v902 float32
-				v898 := v896 + l
-				if v847 {
-					v902 = *(*float32)(unsafe.Add(pout, v898*4))
+				v895 := *(*float32)(unsafe.Add(stotal, l*4))
+				v888 := v842 + l
+				v889 := v888 < nn
+				var v896 float32
+				v892 := v891 + v888
+				if v889 {
+					v896 = *(*float32)(unsafe.Add(pout, v892*4))
 				}
-				if v847 {
-					*(*float32)(unsafe.Add(pout, v898*4)) = v901 + v902
+				if v889 {
+					*(*float32)(unsafe.Add(pout, v892*4)) = v895 + v896
 				}
-				v915 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v916 float32
-				v910 := v908 + l
-				if v847 {
-					v916 = *(*float32)(unsafe.Add(pout, v910*4))
+				v907 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v908 float32
+				v902 := v901 + v888
+				if v889 {
+					v908 = *(*float32)(unsafe.Add(pout, v902*4))
 				}
-				if v847 {
-					*(*float32)(unsafe.Add(pout, v910*4)) = v915 + v916
+				if v889 {
+					*(*float32)(unsafe.Add(pout, v902*4)) = v907 + v908
 				}
-				v929 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v930 float32
-				v924 := v922 + l
-				if v847 {
-					v930 = *(*float32)(unsafe.Add(pout, v924*4))
+				v919 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v920 float32
+				v914 := v913 + v888
+				if v889 {
+					v920 = *(*float32)(unsafe.Add(pout, v914*4))
 				}
-				if v847 {
-					*(*float32)(unsafe.Add(pout, v924*4)) = v929 + v930
+				if v889 {
+					*(*float32)(unsafe.Add(pout, v914*4)) = v919 + v920
 				}
-				v943 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v944 float32
-				v938 := v936 + l
-				if v847 {
-					v944 = *(*float32)(unsafe.Add(pout, v938*4))
+				v931 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v932 float32
+				v926 := v925 + v888
+				if v889 {
+					v932 = *(*float32)(unsafe.Add(pout, v926*4))
 				}
-				if v847 {
-					*(*float32)(unsafe.Add(pout, v938*4)) = v943 + v944
+				if v889 {
+					*(*float32)(unsafe.Add(pout, v926*4)) = v931 + v932
 				}
 			}
 		}

@@ -27,77 +27,77 @@ func gemm_q4_1__m1__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 31) >> 5
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 8 {
-			v31 := min(v23+8, v10)
+		v11 := (nk + 31) >> 5
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 8 {
+			v32 := min(v24+8, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 			}
-			for v32 := v23; v32 < v31; v32 += 1 {
-				v35 := (v18 + v32) * 320
-				v56 := (v21 + v32) * 48
-				v63 := v35 >> 2
-				v72 := *(*uint32)(unsafe.Add(pact, v56*4))
-				v90 := *(*uint32)(unsafe.Add(pact, v56*4+4))
-				v108 := *(*uint32)(unsafe.Add(pact, v56*4+8))
-				v126 := *(*uint32)(unsafe.Add(pact, v56*4+12))
-				v142 := *(*uint32)(unsafe.Add(pact, v56*4+16))
-				v162 := *(*uint32)(unsafe.Add(pact, v56*4+20))
-				v182 := *(*uint32)(unsafe.Add(pact, v56*4+24))
-				v202 := *(*uint32)(unsafe.Add(pact, v56*4+28))
-				v206 := v35 >> 1
-				v217 := *(*float32)(unsafe.Add(pact, v56*4+128))
-				v236 := *(*float32)(unsafe.Add(pact, v56*4+144))
+			for v33 := v24; v33 < v32; v33 += 1 {
+				v36 := (v19 + v33) * 320
+				v61 := (v22 + v33) * 48
+				v68 := v36 >> 2
+				v79 := *(*uint32)(unsafe.Add(pact, v61*4))
+				v97 := *(*uint32)(unsafe.Add(pact, v61*4+4))
+				v115 := *(*uint32)(unsafe.Add(pact, v61*4+8))
+				v133 := *(*uint32)(unsafe.Add(pact, v61*4+12))
+				v151 := *(*uint32)(unsafe.Add(pact, v61*4+16))
+				v171 := *(*uint32)(unsafe.Add(pact, v61*4+20))
+				v191 := *(*uint32)(unsafe.Add(pact, v61*4+24))
+				v211 := *(*uint32)(unsafe.Add(pact, v61*4+28))
+				v215 := v36 >> 1
+				v226 := *(*float32)(unsafe.Add(pact, v61*4+128))
+				v245 := *(*float32)(unsafe.Add(pact, v61*4+144))
 				for l := range 16 {
-					v221 := rsum[0][l]
-					v65 := v63 + l
-					v91 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v65*4+64))) & 0xF0F0F0F), v90, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v65*4)))&0xF0F0F0F), v72, int32(0)))
-					v127 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v65*4+192))) & 0xF0F0F0F), v126, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v65*4+128)))&0xF0F0F0F), v108, v91))
-					v183 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v65*4+128))) >> 4) & 0xF0F0F0F), v182, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v65*4+64)))>>4)&0xF0F0F0F), v162, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v65*4)))>>4)&0xF0F0F0F), v142, v127)))
-					v211 := v206 + l
-					v222 := v221 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v65*4+192)))>>4)&0xF0F0F0F), v202, v183))*float32(v217*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v211*2+256)))))
-					rsum[0][l] = v222 + float32(v236*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v211*2+288))))
+					v230 := rsum[0][l]
+					v69 := v68 + l
+					v98 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v69*4+64))) & 0xF0F0F0F), v97, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v69*4)))&0xF0F0F0F), v79, int32(0)))
+					v134 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v69*4+192))) & 0xF0F0F0F), v133, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v69*4+128)))&0xF0F0F0F), v115, v98))
+					v192 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v69*4+128))) >> 4) & 0xF0F0F0F), v191, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v69*4+64)))>>4)&0xF0F0F0F), v171, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v69*4)))>>4)&0xF0F0F0F), v151, v134)))
+					v216 := v215 + l
+					v231 := v230 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v69*4+192)))>>4)&0xF0F0F0F), v211, v192))*float32(v226*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v216*2+256)))))
+					rsum[0][l] = v231 + float32(v245*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v216*2+288))))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v247 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v247
+					v256 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v256
 				}
 			} else {
 				for l := range 16 {
-					v252 := *(*float32)(unsafe.Add(stotal, l*4))
-					v254 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v252 + v254
+					v259 := *(*float32)(unsafe.Add(stotal, l*4))
+					v261 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v259 + v261
 				}
 			}
 		}
-		v257 := t1 * 4
-		v259 := t0 * 16
-		for range 16 {
-		}
+		v264 := t1 * 4
+		v266 := t0 * 16
 		if nadd == 0 {
-			v269 := (v257 * nldo) + v259
+			v275 := v264 * nldo
 			for l := range 16 {
-				v274 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v259 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v269+l)*4)) = v274
+				v279 := *(*float32)(unsafe.Add(stotal, l*4))
+				v272 := v266 + l
+				if v272 < nn {
+					*(*float32)(unsafe.Add(pout, (v275+v272)*4)) = v279
 				}
 			}
 		} else {
-			v277 := (v257 * nldo) + v259
+			v285 := v264 * nldo
 			for l := range 16 {
-				v282 := *(*float32)(unsafe.Add(stotal, l*4))
-				v264 := (v259 + l) < nn
-				var v283 float32
-				v279 := v277 + l
-				if v264 {
-					v283 = *(*float32)(unsafe.Add(pout, v279*4))
+				v289 := *(*float32)(unsafe.Add(stotal, l*4))
+				v282 := v266 + l
+				v283 := v282 < nn
+				var v290 float32
+				v286 := v285 + v282
+				if v283 {
+					v290 = *(*float32)(unsafe.Add(pout, v286*4))
 				}
-				if v264 {
-					*(*float32)(unsafe.Add(pout, v279*4)) = v282 + v283
+				if v283 {
+					*(*float32)(unsafe.Add(pout, v286*4)) = v289 + v290
 				}
 			}
 		}

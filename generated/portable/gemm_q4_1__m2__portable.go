@@ -27,120 +27,120 @@ func gemm_q4_1__m2__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 31) >> 5
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 8 {
-			v32 := min(v23+8, v10)
+		v11 := (nk + 31) >> 5
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 8 {
+			v33 := min(v24+8, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 			}
-			for v33 := v23; v33 < v32; v33 += 1 {
-				v36 := (v18 + v33) * 320
-				v57 := (v21 + v33) * 48
-				v69 := v36 >> 2
-				v78 := *(*uint32)(unsafe.Add(pact, v57*4))
-				v83 := *(*uint32)(unsafe.Add(pact, v57*4+32))
-				v101 := *(*uint32)(unsafe.Add(pact, v57*4+4))
-				v106 := *(*uint32)(unsafe.Add(pact, v57*4+36))
-				v124 := *(*uint32)(unsafe.Add(pact, v57*4+8))
-				v129 := *(*uint32)(unsafe.Add(pact, v57*4+40))
-				v147 := *(*uint32)(unsafe.Add(pact, v57*4+12))
-				v152 := *(*uint32)(unsafe.Add(pact, v57*4+44))
-				v168 := *(*uint32)(unsafe.Add(pact, v57*4+16))
-				v173 := *(*uint32)(unsafe.Add(pact, v57*4+48))
-				v193 := *(*uint32)(unsafe.Add(pact, v57*4+20))
-				v198 := *(*uint32)(unsafe.Add(pact, v57*4+52))
-				v218 := *(*uint32)(unsafe.Add(pact, v57*4+24))
-				v223 := *(*uint32)(unsafe.Add(pact, v57*4+56))
-				v243 := *(*uint32)(unsafe.Add(pact, v57*4+28))
-				v248 := *(*uint32)(unsafe.Add(pact, v57*4+60))
-				v253 := v36 >> 1
-				v264 := *(*float32)(unsafe.Add(pact, v57*4+128))
-				v274 := *(*float32)(unsafe.Add(pact, v57*4+132))
-				v293 := *(*float32)(unsafe.Add(pact, v57*4+144))
-				v302 := *(*float32)(unsafe.Add(pact, v57*4+148))
+			for v34 := v24; v34 < v33; v34 += 1 {
+				v37 := (v19 + v34) * 320
+				v62 := (v22 + v34) * 48
+				v74 := v37 >> 2
+				v85 := *(*uint32)(unsafe.Add(pact, v62*4))
+				v90 := *(*uint32)(unsafe.Add(pact, v62*4+32))
+				v108 := *(*uint32)(unsafe.Add(pact, v62*4+4))
+				v113 := *(*uint32)(unsafe.Add(pact, v62*4+36))
+				v131 := *(*uint32)(unsafe.Add(pact, v62*4+8))
+				v136 := *(*uint32)(unsafe.Add(pact, v62*4+40))
+				v154 := *(*uint32)(unsafe.Add(pact, v62*4+12))
+				v159 := *(*uint32)(unsafe.Add(pact, v62*4+44))
+				v177 := *(*uint32)(unsafe.Add(pact, v62*4+16))
+				v182 := *(*uint32)(unsafe.Add(pact, v62*4+48))
+				v202 := *(*uint32)(unsafe.Add(pact, v62*4+20))
+				v207 := *(*uint32)(unsafe.Add(pact, v62*4+52))
+				v227 := *(*uint32)(unsafe.Add(pact, v62*4+24))
+				v232 := *(*uint32)(unsafe.Add(pact, v62*4+56))
+				v252 := *(*uint32)(unsafe.Add(pact, v62*4+28))
+				v257 := *(*uint32)(unsafe.Add(pact, v62*4+60))
+				v262 := v37 >> 1
+				v273 := *(*float32)(unsafe.Add(pact, v62*4+128))
+				v283 := *(*float32)(unsafe.Add(pact, v62*4+132))
+				v302 := *(*float32)(unsafe.Add(pact, v62*4+144))
+				v311 := *(*float32)(unsafe.Add(pact, v62*4+148))
 				for l := range 16 {
-					v268 := rsum[0][l]
-					v71 := v69 + l
-					v239 := (((*(*uint32)(unsafe.Add(pw, v71*4+192))) >> 4) & 0xF0F0F0F)
-					v214 := (((*(*uint32)(unsafe.Add(pw, v71*4+128))) >> 4) & 0xF0F0F0F)
-					v189 := (((*(*uint32)(unsafe.Add(pw, v71*4+64))) >> 4) & 0xF0F0F0F)
-					v164 := (((*(*uint32)(unsafe.Add(pw, v71*4))) >> 4) & 0xF0F0F0F)
-					v143 := ((*(*uint32)(unsafe.Add(pw, v71*4+192))) & 0xF0F0F0F)
-					v120 := ((*(*uint32)(unsafe.Add(pw, v71*4+128))) & 0xF0F0F0F)
-					v97 := ((*(*uint32)(unsafe.Add(pw, v71*4+64))) & 0xF0F0F0F)
-					v76 := ((*(*uint32)(unsafe.Add(pw, v71*4))) & 0xF0F0F0F)
-					v250 := float32(lane.Dot4US(v239, v243, lane.Dot4US(v214, v218, lane.Dot4US(v189, v193, lane.Dot4US(v164, v168, lane.Dot4US(v143, v147, lane.Dot4US(v120, v124, lane.Dot4US(v97, v101, lane.Dot4US(v76, v78, int32(0))))))))))
-					v258 := v253 + l
-					v260 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v258*2+256)))
-					v269 := v268 + float32(v250*float32(v264*v260))
-					rsum[0][l] = v269
-					v278 := rsum[1][l]
-					v289 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v258*2+288)))
-					rsum[0][l] = v269 + float32(v293*v289)
-					v251 := float32(lane.Dot4US(v239, v248, lane.Dot4US(v214, v223, lane.Dot4US(v189, v198, lane.Dot4US(v164, v173, lane.Dot4US(v143, v152, lane.Dot4US(v120, v129, lane.Dot4US(v97, v106, lane.Dot4US(v76, v83, int32(0))))))))))
-					rsum[1][l] = (v278 + float32(v251*float32(v274*v260))) + float32(v302*v289)
+					v277 := rsum[0][l]
+					v75 := v74 + l
+					v248 := (((*(*uint32)(unsafe.Add(pw, v75*4+192))) >> 4) & 0xF0F0F0F)
+					v223 := (((*(*uint32)(unsafe.Add(pw, v75*4+128))) >> 4) & 0xF0F0F0F)
+					v198 := (((*(*uint32)(unsafe.Add(pw, v75*4+64))) >> 4) & 0xF0F0F0F)
+					v173 := (((*(*uint32)(unsafe.Add(pw, v75*4))) >> 4) & 0xF0F0F0F)
+					v150 := ((*(*uint32)(unsafe.Add(pw, v75*4+192))) & 0xF0F0F0F)
+					v127 := ((*(*uint32)(unsafe.Add(pw, v75*4+128))) & 0xF0F0F0F)
+					v104 := ((*(*uint32)(unsafe.Add(pw, v75*4+64))) & 0xF0F0F0F)
+					v83 := ((*(*uint32)(unsafe.Add(pw, v75*4))) & 0xF0F0F0F)
+					v259 := float32(lane.Dot4US(v248, v252, lane.Dot4US(v223, v227, lane.Dot4US(v198, v202, lane.Dot4US(v173, v177, lane.Dot4US(v150, v154, lane.Dot4US(v127, v131, lane.Dot4US(v104, v108, lane.Dot4US(v83, v85, int32(0))))))))))
+					v263 := v262 + l
+					v269 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v263*2+256)))
+					v278 := v277 + float32(v259*float32(v273*v269))
+					rsum[0][l] = v278
+					v287 := rsum[1][l]
+					v298 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v263*2+288)))
+					rsum[0][l] = v278 + float32(v302*v298)
+					v260 := float32(lane.Dot4US(v248, v257, lane.Dot4US(v223, v232, lane.Dot4US(v198, v207, lane.Dot4US(v173, v182, lane.Dot4US(v150, v159, lane.Dot4US(v127, v136, lane.Dot4US(v104, v113, lane.Dot4US(v83, v90, int32(0))))))))))
+					rsum[1][l] = (v287 + float32(v260*float32(v283*v269))) + float32(v311*v298)
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v313 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v313
-					v319 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v319
+					v322 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v322
+					v327 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v327
 				}
 			} else {
 				for l := range 16 {
-					v324 := *(*float32)(unsafe.Add(stotal, l*4))
-					v326 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v324 + v326
-					v336 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v338 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v336 + v338
+					v330 := *(*float32)(unsafe.Add(stotal, l*4))
+					v332 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v330 + v332
+					v340 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v342 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v340 + v342
 				}
 			}
 		}
-		v341 := t1 * 4
-		v343 := t0 * 16
-		for range 16 {
-		}
+		v345 := t1 * 4
+		v347 := t0 * 16
 		if nadd == 0 {
-			v353 := (v341 * nldo) + v343
-			v363 := ((v341 + 1) * nldo) + v343
+			v356 := v345 * nldo
+			v364 := (v345 + 1) * nldo
 			for l := range 16 {
-				v358 := *(*float32)(unsafe.Add(stotal, l*4))
-				v348 := (v343 + l) < nn
-				if v348 {
-					*(*float32)(unsafe.Add(pout, (v353+l)*4)) = v358
+				v360 := *(*float32)(unsafe.Add(stotal, l*4))
+				v353 := v347 + l
+				v354 := v353 < nn
+				if v354 {
+					*(*float32)(unsafe.Add(pout, (v356+v353)*4)) = v360
 				}
 				v370 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v348 {
-					*(*float32)(unsafe.Add(pout, (v363+l)*4)) = v370
+				if v354 {
+					*(*float32)(unsafe.Add(pout, (v364+v353)*4)) = v370
 				}
 			}
 		} else {
-			v373 := (v341 * nldo) + v343
-			v385 := ((v341 + 1) * nldo) + v343
+			v376 := v345 * nldo
+			v386 := (v345 + 1) * nldo
 			for l := range 16 {
-				v378 := *(*float32)(unsafe.Add(stotal, l*4))
-				v348 := (v343 + l) < nn
-				var v379 float32
-				v375 := v373 + l
-				if v348 {
-					v379 = *(*float32)(unsafe.Add(pout, v375*4))
+				v380 := *(*float32)(unsafe.Add(stotal, l*4))
+				v373 := v347 + l
+				v374 := v373 < nn
+				var v381 float32
+				v377 := v376 + v373
+				if v374 {
+					v381 = *(*float32)(unsafe.Add(pout, v377*4))
 				}
-				if v348 {
-					*(*float32)(unsafe.Add(pout, v375*4)) = v378 + v379
+				if v374 {
+					*(*float32)(unsafe.Add(pout, v377*4)) = v380 + v381
 				}
 				v392 := *(*float32)(unsafe.Add(stotal, l*4+64))
 				var v393 float32
-				v387 := v385 + l
-				if v348 {
+				v387 := v386 + v373
+				if v374 {
 					v393 = *(*float32)(unsafe.Add(pout, v387*4))
 				}
-				if v348 {
+				if v374 {
 					*(*float32)(unsafe.Add(pout, v387*4)) = v392 + v393
 				}
 			}

@@ -27,157 +27,157 @@ func gemm_q4_1__m3__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 31) >> 5
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 8 {
-			v33 := min(v23+8, v10)
+		v11 := (nk + 31) >> 5
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 8 {
+			v34 := min(v24+8, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 			}
-			for v34 := v23; v34 < v33; v34 += 1 {
-				v37 := (v18 + v34) * 320
-				v58 := (v21 + v34) * 48
-				v75 := v37 >> 2
-				v84 := *(*uint32)(unsafe.Add(pact, v58*4))
-				v89 := *(*uint32)(unsafe.Add(pact, v58*4+32))
-				v94 := *(*uint32)(unsafe.Add(pact, v58*4+64))
-				v112 := *(*uint32)(unsafe.Add(pact, v58*4+4))
-				v117 := *(*uint32)(unsafe.Add(pact, v58*4+36))
-				v122 := *(*uint32)(unsafe.Add(pact, v58*4+68))
-				v140 := *(*uint32)(unsafe.Add(pact, v58*4+8))
-				v145 := *(*uint32)(unsafe.Add(pact, v58*4+40))
-				v150 := *(*uint32)(unsafe.Add(pact, v58*4+72))
-				v168 := *(*uint32)(unsafe.Add(pact, v58*4+12))
-				v173 := *(*uint32)(unsafe.Add(pact, v58*4+44))
-				v178 := *(*uint32)(unsafe.Add(pact, v58*4+76))
-				v194 := *(*uint32)(unsafe.Add(pact, v58*4+16))
-				v199 := *(*uint32)(unsafe.Add(pact, v58*4+48))
-				v204 := *(*uint32)(unsafe.Add(pact, v58*4+80))
-				v224 := *(*uint32)(unsafe.Add(pact, v58*4+20))
-				v229 := *(*uint32)(unsafe.Add(pact, v58*4+52))
-				v234 := *(*uint32)(unsafe.Add(pact, v58*4+84))
-				v254 := *(*uint32)(unsafe.Add(pact, v58*4+24))
-				v259 := *(*uint32)(unsafe.Add(pact, v58*4+56))
-				v264 := *(*uint32)(unsafe.Add(pact, v58*4+88))
-				v284 := *(*uint32)(unsafe.Add(pact, v58*4+28))
-				v289 := *(*uint32)(unsafe.Add(pact, v58*4+60))
-				v294 := *(*uint32)(unsafe.Add(pact, v58*4+92))
-				v300 := v37 >> 1
-				v311 := *(*float32)(unsafe.Add(pact, v58*4+128))
-				v321 := *(*float32)(unsafe.Add(pact, v58*4+132))
-				v331 := *(*float32)(unsafe.Add(pact, v58*4+136))
-				v350 := *(*float32)(unsafe.Add(pact, v58*4+144))
-				v359 := *(*float32)(unsafe.Add(pact, v58*4+148))
-				v368 := *(*float32)(unsafe.Add(pact, v58*4+152))
+			for v35 := v24; v35 < v34; v35 += 1 {
+				v38 := (v19 + v35) * 320
+				v63 := (v22 + v35) * 48
+				v80 := v38 >> 2
+				v91 := *(*uint32)(unsafe.Add(pact, v63*4))
+				v96 := *(*uint32)(unsafe.Add(pact, v63*4+32))
+				v101 := *(*uint32)(unsafe.Add(pact, v63*4+64))
+				v119 := *(*uint32)(unsafe.Add(pact, v63*4+4))
+				v124 := *(*uint32)(unsafe.Add(pact, v63*4+36))
+				v129 := *(*uint32)(unsafe.Add(pact, v63*4+68))
+				v147 := *(*uint32)(unsafe.Add(pact, v63*4+8))
+				v152 := *(*uint32)(unsafe.Add(pact, v63*4+40))
+				v157 := *(*uint32)(unsafe.Add(pact, v63*4+72))
+				v175 := *(*uint32)(unsafe.Add(pact, v63*4+12))
+				v180 := *(*uint32)(unsafe.Add(pact, v63*4+44))
+				v185 := *(*uint32)(unsafe.Add(pact, v63*4+76))
+				v203 := *(*uint32)(unsafe.Add(pact, v63*4+16))
+				v208 := *(*uint32)(unsafe.Add(pact, v63*4+48))
+				v213 := *(*uint32)(unsafe.Add(pact, v63*4+80))
+				v233 := *(*uint32)(unsafe.Add(pact, v63*4+20))
+				v238 := *(*uint32)(unsafe.Add(pact, v63*4+52))
+				v243 := *(*uint32)(unsafe.Add(pact, v63*4+84))
+				v263 := *(*uint32)(unsafe.Add(pact, v63*4+24))
+				v268 := *(*uint32)(unsafe.Add(pact, v63*4+56))
+				v273 := *(*uint32)(unsafe.Add(pact, v63*4+88))
+				v293 := *(*uint32)(unsafe.Add(pact, v63*4+28))
+				v298 := *(*uint32)(unsafe.Add(pact, v63*4+60))
+				v303 := *(*uint32)(unsafe.Add(pact, v63*4+92))
+				v309 := v38 >> 1
+				v320 := *(*float32)(unsafe.Add(pact, v63*4+128))
+				v330 := *(*float32)(unsafe.Add(pact, v63*4+132))
+				v340 := *(*float32)(unsafe.Add(pact, v63*4+136))
+				v359 := *(*float32)(unsafe.Add(pact, v63*4+144))
+				v368 := *(*float32)(unsafe.Add(pact, v63*4+148))
+				v377 := *(*float32)(unsafe.Add(pact, v63*4+152))
 				for l := range 16 {
-					v315 := rsum[0][l]
-					v77 := v75 + l
-					v280 := (((*(*uint32)(unsafe.Add(pw, v77*4+192))) >> 4) & 0xF0F0F0F)
-					v250 := (((*(*uint32)(unsafe.Add(pw, v77*4+128))) >> 4) & 0xF0F0F0F)
-					v220 := (((*(*uint32)(unsafe.Add(pw, v77*4+64))) >> 4) & 0xF0F0F0F)
-					v190 := (((*(*uint32)(unsafe.Add(pw, v77*4))) >> 4) & 0xF0F0F0F)
-					v164 := ((*(*uint32)(unsafe.Add(pw, v77*4+192))) & 0xF0F0F0F)
-					v136 := ((*(*uint32)(unsafe.Add(pw, v77*4+128))) & 0xF0F0F0F)
-					v108 := ((*(*uint32)(unsafe.Add(pw, v77*4+64))) & 0xF0F0F0F)
-					v82 := ((*(*uint32)(unsafe.Add(pw, v77*4))) & 0xF0F0F0F)
-					v296 := float32(lane.Dot4US(v280, v284, lane.Dot4US(v250, v254, lane.Dot4US(v220, v224, lane.Dot4US(v190, v194, lane.Dot4US(v164, v168, lane.Dot4US(v136, v140, lane.Dot4US(v108, v112, lane.Dot4US(v82, v84, int32(0))))))))))
-					v305 := v300 + l
-					v307 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v305*2+256)))
-					v316 := v315 + float32(v296*float32(v311*v307))
-					rsum[0][l] = v316
-					v325 := rsum[1][l]
-					v297 := float32(lane.Dot4US(v280, v289, lane.Dot4US(v250, v259, lane.Dot4US(v220, v229, lane.Dot4US(v190, v199, lane.Dot4US(v164, v173, lane.Dot4US(v136, v145, lane.Dot4US(v108, v117, lane.Dot4US(v82, v89, int32(0))))))))))
-					v326 := v325 + float32(v297*float32(v321*v307))
-					rsum[1][l] = v326
-					v335 := rsum[2][l]
-					v346 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v305*2+288)))
-					rsum[0][l] = v316 + float32(v350*v346)
-					rsum[1][l] = v326 + float32(v359*v346)
-					v298 := float32(lane.Dot4US(v280, v294, lane.Dot4US(v250, v264, lane.Dot4US(v220, v234, lane.Dot4US(v190, v204, lane.Dot4US(v164, v178, lane.Dot4US(v136, v150, lane.Dot4US(v108, v122, lane.Dot4US(v82, v94, int32(0))))))))))
-					rsum[2][l] = (v335 + float32(v298*float32(v331*v307))) + float32(v368*v346)
+					v324 := rsum[0][l]
+					v81 := v80 + l
+					v289 := (((*(*uint32)(unsafe.Add(pw, v81*4+192))) >> 4) & 0xF0F0F0F)
+					v259 := (((*(*uint32)(unsafe.Add(pw, v81*4+128))) >> 4) & 0xF0F0F0F)
+					v229 := (((*(*uint32)(unsafe.Add(pw, v81*4+64))) >> 4) & 0xF0F0F0F)
+					v199 := (((*(*uint32)(unsafe.Add(pw, v81*4))) >> 4) & 0xF0F0F0F)
+					v171 := ((*(*uint32)(unsafe.Add(pw, v81*4+192))) & 0xF0F0F0F)
+					v143 := ((*(*uint32)(unsafe.Add(pw, v81*4+128))) & 0xF0F0F0F)
+					v115 := ((*(*uint32)(unsafe.Add(pw, v81*4+64))) & 0xF0F0F0F)
+					v89 := ((*(*uint32)(unsafe.Add(pw, v81*4))) & 0xF0F0F0F)
+					v305 := float32(lane.Dot4US(v289, v293, lane.Dot4US(v259, v263, lane.Dot4US(v229, v233, lane.Dot4US(v199, v203, lane.Dot4US(v171, v175, lane.Dot4US(v143, v147, lane.Dot4US(v115, v119, lane.Dot4US(v89, v91, int32(0))))))))))
+					v310 := v309 + l
+					v316 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v310*2+256)))
+					v325 := v324 + float32(v305*float32(v320*v316))
+					rsum[0][l] = v325
+					v334 := rsum[1][l]
+					v306 := float32(lane.Dot4US(v289, v298, lane.Dot4US(v259, v268, lane.Dot4US(v229, v238, lane.Dot4US(v199, v208, lane.Dot4US(v171, v180, lane.Dot4US(v143, v152, lane.Dot4US(v115, v124, lane.Dot4US(v89, v96, int32(0))))))))))
+					v335 := v334 + float32(v306*float32(v330*v316))
+					rsum[1][l] = v335
+					v344 := rsum[2][l]
+					v355 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v310*2+288)))
+					rsum[0][l] = v325 + float32(v359*v355)
+					rsum[1][l] = v335 + float32(v368*v355)
+					v307 := float32(lane.Dot4US(v289, v303, lane.Dot4US(v259, v273, lane.Dot4US(v229, v243, lane.Dot4US(v199, v213, lane.Dot4US(v171, v185, lane.Dot4US(v143, v157, lane.Dot4US(v115, v129, lane.Dot4US(v89, v101, int32(0))))))))))
+					rsum[2][l] = (v344 + float32(v307*float32(v340*v316))) + float32(v377*v355)
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v379 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v379
-					v385 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v385
-					v391 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v391
+					v388 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v388
+					v393 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v393
+					v398 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v398
 				}
 			} else {
 				for l := range 16 {
-					v396 := *(*float32)(unsafe.Add(stotal, l*4))
-					v398 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v396 + v398
-					v408 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v410 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v408 + v410
-					v420 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v422 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v420 + v422
+					v401 := *(*float32)(unsafe.Add(stotal, l*4))
+					v403 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v401 + v403
+					v411 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v413 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v411 + v413
+					v421 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v423 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v421 + v423
 				}
 			}
 		}
-		v425 := t1 * 4
-		v427 := t0 * 16
-		for range 16 {
-		}
+		v426 := t1 * 4
+		v428 := t0 * 16
 		if nadd == 0 {
-			v437 := (v425 * nldo) + v427
-			v447 := ((v425 + 1) * nldo) + v427
-			v459 := ((v425 + 2) * nldo) + v427
+			v437 := v426 * nldo
+			v445 := (v426 + 1) * nldo
+			v455 := (v426 + 2) * nldo
 			for l := range 16 {
-				v442 := *(*float32)(unsafe.Add(stotal, l*4))
-				v432 := (v427 + l) < nn
-				if v432 {
-					*(*float32)(unsafe.Add(pout, (v437+l)*4)) = v442
+				v441 := *(*float32)(unsafe.Add(stotal, l*4))
+				v434 := v428 + l
+				v435 := v434 < nn
+				if v435 {
+					*(*float32)(unsafe.Add(pout, (v437+v434)*4)) = v441
 				}
-				v454 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v432 {
-					*(*float32)(unsafe.Add(pout, (v447+l)*4)) = v454
+				v451 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v435 {
+					*(*float32)(unsafe.Add(pout, (v445+v434)*4)) = v451
 				}
-				v466 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v432 {
-					*(*float32)(unsafe.Add(pout, (v459+l)*4)) = v466
+				v461 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v435 {
+					*(*float32)(unsafe.Add(pout, (v455+v434)*4)) = v461
 				}
 			}
 		} else {
-			v469 := (v425 * nldo) + v427
-			v481 := ((v425 + 1) * nldo) + v427
-			v495 := ((v425 + 2) * nldo) + v427
+			v467 := v426 * nldo
+			v477 := (v426 + 1) * nldo
+			v489 := (v426 + 2) * nldo
 			for l := range 16 {
-				v474 := *(*float32)(unsafe.Add(stotal, l*4))
-				v432 := (v427 + l) < nn
-				var v475 float32
-				v471 := v469 + l
-				if v432 {
-					v475 = *(*float32)(unsafe.Add(pout, v471*4))
+				v471 := *(*float32)(unsafe.Add(stotal, l*4))
+				v464 := v428 + l
+				v465 := v464 < nn
+				var v472 float32
+				v468 := v467 + v464
+				if v465 {
+					v472 = *(*float32)(unsafe.Add(pout, v468*4))
 				}
-				if v432 {
-					*(*float32)(unsafe.Add(pout, v471*4)) = v474 + v475
+				if v465 {
+					*(*float32)(unsafe.Add(pout, v468*4)) = v471 + v472
 				}
-				v488 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v489 float32
-				v483 := v481 + l
-				if v432 {
-					v489 = *(*float32)(unsafe.Add(pout, v483*4))
+				v483 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v484 float32
+				v478 := v477 + v464
+				if v465 {
+					v484 = *(*float32)(unsafe.Add(pout, v478*4))
 				}
-				if v432 {
-					*(*float32)(unsafe.Add(pout, v483*4)) = v488 + v489
+				if v465 {
+					*(*float32)(unsafe.Add(pout, v478*4)) = v483 + v484
 				}
-				v502 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v503 float32
-				v497 := v495 + l
-				if v432 {
-					v503 = *(*float32)(unsafe.Add(pout, v497*4))
+				v495 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v496 float32
+				v490 := v489 + v464
+				if v465 {
+					v496 = *(*float32)(unsafe.Add(pout, v490*4))
 				}
-				if v432 {
-					*(*float32)(unsafe.Add(pout, v497*4)) = v502 + v503
+				if v465 {
+					*(*float32)(unsafe.Add(pout, v490*4)) = v495 + v496
 				}
 			}
 		}

@@ -27,193 +27,193 @@ func gemm_q4_1__m4__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 31) >> 5
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 8 {
-			v34 := min(v23+8, v10)
+		v11 := (nk + 31) >> 5
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 8 {
+			v35 := min(v24+8, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 				rsum[3][l] = math.Float32frombits(0x00000000)
 			}
-			for v35 := v23; v35 < v34; v35 += 1 {
-				v38 := (v18 + v35) * 320
-				v61 := (v21 + v35) * 48
-				v83 := v38 >> 2
-				v92 := *(*uint32)(unsafe.Add(pact, v61*4))
-				v97 := *(*uint32)(unsafe.Add(pact, v61*4+32))
-				v102 := *(*uint32)(unsafe.Add(pact, v61*4+64))
-				v107 := *(*uint32)(unsafe.Add(pact, v61*4+96))
-				v125 := *(*uint32)(unsafe.Add(pact, v61*4+4))
-				v130 := *(*uint32)(unsafe.Add(pact, v61*4+36))
-				v135 := *(*uint32)(unsafe.Add(pact, v61*4+68))
-				v140 := *(*uint32)(unsafe.Add(pact, v61*4+100))
-				v158 := *(*uint32)(unsafe.Add(pact, v61*4+8))
-				v163 := *(*uint32)(unsafe.Add(pact, v61*4+40))
-				v168 := *(*uint32)(unsafe.Add(pact, v61*4+72))
-				v173 := *(*uint32)(unsafe.Add(pact, v61*4+104))
-				v191 := *(*uint32)(unsafe.Add(pact, v61*4+12))
-				v196 := *(*uint32)(unsafe.Add(pact, v61*4+44))
-				v201 := *(*uint32)(unsafe.Add(pact, v61*4+76))
-				v206 := *(*uint32)(unsafe.Add(pact, v61*4+108))
-				v222 := *(*uint32)(unsafe.Add(pact, v61*4+16))
-				v227 := *(*uint32)(unsafe.Add(pact, v61*4+48))
-				v232 := *(*uint32)(unsafe.Add(pact, v61*4+80))
-				v237 := *(*uint32)(unsafe.Add(pact, v61*4+112))
-				v257 := *(*uint32)(unsafe.Add(pact, v61*4+20))
-				v262 := *(*uint32)(unsafe.Add(pact, v61*4+52))
-				v267 := *(*uint32)(unsafe.Add(pact, v61*4+84))
-				v272 := *(*uint32)(unsafe.Add(pact, v61*4+116))
-				v292 := *(*uint32)(unsafe.Add(pact, v61*4+24))
-				v297 := *(*uint32)(unsafe.Add(pact, v61*4+56))
-				v302 := *(*uint32)(unsafe.Add(pact, v61*4+88))
-				v307 := *(*uint32)(unsafe.Add(pact, v61*4+120))
-				v327 := *(*uint32)(unsafe.Add(pact, v61*4+28))
-				v332 := *(*uint32)(unsafe.Add(pact, v61*4+60))
-				v337 := *(*uint32)(unsafe.Add(pact, v61*4+92))
-				v342 := *(*uint32)(unsafe.Add(pact, v61*4+124))
-				v349 := v38 >> 1
-				v360 := *(*float32)(unsafe.Add(pact, v61*4+128))
-				v370 := *(*float32)(unsafe.Add(pact, v61*4+132))
-				v380 := *(*float32)(unsafe.Add(pact, v61*4+136))
-				v390 := *(*float32)(unsafe.Add(pact, v61*4+140))
-				v409 := *(*float32)(unsafe.Add(pact, v61*4+144))
-				v418 := *(*float32)(unsafe.Add(pact, v61*4+148))
-				v427 := *(*float32)(unsafe.Add(pact, v61*4+152))
-				v436 := *(*float32)(unsafe.Add(pact, v61*4+156))
+			for v36 := v24; v36 < v35; v36 += 1 {
+				v39 := (v19 + v36) * 320
+				v66 := (v22 + v36) * 48
+				v88 := v39 >> 2
+				v99 := *(*uint32)(unsafe.Add(pact, v66*4))
+				v104 := *(*uint32)(unsafe.Add(pact, v66*4+32))
+				v109 := *(*uint32)(unsafe.Add(pact, v66*4+64))
+				v114 := *(*uint32)(unsafe.Add(pact, v66*4+96))
+				v132 := *(*uint32)(unsafe.Add(pact, v66*4+4))
+				v137 := *(*uint32)(unsafe.Add(pact, v66*4+36))
+				v142 := *(*uint32)(unsafe.Add(pact, v66*4+68))
+				v147 := *(*uint32)(unsafe.Add(pact, v66*4+100))
+				v165 := *(*uint32)(unsafe.Add(pact, v66*4+8))
+				v170 := *(*uint32)(unsafe.Add(pact, v66*4+40))
+				v175 := *(*uint32)(unsafe.Add(pact, v66*4+72))
+				v180 := *(*uint32)(unsafe.Add(pact, v66*4+104))
+				v198 := *(*uint32)(unsafe.Add(pact, v66*4+12))
+				v203 := *(*uint32)(unsafe.Add(pact, v66*4+44))
+				v208 := *(*uint32)(unsafe.Add(pact, v66*4+76))
+				v213 := *(*uint32)(unsafe.Add(pact, v66*4+108))
+				v231 := *(*uint32)(unsafe.Add(pact, v66*4+16))
+				v236 := *(*uint32)(unsafe.Add(pact, v66*4+48))
+				v241 := *(*uint32)(unsafe.Add(pact, v66*4+80))
+				v246 := *(*uint32)(unsafe.Add(pact, v66*4+112))
+				v266 := *(*uint32)(unsafe.Add(pact, v66*4+20))
+				v271 := *(*uint32)(unsafe.Add(pact, v66*4+52))
+				v276 := *(*uint32)(unsafe.Add(pact, v66*4+84))
+				v281 := *(*uint32)(unsafe.Add(pact, v66*4+116))
+				v301 := *(*uint32)(unsafe.Add(pact, v66*4+24))
+				v306 := *(*uint32)(unsafe.Add(pact, v66*4+56))
+				v311 := *(*uint32)(unsafe.Add(pact, v66*4+88))
+				v316 := *(*uint32)(unsafe.Add(pact, v66*4+120))
+				v336 := *(*uint32)(unsafe.Add(pact, v66*4+28))
+				v341 := *(*uint32)(unsafe.Add(pact, v66*4+60))
+				v346 := *(*uint32)(unsafe.Add(pact, v66*4+92))
+				v351 := *(*uint32)(unsafe.Add(pact, v66*4+124))
+				v358 := v39 >> 1
+				v369 := *(*float32)(unsafe.Add(pact, v66*4+128))
+				v379 := *(*float32)(unsafe.Add(pact, v66*4+132))
+				v389 := *(*float32)(unsafe.Add(pact, v66*4+136))
+				v399 := *(*float32)(unsafe.Add(pact, v66*4+140))
+				v418 := *(*float32)(unsafe.Add(pact, v66*4+144))
+				v427 := *(*float32)(unsafe.Add(pact, v66*4+148))
+				v436 := *(*float32)(unsafe.Add(pact, v66*4+152))
+				v445 := *(*float32)(unsafe.Add(pact, v66*4+156))
 				for l := range 16 {
-					v364 := rsum[0][l]
-					v85 := v83 + l
-					v323 := (((*(*uint32)(unsafe.Add(pw, v85*4+192))) >> 4) & 0xF0F0F0F)
-					v288 := (((*(*uint32)(unsafe.Add(pw, v85*4+128))) >> 4) & 0xF0F0F0F)
-					v253 := (((*(*uint32)(unsafe.Add(pw, v85*4+64))) >> 4) & 0xF0F0F0F)
-					v218 := (((*(*uint32)(unsafe.Add(pw, v85*4))) >> 4) & 0xF0F0F0F)
-					v187 := ((*(*uint32)(unsafe.Add(pw, v85*4+192))) & 0xF0F0F0F)
-					v154 := ((*(*uint32)(unsafe.Add(pw, v85*4+128))) & 0xF0F0F0F)
-					v121 := ((*(*uint32)(unsafe.Add(pw, v85*4+64))) & 0xF0F0F0F)
-					v90 := ((*(*uint32)(unsafe.Add(pw, v85*4))) & 0xF0F0F0F)
-					v344 := float32(lane.Dot4US(v323, v327, lane.Dot4US(v288, v292, lane.Dot4US(v253, v257, lane.Dot4US(v218, v222, lane.Dot4US(v187, v191, lane.Dot4US(v154, v158, lane.Dot4US(v121, v125, lane.Dot4US(v90, v92, int32(0))))))))))
-					v354 := v349 + l
-					v356 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v354*2+256)))
-					v365 := v364 + float32(v344*float32(v360*v356))
-					rsum[0][l] = v365
-					v374 := rsum[1][l]
-					v345 := float32(lane.Dot4US(v323, v332, lane.Dot4US(v288, v297, lane.Dot4US(v253, v262, lane.Dot4US(v218, v227, lane.Dot4US(v187, v196, lane.Dot4US(v154, v163, lane.Dot4US(v121, v130, lane.Dot4US(v90, v97, int32(0))))))))))
-					v375 := v374 + float32(v345*float32(v370*v356))
-					rsum[1][l] = v375
-					v384 := rsum[2][l]
-					v346 := float32(lane.Dot4US(v323, v337, lane.Dot4US(v288, v302, lane.Dot4US(v253, v267, lane.Dot4US(v218, v232, lane.Dot4US(v187, v201, lane.Dot4US(v154, v168, lane.Dot4US(v121, v135, lane.Dot4US(v90, v102, int32(0))))))))))
-					v385 := v384 + float32(v346*float32(v380*v356))
-					rsum[2][l] = v385
-					v394 := rsum[3][l]
-					v405 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v354*2+288)))
-					rsum[0][l] = v365 + float32(v409*v405)
-					rsum[1][l] = v375 + float32(v418*v405)
-					rsum[2][l] = v385 + float32(v427*v405)
-					v347 := float32(lane.Dot4US(v323, v342, lane.Dot4US(v288, v307, lane.Dot4US(v253, v272, lane.Dot4US(v218, v237, lane.Dot4US(v187, v206, lane.Dot4US(v154, v173, lane.Dot4US(v121, v140, lane.Dot4US(v90, v107, int32(0))))))))))
-					rsum[3][l] = (v394 + float32(v347*float32(v390*v356))) + float32(v436*v405)
+					v373 := rsum[0][l]
+					v89 := v88 + l
+					v332 := (((*(*uint32)(unsafe.Add(pw, v89*4+192))) >> 4) & 0xF0F0F0F)
+					v297 := (((*(*uint32)(unsafe.Add(pw, v89*4+128))) >> 4) & 0xF0F0F0F)
+					v262 := (((*(*uint32)(unsafe.Add(pw, v89*4+64))) >> 4) & 0xF0F0F0F)
+					v227 := (((*(*uint32)(unsafe.Add(pw, v89*4))) >> 4) & 0xF0F0F0F)
+					v194 := ((*(*uint32)(unsafe.Add(pw, v89*4+192))) & 0xF0F0F0F)
+					v161 := ((*(*uint32)(unsafe.Add(pw, v89*4+128))) & 0xF0F0F0F)
+					v128 := ((*(*uint32)(unsafe.Add(pw, v89*4+64))) & 0xF0F0F0F)
+					v97 := ((*(*uint32)(unsafe.Add(pw, v89*4))) & 0xF0F0F0F)
+					v353 := float32(lane.Dot4US(v332, v336, lane.Dot4US(v297, v301, lane.Dot4US(v262, v266, lane.Dot4US(v227, v231, lane.Dot4US(v194, v198, lane.Dot4US(v161, v165, lane.Dot4US(v128, v132, lane.Dot4US(v97, v99, int32(0))))))))))
+					v359 := v358 + l
+					v365 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+256)))
+					v374 := v373 + float32(v353*float32(v369*v365))
+					rsum[0][l] = v374
+					v383 := rsum[1][l]
+					v354 := float32(lane.Dot4US(v332, v341, lane.Dot4US(v297, v306, lane.Dot4US(v262, v271, lane.Dot4US(v227, v236, lane.Dot4US(v194, v203, lane.Dot4US(v161, v170, lane.Dot4US(v128, v137, lane.Dot4US(v97, v104, int32(0))))))))))
+					v384 := v383 + float32(v354*float32(v379*v365))
+					rsum[1][l] = v384
+					v393 := rsum[2][l]
+					v355 := float32(lane.Dot4US(v332, v346, lane.Dot4US(v297, v311, lane.Dot4US(v262, v276, lane.Dot4US(v227, v241, lane.Dot4US(v194, v208, lane.Dot4US(v161, v175, lane.Dot4US(v128, v142, lane.Dot4US(v97, v109, int32(0))))))))))
+					v394 := v393 + float32(v355*float32(v389*v365))
+					rsum[2][l] = v394
+					v403 := rsum[3][l]
+					v414 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+288)))
+					rsum[0][l] = v374 + float32(v418*v414)
+					rsum[1][l] = v384 + float32(v427*v414)
+					rsum[2][l] = v394 + float32(v436*v414)
+					v356 := float32(lane.Dot4US(v332, v351, lane.Dot4US(v297, v316, lane.Dot4US(v262, v281, lane.Dot4US(v227, v246, lane.Dot4US(v194, v213, lane.Dot4US(v161, v180, lane.Dot4US(v128, v147, lane.Dot4US(v97, v114, int32(0))))))))))
+					rsum[3][l] = (v403 + float32(v356*float32(v399*v365))) + float32(v445*v414)
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v447 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v447
-					v453 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v453
-					v459 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v459
-					v465 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v465
+					v456 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v456
+					v461 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v461
+					v466 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v466
+					v471 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v471
 				}
 			} else {
 				for l := range 16 {
-					v470 := *(*float32)(unsafe.Add(stotal, l*4))
-					v472 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v470 + v472
-					v482 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v484 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v482 + v484
+					v474 := *(*float32)(unsafe.Add(stotal, l*4))
+					v476 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v474 + v476
+					v484 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v486 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v484 + v486
 					v494 := *(*float32)(unsafe.Add(stotal, l*4+128))
 					v496 := rsum[2][l]
 					*(*float32)(unsafe.Add(stotal, l*4+128)) = v494 + v496
-					v506 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v508 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v506 + v508
+					v504 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v506 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v504 + v506
 				}
 			}
 		}
-		v511 := t1 * 4
-		v513 := t0 * 16
-		for range 16 {
-		}
+		v509 := t1 * 4
+		v511 := t0 * 16
 		if nadd == 0 {
-			v523 := (v511 * nldo) + v513
-			v533 := ((v511 + 1) * nldo) + v513
-			v545 := ((v511 + 2) * nldo) + v513
-			v557 := ((v511 + 3) * nldo) + v513
+			v520 := v509 * nldo
+			v528 := (v509 + 1) * nldo
+			v538 := (v509 + 2) * nldo
+			v548 := (v509 + 3) * nldo
 			for l := range 16 {
-				v528 := *(*float32)(unsafe.Add(stotal, l*4))
-				v518 := (v513 + l) < nn
+				v524 := *(*float32)(unsafe.Add(stotal, l*4))
+				v517 := v511 + l
+				v518 := v517 < nn
 				if v518 {
-					*(*float32)(unsafe.Add(pout, (v523+l)*4)) = v528
+					*(*float32)(unsafe.Add(pout, (v520+v517)*4)) = v524
 				}
-				v540 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				v534 := *(*float32)(unsafe.Add(stotal, l*4+64))
 				if v518 {
-					*(*float32)(unsafe.Add(pout, (v533+l)*4)) = v540
+					*(*float32)(unsafe.Add(pout, (v528+v517)*4)) = v534
 				}
-				v552 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				v544 := *(*float32)(unsafe.Add(stotal, l*4+128))
 				if v518 {
-					*(*float32)(unsafe.Add(pout, (v545+l)*4)) = v552
+					*(*float32)(unsafe.Add(pout, (v538+v517)*4)) = v544
 				}
-				v564 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				v554 := *(*float32)(unsafe.Add(stotal, l*4+192))
 				if v518 {
-					*(*float32)(unsafe.Add(pout, (v557+l)*4)) = v564
+					*(*float32)(unsafe.Add(pout, (v548+v517)*4)) = v554
 				}
 			}
 		} else {
-			v567 := (v511 * nldo) + v513
-			v579 := ((v511 + 1) * nldo) + v513
-			v593 := ((v511 + 2) * nldo) + v513
-			v607 := ((v511 + 3) * nldo) + v513
+			v560 := v509 * nldo
+			v570 := (v509 + 1) * nldo
+			v582 := (v509 + 2) * nldo
+			v594 := (v509 + 3) * nldo
 			for l := range 16 {
-				v572 := *(*float32)(unsafe.Add(stotal, l*4))
-				v518 := (v513 + l) < nn
-				var v573 float32
-				v569 := v567 + l
-				if v518 {
-					v573 = *(*float32)(unsafe.Add(pout, v569*4))
+				v564 := *(*float32)(unsafe.Add(stotal, l*4))
+				v557 := v511 + l
+				v558 := v557 < nn
+				var v565 float32
+				v561 := v560 + v557
+				if v558 {
+					v565 = *(*float32)(unsafe.Add(pout, v561*4))
 				}
-				if v518 {
-					*(*float32)(unsafe.Add(pout, v569*4)) = v572 + v573
+				if v558 {
+					*(*float32)(unsafe.Add(pout, v561*4)) = v564 + v565
 				}
-				v586 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v587 float32
-				v581 := v579 + l
-				if v518 {
-					v587 = *(*float32)(unsafe.Add(pout, v581*4))
+				v576 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v577 float32
+				v571 := v570 + v557
+				if v558 {
+					v577 = *(*float32)(unsafe.Add(pout, v571*4))
 				}
-				if v518 {
-					*(*float32)(unsafe.Add(pout, v581*4)) = v586 + v587
+				if v558 {
+					*(*float32)(unsafe.Add(pout, v571*4)) = v576 + v577
 				}
-				v600 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				v588 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v589 float32
+				v583 := v582 + v557
+				if v558 {
+					v589 = *(*float32)(unsafe.Add(pout, v583*4))
+				}
+				if v558 {
+					*(*float32)(unsafe.Add(pout, v583*4)) = v588 + v589
+				}
+				v600 := *(*float32)(unsafe.Add(stotal, l*4+192))
 				var v601 float32
-				v595 := v593 + l
-				if v518 {
+				v595 := v594 + v557
+				if v558 {
 					v601 = *(*float32)(unsafe.Add(pout, v595*4))
 				}
-				if v518 {
+				if v558 {
 					*(*float32)(unsafe.Add(pout, v595*4)) = v600 + v601
-				}
-				v614 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v615 float32
-				v609 := v607 + l
-				if v518 {
-					v615 = *(*float32)(unsafe.Add(pout, v609*4))
-				}
-				if v518 {
-					*(*float32)(unsafe.Add(pout, v609*4)) = v614 + v615
 				}
 			}
 		}

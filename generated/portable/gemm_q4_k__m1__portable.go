@@ -27,190 +27,100 @@ func gemm_q4_k__m1__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 255) >> 8
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 1 {
-			v31 := min(v23+1, v10)
+		v11 := (nk + 255) >> 8
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 1 {
+			v32 := min(v24+1, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 			}
-			for v32 := v23; v32 < v31; v32 += 1 {
-				v35 := (v18 + v32) * 2368
-				v149 := v35 >> 1
-				v169 := v21 + (v32 * 8)
-				v171 := v169 * 48
-				v178 := v35 >> 2
-				v187 := *(*uint32)(unsafe.Add(pact, v171*4))
-				v205 := *(*uint32)(unsafe.Add(pact, v171*4+4))
-				v223 := *(*uint32)(unsafe.Add(pact, v171*4+8))
-				v241 := *(*uint32)(unsafe.Add(pact, v171*4+12))
-				v259 := *(*uint32)(unsafe.Add(pact, v171*4+16))
-				v277 := *(*uint32)(unsafe.Add(pact, v171*4+20))
-				v295 := *(*uint32)(unsafe.Add(pact, v171*4+24))
-				v313 := *(*uint32)(unsafe.Add(pact, v171*4+28))
-				v329 := *(*float32)(unsafe.Add(pact, v171*4+128))
-				v349 := *(*float32)(unsafe.Add(pact, v171*4+144))
-				v364 := (v169 + 1) * 48
-				v382 := *(*uint32)(unsafe.Add(pact, v364*4))
-				v402 := *(*uint32)(unsafe.Add(pact, v364*4+4))
-				v422 := *(*uint32)(unsafe.Add(pact, v364*4+8))
-				v442 := *(*uint32)(unsafe.Add(pact, v364*4+12))
-				v462 := *(*uint32)(unsafe.Add(pact, v364*4+16))
-				v482 := *(*uint32)(unsafe.Add(pact, v364*4+20))
-				v502 := *(*uint32)(unsafe.Add(pact, v364*4+24))
-				v522 := *(*uint32)(unsafe.Add(pact, v364*4+28))
-				v538 := *(*float32)(unsafe.Add(pact, v364*4+128))
-				v558 := *(*float32)(unsafe.Add(pact, v364*4+144))
-				v573 := (v169 + 2) * 48
-				v593 := *(*uint32)(unsafe.Add(pact, v573*4))
-				v611 := *(*uint32)(unsafe.Add(pact, v573*4+4))
-				v629 := *(*uint32)(unsafe.Add(pact, v573*4+8))
-				v647 := *(*uint32)(unsafe.Add(pact, v573*4+12))
-				v665 := *(*uint32)(unsafe.Add(pact, v573*4+16))
-				v683 := *(*uint32)(unsafe.Add(pact, v573*4+20))
-				v701 := *(*uint32)(unsafe.Add(pact, v573*4+24))
-				v719 := *(*uint32)(unsafe.Add(pact, v573*4+28))
-				v735 := *(*float32)(unsafe.Add(pact, v573*4+128))
-				v755 := *(*float32)(unsafe.Add(pact, v573*4+144))
-				v770 := (v169 + 3) * 48
-				v792 := *(*uint32)(unsafe.Add(pact, v770*4))
-				v812 := *(*uint32)(unsafe.Add(pact, v770*4+4))
-				v832 := *(*uint32)(unsafe.Add(pact, v770*4+8))
-				v852 := *(*uint32)(unsafe.Add(pact, v770*4+12))
-				v872 := *(*uint32)(unsafe.Add(pact, v770*4+16))
-				v892 := *(*uint32)(unsafe.Add(pact, v770*4+20))
-				v912 := *(*uint32)(unsafe.Add(pact, v770*4+24))
-				v932 := *(*uint32)(unsafe.Add(pact, v770*4+28))
-				v948 := *(*float32)(unsafe.Add(pact, v770*4+128))
-				v968 := *(*float32)(unsafe.Add(pact, v770*4+144))
-				v983 := (v169 + 4) * 48
-				v1003 := *(*uint32)(unsafe.Add(pact, v983*4))
-				v1021 := *(*uint32)(unsafe.Add(pact, v983*4+4))
-				v1039 := *(*uint32)(unsafe.Add(pact, v983*4+8))
-				v1057 := *(*uint32)(unsafe.Add(pact, v983*4+12))
-				v1075 := *(*uint32)(unsafe.Add(pact, v983*4+16))
-				v1093 := *(*uint32)(unsafe.Add(pact, v983*4+20))
-				v1111 := *(*uint32)(unsafe.Add(pact, v983*4+24))
-				v1129 := *(*uint32)(unsafe.Add(pact, v983*4+28))
-				v1145 := *(*float32)(unsafe.Add(pact, v983*4+128))
-				v1165 := *(*float32)(unsafe.Add(pact, v983*4+144))
-				v1180 := (v169 + 5) * 48
-				v1202 := *(*uint32)(unsafe.Add(pact, v1180*4))
-				v1222 := *(*uint32)(unsafe.Add(pact, v1180*4+4))
-				v1242 := *(*uint32)(unsafe.Add(pact, v1180*4+8))
-				v1262 := *(*uint32)(unsafe.Add(pact, v1180*4+12))
-				v1282 := *(*uint32)(unsafe.Add(pact, v1180*4+16))
-				v1302 := *(*uint32)(unsafe.Add(pact, v1180*4+20))
-				v1322 := *(*uint32)(unsafe.Add(pact, v1180*4+24))
-				v1342 := *(*uint32)(unsafe.Add(pact, v1180*4+28))
-				v1358 := *(*float32)(unsafe.Add(pact, v1180*4+128))
-				v1378 := *(*float32)(unsafe.Add(pact, v1180*4+144))
-				v1393 := (v169 + 6) * 48
-				v1413 := *(*uint32)(unsafe.Add(pact, v1393*4))
-				v1431 := *(*uint32)(unsafe.Add(pact, v1393*4+4))
-				v1449 := *(*uint32)(unsafe.Add(pact, v1393*4+8))
-				v1467 := *(*uint32)(unsafe.Add(pact, v1393*4+12))
-				v1485 := *(*uint32)(unsafe.Add(pact, v1393*4+16))
-				v1503 := *(*uint32)(unsafe.Add(pact, v1393*4+20))
-				v1521 := *(*uint32)(unsafe.Add(pact, v1393*4+24))
-				v1539 := *(*uint32)(unsafe.Add(pact, v1393*4+28))
-				v1555 := *(*float32)(unsafe.Add(pact, v1393*4+128))
-				v1575 := *(*float32)(unsafe.Add(pact, v1393*4+144))
-				v1590 := (v169 + 7) * 48
-				v1612 := *(*uint32)(unsafe.Add(pact, v1590*4))
-				v1632 := *(*uint32)(unsafe.Add(pact, v1590*4+4))
-				v1652 := *(*uint32)(unsafe.Add(pact, v1590*4+8))
-				v1672 := *(*uint32)(unsafe.Add(pact, v1590*4+12))
-				v1692 := *(*uint32)(unsafe.Add(pact, v1590*4+16))
-				v1712 := *(*uint32)(unsafe.Add(pact, v1590*4+20))
-				v1732 := *(*uint32)(unsafe.Add(pact, v1590*4+24))
-				v1752 := *(*uint32)(unsafe.Add(pact, v1590*4+28))
-				v1768 := *(*float32)(unsafe.Add(pact, v1590*4+128))
-				v1788 := *(*float32)(unsafe.Add(pact, v1590*4+144))
-				for l := range 16 {
-					v333 := rsum[0][l]
-					v180 := v178 + l
-					v206 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+64))) & 0xF0F0F0F), v205, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4)))&0xF0F0F0F), v187, int32(0)))
-					v242 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+192))) & 0xF0F0F0F), v241, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+128)))&0xF0F0F0F), v223, v206))
-					v278 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+320))) & 0xF0F0F0F), v277, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+256)))&0xF0F0F0F), v259, v242))
-					v314 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+448))) & 0xF0F0F0F), v313, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+384)))&0xF0F0F0F), v295, v278))
-					v154 := v149 + l
-					v156 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v154*2+2304)))
-					v321 := v35 + l
-					v165 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v154*2+2336)))
-					v353 := (v333 + float32(float32(v314)*float32(v329*float32(v156*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2048)))))))) - float32(v349*float32(v165*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2176))))))
-					v423 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+128))) >> 4) & 0xF0F0F0F), v422, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+64)))>>4)&0xF0F0F0F), v402, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4)))>>4)&0xF0F0F0F), v382, int32(0))))
-					v483 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+320))) >> 4) & 0xF0F0F0F), v482, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+256)))>>4)&0xF0F0F0F), v462, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+192)))>>4)&0xF0F0F0F), v442, v423)))
-					v524 := float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+448))) >> 4) & 0xF0F0F0F), v522, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+384)))>>4)&0xF0F0F0F), v502, v483)))
-					v562 := (v353 + float32(v524*float32(v538*float32(v156*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2064)))))))) - float32(v558*float32(v165*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2192))))))
-					v612 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+576))) & 0xF0F0F0F), v611, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+512)))&0xF0F0F0F), v593, int32(0)))
-					v648 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+704))) & 0xF0F0F0F), v647, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+640)))&0xF0F0F0F), v629, v612))
-					v684 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+832))) & 0xF0F0F0F), v683, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+768)))&0xF0F0F0F), v665, v648))
-					v720 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+960))) & 0xF0F0F0F), v719, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+896)))&0xF0F0F0F), v701, v684))
-					v759 := (v562 + float32(float32(v720)*float32(v735*float32(v156*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2080)))))))) - float32(v755*float32(v165*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2208))))))
-					v833 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+640))) >> 4) & 0xF0F0F0F), v832, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+576)))>>4)&0xF0F0F0F), v812, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+512)))>>4)&0xF0F0F0F), v792, int32(0))))
-					v893 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+832))) >> 4) & 0xF0F0F0F), v892, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+768)))>>4)&0xF0F0F0F), v872, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+704)))>>4)&0xF0F0F0F), v852, v833)))
-					v934 := float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+960))) >> 4) & 0xF0F0F0F), v932, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+896)))>>4)&0xF0F0F0F), v912, v893)))
-					v972 := (v759 + float32(v934*float32(v948*float32(v156*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2096)))))))) - float32(v968*float32(v165*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2224))))))
-					v1022 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1088))) & 0xF0F0F0F), v1021, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1024)))&0xF0F0F0F), v1003, int32(0)))
-					v1058 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1216))) & 0xF0F0F0F), v1057, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1152)))&0xF0F0F0F), v1039, v1022))
-					v1094 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1344))) & 0xF0F0F0F), v1093, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1280)))&0xF0F0F0F), v1075, v1058))
-					v1130 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1472))) & 0xF0F0F0F), v1129, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1408)))&0xF0F0F0F), v1111, v1094))
-					v1169 := (v972 + float32(float32(v1130)*float32(v1145*float32(v156*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2112)))))))) - float32(v1165*float32(v165*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2240))))))
-					v1243 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1152))) >> 4) & 0xF0F0F0F), v1242, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1088)))>>4)&0xF0F0F0F), v1222, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1024)))>>4)&0xF0F0F0F), v1202, int32(0))))
-					v1303 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1344))) >> 4) & 0xF0F0F0F), v1302, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1280)))>>4)&0xF0F0F0F), v1282, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1216)))>>4)&0xF0F0F0F), v1262, v1243)))
-					v1344 := float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1472))) >> 4) & 0xF0F0F0F), v1342, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1408)))>>4)&0xF0F0F0F), v1322, v1303)))
-					v1382 := (v1169 + float32(v1344*float32(v1358*float32(v156*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2128)))))))) - float32(v1378*float32(v165*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2256))))))
-					v1432 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1600))) & 0xF0F0F0F), v1431, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1536)))&0xF0F0F0F), v1413, int32(0)))
-					v1468 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1728))) & 0xF0F0F0F), v1467, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1664)))&0xF0F0F0F), v1449, v1432))
-					v1504 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1856))) & 0xF0F0F0F), v1503, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1792)))&0xF0F0F0F), v1485, v1468))
-					v1540 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1984))) & 0xF0F0F0F), v1539, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v180*4+1920)))&0xF0F0F0F), v1521, v1504))
-					v1579 := (v1382 + float32(float32(v1540)*float32(v1555*float32(v156*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2144)))))))) - float32(v1575*float32(v165*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2272))))))
-					v1653 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1664))) >> 4) & 0xF0F0F0F), v1652, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1600)))>>4)&0xF0F0F0F), v1632, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1536)))>>4)&0xF0F0F0F), v1612, int32(0))))
-					v1713 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1856))) >> 4) & 0xF0F0F0F), v1712, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1792)))>>4)&0xF0F0F0F), v1692, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1728)))>>4)&0xF0F0F0F), v1672, v1653)))
-					v1754 := float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1984))) >> 4) & 0xF0F0F0F), v1752, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v180*4+1920)))>>4)&0xF0F0F0F), v1732, v1713)))
-					v1792 := (v1579 + float32(v1754*float32(v1768*float32(v156*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2160)))))))) - float32(v1788*float32(v165*float32(int32(*(*uint8)(unsafe.Add(pw, v321+2288))))))
-					rsum[0][l] = v1792
+			for v33 := v24; v33 < v32; v33 += 1 {
+				v36 := (v19 + v33) * 2368
+				for v150 := 0; v150 < 4; v150 += 1 {
+					v156 := v150 * 2
+					v163 := v22 + ((v33 * 8) + v156)
+					v165 := v163 * 48
+					v172 := v36 >> 2
+					v175 := (v150 * 8) * 16
+					v184 := *(*uint32)(unsafe.Add(pact, v165*4))
+					v203 := *(*uint32)(unsafe.Add(pact, v165*4+4))
+					v222 := *(*uint32)(unsafe.Add(pact, v165*4+8))
+					v241 := *(*uint32)(unsafe.Add(pact, v165*4+12))
+					v260 := *(*uint32)(unsafe.Add(pact, v165*4+16))
+					v279 := *(*uint32)(unsafe.Add(pact, v165*4+20))
+					v298 := *(*uint32)(unsafe.Add(pact, v165*4+24))
+					v317 := *(*uint32)(unsafe.Add(pact, v165*4+28))
+					v321 := v36 >> 1
+					v332 := v156 * 16
+					v343 := *(*float32)(unsafe.Add(pact, v165*4+128))
+					v373 := *(*float32)(unsafe.Add(pact, v165*4+144))
+					v391 := (v163 + 1) * 48
+					v412 := *(*uint32)(unsafe.Add(pact, v391*4))
+					v433 := *(*uint32)(unsafe.Add(pact, v391*4+4))
+					v454 := *(*uint32)(unsafe.Add(pact, v391*4+8))
+					v475 := *(*uint32)(unsafe.Add(pact, v391*4+12))
+					v496 := *(*uint32)(unsafe.Add(pact, v391*4+16))
+					v517 := *(*uint32)(unsafe.Add(pact, v391*4+20))
+					v538 := *(*uint32)(unsafe.Add(pact, v391*4+24))
+					v559 := *(*uint32)(unsafe.Add(pact, v391*4+28))
+					v585 := *(*float32)(unsafe.Add(pact, v391*4+128))
+					v615 := *(*float32)(unsafe.Add(pact, v391*4+144))
+					for l := range 16 {
+						v347 := rsum[0][l]
+						v176 := (v172 + l) + v175
+						v204 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+64))) & 0xF0F0F0F), v203, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4)))&0xF0F0F0F), v184, int32(0)))
+						v242 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+192))) & 0xF0F0F0F), v241, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+128)))&0xF0F0F0F), v222, v204))
+						v280 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+320))) & 0xF0F0F0F), v279, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+256)))&0xF0F0F0F), v260, v242))
+						v318 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+448))) & 0xF0F0F0F), v317, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+384)))&0xF0F0F0F), v298, v280))
+						v322 := v321 + l
+						v333 := (v36 + l) + v332
+						v377 := (v347 + float32(float32(v318)*float32(v343*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v322*2+2304)))*float32(int32(*(*uint8)(unsafe.Add(pw, v333+2048)))))))) - float32(v373*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v322*2+2336)))*float32(int32(*(*uint8)(unsafe.Add(pw, v333+2176))))))
+						v455 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+128))) >> 4) & 0xF0F0F0F), v454, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+64)))>>4)&0xF0F0F0F), v433, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4)))>>4)&0xF0F0F0F), v412, int32(0))))
+						v518 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+320))) >> 4) & 0xF0F0F0F), v517, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+256)))>>4)&0xF0F0F0F), v496, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+192)))>>4)&0xF0F0F0F), v475, v455)))
+						v561 := float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+448))) >> 4) & 0xF0F0F0F), v559, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+384)))>>4)&0xF0F0F0F), v538, v518)))
+						v619 := (v377 + float32(v561*float32(v585*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v322*2+2304)))*float32(int32(*(*uint8)(unsafe.Add(pw, v333+2064)))))))) - float32(v615*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v322*2+2336)))*float32(int32(*(*uint8)(unsafe.Add(pw, v333+2192))))))
+						rsum[0][l] = v619
+					}
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v1799 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1799
+					v626 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v626
 				}
 			} else {
 				for l := range 16 {
-					v1804 := *(*float32)(unsafe.Add(stotal, l*4))
-					v1806 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1804 + v1806
+					v629 := *(*float32)(unsafe.Add(stotal, l*4))
+					v631 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v629 + v631
 				}
 			}
 		}
-		v1809 := t1 * 4
-		v1811 := t0 * 16
-		for range 16 {
-		}
+		v634 := t1 * 4
+		v636 := t0 * 16
 		if nadd == 0 {
-			v1821 := (v1809 * nldo) + v1811
+			v645 := v634 * nldo
 			for l := range 16 {
-				v1826 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v1811 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v1821+l)*4)) = v1826
+				v649 := *(*float32)(unsafe.Add(stotal, l*4))
+				v642 := v636 + l
+				if v642 < nn {
+					*(*float32)(unsafe.Add(pout, (v645+v642)*4)) = v649
 				}
 			}
 		} else {
-			v1829 := (v1809 * nldo) + v1811
+			v655 := v634 * nldo
 			for l := range 16 {
-				v1834 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1816 := (v1811 + l) < nn
-				var v1835 float32
-				v1831 := v1829 + l
-				if v1816 {
-					v1835 = *(*float32)(unsafe.Add(pout, v1831*4))
+				v659 := *(*float32)(unsafe.Add(stotal, l*4))
+				v652 := v636 + l
+				v653 := v652 < nn
+				var v660 float32
+				v656 := v655 + v652
+				if v653 {
+					v660 = *(*float32)(unsafe.Add(pout, v656*4))
 				}
-				if v1816 {
-					*(*float32)(unsafe.Add(pout, v1831*4)) = v1834 + v1835
+				if v653 {
+					*(*float32)(unsafe.Add(pout, v656*4)) = v659 + v660
 				}
 			}
 		}

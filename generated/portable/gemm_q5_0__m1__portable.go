@@ -27,99 +27,99 @@ func gemm_q5_0__m1__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v31 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v32 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 			}
-			for v32 := v23; v32 < v31; v32 += 1 {
-				v35 := (v18 + v32) * 704
-				v73 := v21 + (v32 * 2)
-				v75 := v73 * 48
-				v81 := *(*int32)(unsafe.Add(pact, v75*4+160)) << 4
-				v83 := v35 >> 2
-				v108 := *(*uint32)(unsafe.Add(pact, v75*4))
-				v142 := *(*uint32)(unsafe.Add(pact, v75*4+4))
-				v176 := *(*uint32)(unsafe.Add(pact, v75*4+8))
-				v210 := *(*uint32)(unsafe.Add(pact, v75*4+12))
-				v242 := *(*uint32)(unsafe.Add(pact, v75*4+16))
-				v278 := *(*uint32)(unsafe.Add(pact, v75*4+20))
-				v314 := *(*uint32)(unsafe.Add(pact, v75*4+24))
-				v350 := *(*uint32)(unsafe.Add(pact, v75*4+28))
-				v354 := v35 >> 1
-				v365 := *(*float32)(unsafe.Add(pact, v75*4+128))
-				v381 := (v73 + 1) * 48
-				v387 := *(*int32)(unsafe.Add(pact, v381*4+160)) << 4
-				v418 := *(*uint32)(unsafe.Add(pact, v381*4))
-				v452 := *(*uint32)(unsafe.Add(pact, v381*4+4))
-				v486 := *(*uint32)(unsafe.Add(pact, v381*4+8))
-				v520 := *(*uint32)(unsafe.Add(pact, v381*4+12))
-				v556 := *(*uint32)(unsafe.Add(pact, v381*4+16))
-				v592 := *(*uint32)(unsafe.Add(pact, v381*4+20))
-				v628 := *(*uint32)(unsafe.Add(pact, v381*4+24))
-				v664 := *(*uint32)(unsafe.Add(pact, v381*4+28))
-				v679 := *(*float32)(unsafe.Add(pact, v381*4+128))
+			for v33 := v24; v33 < v32; v33 += 1 {
+				v36 := (v19 + v33) * 704
+				v78 := v22 + (v33 * 2)
+				v80 := v78 * 48
+				v86 := *(*int32)(unsafe.Add(pact, v80*4+160)) << 4
+				v88 := v36 >> 2
+				v115 := *(*uint32)(unsafe.Add(pact, v80*4))
+				v149 := *(*uint32)(unsafe.Add(pact, v80*4+4))
+				v183 := *(*uint32)(unsafe.Add(pact, v80*4+8))
+				v217 := *(*uint32)(unsafe.Add(pact, v80*4+12))
+				v251 := *(*uint32)(unsafe.Add(pact, v80*4+16))
+				v287 := *(*uint32)(unsafe.Add(pact, v80*4+20))
+				v323 := *(*uint32)(unsafe.Add(pact, v80*4+24))
+				v359 := *(*uint32)(unsafe.Add(pact, v80*4+28))
+				v363 := v36 >> 1
+				v374 := *(*float32)(unsafe.Add(pact, v80*4+128))
+				v392 := (v78 + 1) * 48
+				v398 := *(*int32)(unsafe.Add(pact, v392*4+160)) << 4
+				v429 := *(*uint32)(unsafe.Add(pact, v392*4))
+				v463 := *(*uint32)(unsafe.Add(pact, v392*4+4))
+				v497 := *(*uint32)(unsafe.Add(pact, v392*4+8))
+				v531 := *(*uint32)(unsafe.Add(pact, v392*4+12))
+				v567 := *(*uint32)(unsafe.Add(pact, v392*4+16))
+				v603 := *(*uint32)(unsafe.Add(pact, v392*4+20))
+				v639 := *(*uint32)(unsafe.Add(pact, v392*4+24))
+				v675 := *(*uint32)(unsafe.Add(pact, v392*4+28))
+				v690 := *(*float32)(unsafe.Add(pact, v392*4+128))
 				for l := range 16 {
-					v369 := rsum[0][l]
-					v88 := v83 + l
-					v109 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x1010101) << 4)), v108, v81)
-					v143 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x2020202) << 3)), v142, v109)
-					v177 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x4040404) << 2)), v176, v143)
-					v211 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x8080808) << 1)), v210, v177)
-					v279 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x20202020) >> 1)), v278, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v88*4+512))&0x10101010)>>0)), v242, v211))
-					v351 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+512)) & 0x80808080) >> 3)), v350, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v88*4+512))&0x40404040)>>2)), v314, v279))
-					v359 := v354 + l
-					v419 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x1010101) << 4)), v418, v387)
-					v453 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x2020202) << 3)), v452, v419)
-					v487 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x4040404) << 2)), v486, v453)
-					v521 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v88*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x8080808) << 1)), v520, v487)
-					v593 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x20202020) >> 1)), v592, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+256)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v88*4+576))&0x10101010)>>0)), v556, v521))
-					v665 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v88*4+576)) & 0x80808080) >> 3)), v664, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v88*4+384)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v88*4+576))&0x40404040)>>2)), v628, v593))
-					v684 := (v369 + float32(float32(v351)*float32(v365*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+640)))))) + float32(float32(v665)*float32(v679*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+672)))))
-					rsum[0][l] = v684
+					v378 := rsum[0][l]
+					v89 := v88 + l
+					v116 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x1010101) << 4)), v115, v86)
+					v150 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x2020202) << 3)), v149, v116)
+					v184 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x4040404) << 2)), v183, v150)
+					v218 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x8080808) << 1)), v217, v184)
+					v288 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x20202020) >> 1)), v287, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v89*4+512))&0x10101010)>>0)), v251, v218))
+					v360 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x80808080) >> 3)), v359, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v89*4+512))&0x40404040)>>2)), v323, v288))
+					v364 := v363 + l
+					v430 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x1010101) << 4)), v429, v398)
+					v464 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x2020202) << 3)), v463, v430)
+					v498 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x4040404) << 2)), v497, v464)
+					v532 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x8080808) << 1)), v531, v498)
+					v604 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x20202020) >> 1)), v603, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+256)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v89*4+576))&0x10101010)>>0)), v567, v532))
+					v676 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x80808080) >> 3)), v675, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+384)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v89*4+576))&0x40404040)>>2)), v639, v604))
+					v695 := (v378 + float32(float32(v360)*float32(v374*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v364*2+640)))))) + float32(float32(v676)*float32(v690*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v364*2+672)))))
+					rsum[0][l] = v695
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v691 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v691
+					v702 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v702
 				}
 			} else {
 				for l := range 16 {
-					v696 := *(*float32)(unsafe.Add(stotal, l*4))
-					v698 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v696 + v698
+					v705 := *(*float32)(unsafe.Add(stotal, l*4))
+					v707 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v705 + v707
 				}
 			}
 		}
-		v701 := t1 * 4
-		v703 := t0 * 16
-		for range 16 {
-		}
+		v710 := t1 * 4
+		v712 := t0 * 16
 		if nadd == 0 {
-			v713 := (v701 * nldo) + v703
+			v721 := v710 * nldo
 			for l := range 16 {
-				v718 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v703 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v713+l)*4)) = v718
+				v725 := *(*float32)(unsafe.Add(stotal, l*4))
+				v718 := v712 + l
+				if v718 < nn {
+					*(*float32)(unsafe.Add(pout, (v721+v718)*4)) = v725
 				}
 			}
 		} else {
-			v721 := (v701 * nldo) + v703
+			v731 := v710 * nldo
 			for l := range 16 {
-				v726 := *(*float32)(unsafe.Add(stotal, l*4))
-				v708 := (v703 + l) < nn
-				var v727 float32
-				v723 := v721 + l
-				if v708 {
-					v727 = *(*float32)(unsafe.Add(pout, v723*4))
+				v735 := *(*float32)(unsafe.Add(stotal, l*4))
+				v728 := v712 + l
+				v729 := v728 < nn
+				var v736 float32
+				v732 := v731 + v728
+				if v729 {
+					v736 = *(*float32)(unsafe.Add(pout, v732*4))
 				}
-				if v708 {
-					*(*float32)(unsafe.Add(pout, v723*4)) = v726 + v727
+				if v729 {
+					*(*float32)(unsafe.Add(pout, v732*4)) = v735 + v736
 				}
 			}
 		}

@@ -27,154 +27,154 @@ func gemm_q5_0__m2__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v32 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v33 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 			}
-			for v33 := v23; v33 < v32; v33 += 1 {
-				v36 := (v18 + v33) * 704
-				v74 := v21 + (v33 * 2)
-				v76 := v74 * 48
-				v82 := *(*int32)(unsafe.Add(pact, v76*4+160)) << 4
-				v88 := *(*int32)(unsafe.Add(pact, v76*4+164)) << 4
-				v90 := v36 >> 2
-				v115 := *(*uint32)(unsafe.Add(pact, v76*4))
-				v120 := *(*uint32)(unsafe.Add(pact, v76*4+32))
-				v154 := *(*uint32)(unsafe.Add(pact, v76*4+4))
-				v159 := *(*uint32)(unsafe.Add(pact, v76*4+36))
-				v193 := *(*uint32)(unsafe.Add(pact, v76*4+8))
-				v198 := *(*uint32)(unsafe.Add(pact, v76*4+40))
-				v232 := *(*uint32)(unsafe.Add(pact, v76*4+12))
-				v237 := *(*uint32)(unsafe.Add(pact, v76*4+44))
-				v269 := *(*uint32)(unsafe.Add(pact, v76*4+16))
-				v274 := *(*uint32)(unsafe.Add(pact, v76*4+48))
-				v310 := *(*uint32)(unsafe.Add(pact, v76*4+20))
-				v315 := *(*uint32)(unsafe.Add(pact, v76*4+52))
-				v351 := *(*uint32)(unsafe.Add(pact, v76*4+24))
-				v356 := *(*uint32)(unsafe.Add(pact, v76*4+56))
-				v392 := *(*uint32)(unsafe.Add(pact, v76*4+28))
-				v397 := *(*uint32)(unsafe.Add(pact, v76*4+60))
-				v402 := v36 >> 1
-				v413 := *(*float32)(unsafe.Add(pact, v76*4+128))
-				v423 := *(*float32)(unsafe.Add(pact, v76*4+132))
-				v439 := (v74 + 1) * 48
-				v445 := *(*int32)(unsafe.Add(pact, v439*4+160)) << 4
-				v451 := *(*int32)(unsafe.Add(pact, v439*4+164)) << 4
-				v482 := *(*uint32)(unsafe.Add(pact, v439*4))
-				v487 := *(*uint32)(unsafe.Add(pact, v439*4+32))
-				v521 := *(*uint32)(unsafe.Add(pact, v439*4+4))
-				v526 := *(*uint32)(unsafe.Add(pact, v439*4+36))
-				v560 := *(*uint32)(unsafe.Add(pact, v439*4+8))
-				v565 := *(*uint32)(unsafe.Add(pact, v439*4+40))
-				v599 := *(*uint32)(unsafe.Add(pact, v439*4+12))
-				v604 := *(*uint32)(unsafe.Add(pact, v439*4+44))
-				v640 := *(*uint32)(unsafe.Add(pact, v439*4+16))
-				v645 := *(*uint32)(unsafe.Add(pact, v439*4+48))
-				v681 := *(*uint32)(unsafe.Add(pact, v439*4+20))
-				v686 := *(*uint32)(unsafe.Add(pact, v439*4+52))
-				v722 := *(*uint32)(unsafe.Add(pact, v439*4+24))
-				v727 := *(*uint32)(unsafe.Add(pact, v439*4+56))
-				v763 := *(*uint32)(unsafe.Add(pact, v439*4+28))
-				v768 := *(*uint32)(unsafe.Add(pact, v439*4+60))
-				v784 := *(*float32)(unsafe.Add(pact, v439*4+128))
-				v794 := *(*float32)(unsafe.Add(pact, v439*4+132))
+			for v34 := v24; v34 < v33; v34 += 1 {
+				v37 := (v19 + v34) * 704
+				v79 := v22 + (v34 * 2)
+				v81 := v79 * 48
+				v87 := *(*int32)(unsafe.Add(pact, v81*4+160)) << 4
+				v93 := *(*int32)(unsafe.Add(pact, v81*4+164)) << 4
+				v95 := v37 >> 2
+				v122 := *(*uint32)(unsafe.Add(pact, v81*4))
+				v127 := *(*uint32)(unsafe.Add(pact, v81*4+32))
+				v161 := *(*uint32)(unsafe.Add(pact, v81*4+4))
+				v166 := *(*uint32)(unsafe.Add(pact, v81*4+36))
+				v200 := *(*uint32)(unsafe.Add(pact, v81*4+8))
+				v205 := *(*uint32)(unsafe.Add(pact, v81*4+40))
+				v239 := *(*uint32)(unsafe.Add(pact, v81*4+12))
+				v244 := *(*uint32)(unsafe.Add(pact, v81*4+44))
+				v278 := *(*uint32)(unsafe.Add(pact, v81*4+16))
+				v283 := *(*uint32)(unsafe.Add(pact, v81*4+48))
+				v319 := *(*uint32)(unsafe.Add(pact, v81*4+20))
+				v324 := *(*uint32)(unsafe.Add(pact, v81*4+52))
+				v360 := *(*uint32)(unsafe.Add(pact, v81*4+24))
+				v365 := *(*uint32)(unsafe.Add(pact, v81*4+56))
+				v401 := *(*uint32)(unsafe.Add(pact, v81*4+28))
+				v406 := *(*uint32)(unsafe.Add(pact, v81*4+60))
+				v411 := v37 >> 1
+				v422 := *(*float32)(unsafe.Add(pact, v81*4+128))
+				v432 := *(*float32)(unsafe.Add(pact, v81*4+132))
+				v450 := (v79 + 1) * 48
+				v456 := *(*int32)(unsafe.Add(pact, v450*4+160)) << 4
+				v462 := *(*int32)(unsafe.Add(pact, v450*4+164)) << 4
+				v493 := *(*uint32)(unsafe.Add(pact, v450*4))
+				v498 := *(*uint32)(unsafe.Add(pact, v450*4+32))
+				v532 := *(*uint32)(unsafe.Add(pact, v450*4+4))
+				v537 := *(*uint32)(unsafe.Add(pact, v450*4+36))
+				v571 := *(*uint32)(unsafe.Add(pact, v450*4+8))
+				v576 := *(*uint32)(unsafe.Add(pact, v450*4+40))
+				v610 := *(*uint32)(unsafe.Add(pact, v450*4+12))
+				v615 := *(*uint32)(unsafe.Add(pact, v450*4+44))
+				v651 := *(*uint32)(unsafe.Add(pact, v450*4+16))
+				v656 := *(*uint32)(unsafe.Add(pact, v450*4+48))
+				v692 := *(*uint32)(unsafe.Add(pact, v450*4+20))
+				v697 := *(*uint32)(unsafe.Add(pact, v450*4+52))
+				v733 := *(*uint32)(unsafe.Add(pact, v450*4+24))
+				v738 := *(*uint32)(unsafe.Add(pact, v450*4+56))
+				v774 := *(*uint32)(unsafe.Add(pact, v450*4+28))
+				v779 := *(*uint32)(unsafe.Add(pact, v450*4+60))
+				v795 := *(*float32)(unsafe.Add(pact, v450*4+128))
+				v805 := *(*float32)(unsafe.Add(pact, v450*4+132))
 				for l := range 16 {
-					v417 := rsum[0][l]
-					v95 := v90 + l
-					v388 := ((((*(*uint32)(unsafe.Add(pw, v95*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x80808080) >> 3))
-					v347 := ((((*(*uint32)(unsafe.Add(pw, v95*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x40404040) >> 2))
-					v306 := ((((*(*uint32)(unsafe.Add(pw, v95*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x20202020) >> 1))
-					v265 := ((((*(*uint32)(unsafe.Add(pw, v95*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x10101010) >> 0))
-					v228 := (((*(*uint32)(unsafe.Add(pw, v95*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x8080808) << 1))
-					v189 := (((*(*uint32)(unsafe.Add(pw, v95*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x4040404) << 2))
-					v150 := (((*(*uint32)(unsafe.Add(pw, v95*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x2020202) << 3))
-					v113 := (((*(*uint32)(unsafe.Add(pw, v95*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+512)) & 0x1010101) << 4))
-					v399 := float32(lane.Dot4US(v388, v392, lane.Dot4US(v347, v351, lane.Dot4US(v306, v310, lane.Dot4US(v265, v269, lane.Dot4US(v228, v232, lane.Dot4US(v189, v193, lane.Dot4US(v150, v154, lane.Dot4US(v113, v115, v82)))))))))
-					v407 := v402 + l
-					v409 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v407*2+640)))
-					v418 := v417 + float32(v399*float32(v413*v409))
-					rsum[0][l] = v418
-					v427 := rsum[1][l]
-					v759 := ((((*(*uint32)(unsafe.Add(pw, v95*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x80808080) >> 3))
-					v718 := ((((*(*uint32)(unsafe.Add(pw, v95*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x40404040) >> 2))
-					v677 := ((((*(*uint32)(unsafe.Add(pw, v95*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x20202020) >> 1))
-					v636 := ((((*(*uint32)(unsafe.Add(pw, v95*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x10101010) >> 0))
-					v595 := (((*(*uint32)(unsafe.Add(pw, v95*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x8080808) << 1))
-					v556 := (((*(*uint32)(unsafe.Add(pw, v95*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x4040404) << 2))
-					v517 := (((*(*uint32)(unsafe.Add(pw, v95*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x2020202) << 3))
-					v480 := (((*(*uint32)(unsafe.Add(pw, v95*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v95*4+576)) & 0x1010101) << 4))
-					v770 := float32(lane.Dot4US(v759, v763, lane.Dot4US(v718, v722, lane.Dot4US(v677, v681, lane.Dot4US(v636, v640, lane.Dot4US(v595, v599, lane.Dot4US(v556, v560, lane.Dot4US(v517, v521, lane.Dot4US(v480, v482, v445)))))))))
-					v780 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v407*2+672)))
-					rsum[0][l] = v418 + float32(v770*float32(v784*v780))
-					v400 := float32(lane.Dot4US(v388, v397, lane.Dot4US(v347, v356, lane.Dot4US(v306, v315, lane.Dot4US(v265, v274, lane.Dot4US(v228, v237, lane.Dot4US(v189, v198, lane.Dot4US(v150, v159, lane.Dot4US(v113, v120, v88)))))))))
-					v771 := float32(lane.Dot4US(v759, v768, lane.Dot4US(v718, v727, lane.Dot4US(v677, v686, lane.Dot4US(v636, v645, lane.Dot4US(v595, v604, lane.Dot4US(v556, v565, lane.Dot4US(v517, v526, lane.Dot4US(v480, v487, v451)))))))))
-					rsum[1][l] = (v427 + float32(v400*float32(v423*v409))) + float32(v771*float32(v794*v780))
+					v426 := rsum[0][l]
+					v96 := v95 + l
+					v397 := ((((*(*uint32)(unsafe.Add(pw, v96*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x80808080) >> 3))
+					v356 := ((((*(*uint32)(unsafe.Add(pw, v96*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x40404040) >> 2))
+					v315 := ((((*(*uint32)(unsafe.Add(pw, v96*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x20202020) >> 1))
+					v274 := ((((*(*uint32)(unsafe.Add(pw, v96*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x10101010) >> 0))
+					v235 := (((*(*uint32)(unsafe.Add(pw, v96*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x8080808) << 1))
+					v196 := (((*(*uint32)(unsafe.Add(pw, v96*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x4040404) << 2))
+					v157 := (((*(*uint32)(unsafe.Add(pw, v96*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x2020202) << 3))
+					v120 := (((*(*uint32)(unsafe.Add(pw, v96*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x1010101) << 4))
+					v408 := float32(lane.Dot4US(v397, v401, lane.Dot4US(v356, v360, lane.Dot4US(v315, v319, lane.Dot4US(v274, v278, lane.Dot4US(v235, v239, lane.Dot4US(v196, v200, lane.Dot4US(v157, v161, lane.Dot4US(v120, v122, v87)))))))))
+					v412 := v411 + l
+					v418 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v412*2+640)))
+					v427 := v426 + float32(v408*float32(v422*v418))
+					rsum[0][l] = v427
+					v436 := rsum[1][l]
+					v770 := ((((*(*uint32)(unsafe.Add(pw, v96*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x80808080) >> 3))
+					v729 := ((((*(*uint32)(unsafe.Add(pw, v96*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x40404040) >> 2))
+					v688 := ((((*(*uint32)(unsafe.Add(pw, v96*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x20202020) >> 1))
+					v647 := ((((*(*uint32)(unsafe.Add(pw, v96*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x10101010) >> 0))
+					v606 := (((*(*uint32)(unsafe.Add(pw, v96*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x8080808) << 1))
+					v567 := (((*(*uint32)(unsafe.Add(pw, v96*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x4040404) << 2))
+					v528 := (((*(*uint32)(unsafe.Add(pw, v96*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x2020202) << 3))
+					v491 := (((*(*uint32)(unsafe.Add(pw, v96*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x1010101) << 4))
+					v781 := float32(lane.Dot4US(v770, v774, lane.Dot4US(v729, v733, lane.Dot4US(v688, v692, lane.Dot4US(v647, v651, lane.Dot4US(v606, v610, lane.Dot4US(v567, v571, lane.Dot4US(v528, v532, lane.Dot4US(v491, v493, v456)))))))))
+					v791 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v412*2+672)))
+					rsum[0][l] = v427 + float32(v781*float32(v795*v791))
+					v409 := float32(lane.Dot4US(v397, v406, lane.Dot4US(v356, v365, lane.Dot4US(v315, v324, lane.Dot4US(v274, v283, lane.Dot4US(v235, v244, lane.Dot4US(v196, v205, lane.Dot4US(v157, v166, lane.Dot4US(v120, v127, v93)))))))))
+					v782 := float32(lane.Dot4US(v770, v779, lane.Dot4US(v729, v738, lane.Dot4US(v688, v697, lane.Dot4US(v647, v656, lane.Dot4US(v606, v615, lane.Dot4US(v567, v576, lane.Dot4US(v528, v537, lane.Dot4US(v491, v498, v462)))))))))
+					rsum[1][l] = (v436 + float32(v409*float32(v432*v418))) + float32(v782*float32(v805*v791))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v806 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v806
-					v812 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v812
+					v817 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v817
+					v822 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v822
 				}
 			} else {
 				for l := range 16 {
-					v817 := *(*float32)(unsafe.Add(stotal, l*4))
-					v819 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v817 + v819
-					v829 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v831 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v829 + v831
+					v825 := *(*float32)(unsafe.Add(stotal, l*4))
+					v827 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v825 + v827
+					v835 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v837 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v835 + v837
 				}
 			}
 		}
-		v834 := t1 * 4
-		v836 := t0 * 16
-		for range 16 {
-		}
+		v840 := t1 * 4
+		v842 := t0 * 16
 		if nadd == 0 {
-			v846 := (v834 * nldo) + v836
-			v856 := ((v834 + 1) * nldo) + v836
+			v851 := v840 * nldo
+			v859 := (v840 + 1) * nldo
 			for l := range 16 {
-				v851 := *(*float32)(unsafe.Add(stotal, l*4))
-				v841 := (v836 + l) < nn
-				if v841 {
-					*(*float32)(unsafe.Add(pout, (v846+l)*4)) = v851
+				v855 := *(*float32)(unsafe.Add(stotal, l*4))
+				v848 := v842 + l
+				v849 := v848 < nn
+				if v849 {
+					*(*float32)(unsafe.Add(pout, (v851+v848)*4)) = v855
 				}
-				v863 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v841 {
-					*(*float32)(unsafe.Add(pout, (v856+l)*4)) = v863
+				v865 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v849 {
+					*(*float32)(unsafe.Add(pout, (v859+v848)*4)) = v865
 				}
 			}
 		} else {
-			v866 := (v834 * nldo) + v836
-			v878 := ((v834 + 1) * nldo) + v836
+			v871 := v840 * nldo
+			v881 := (v840 + 1) * nldo
 			for l := range 16 {
-				v871 := *(*float32)(unsafe.Add(stotal, l*4))
-				v841 := (v836 + l) < nn
-				var v872 float32
-				v868 := v866 + l
-				if v841 {
-					v872 = *(*float32)(unsafe.Add(pout, v868*4))
+				v875 := *(*float32)(unsafe.Add(stotal, l*4))
+				v868 := v842 + l
+				v869 := v868 < nn
+				var v876 float32
+				v872 := v871 + v868
+				if v869 {
+					v876 = *(*float32)(unsafe.Add(pout, v872*4))
 				}
-				if v841 {
-					*(*float32)(unsafe.Add(pout, v868*4)) = v871 + v872
+				if v869 {
+					*(*float32)(unsafe.Add(pout, v872*4)) = v875 + v876
 				}
-				v885 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v886 float32
-				v880 := v878 + l
-				if v841 {
-					v886 = *(*float32)(unsafe.Add(pout, v880*4))
+				v887 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v888 float32
+				v882 := v881 + v868
+				if v869 {
+					v888 = *(*float32)(unsafe.Add(pout, v882*4))
 				}
-				if v841 {
-					*(*float32)(unsafe.Add(pout, v880*4)) = v885 + v886
+				if v869 {
+					*(*float32)(unsafe.Add(pout, v882*4)) = v887 + v888
 				}
 			}
 		}

@@ -27,201 +27,201 @@ func gemm_q5_0__m3__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v33 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v34 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 			}
-			for v34 := v23; v34 < v33; v34 += 1 {
-				v37 := (v18 + v34) * 704
-				v75 := v21 + (v34 * 2)
-				v77 := v75 * 48
-				v83 := *(*int32)(unsafe.Add(pact, v77*4+160)) << 4
-				v89 := *(*int32)(unsafe.Add(pact, v77*4+164)) << 4
-				v95 := *(*int32)(unsafe.Add(pact, v77*4+168)) << 4
-				v97 := v37 >> 2
-				v122 := *(*uint32)(unsafe.Add(pact, v77*4))
-				v127 := *(*uint32)(unsafe.Add(pact, v77*4+32))
-				v132 := *(*uint32)(unsafe.Add(pact, v77*4+64))
-				v166 := *(*uint32)(unsafe.Add(pact, v77*4+4))
-				v171 := *(*uint32)(unsafe.Add(pact, v77*4+36))
-				v176 := *(*uint32)(unsafe.Add(pact, v77*4+68))
-				v210 := *(*uint32)(unsafe.Add(pact, v77*4+8))
-				v215 := *(*uint32)(unsafe.Add(pact, v77*4+40))
-				v220 := *(*uint32)(unsafe.Add(pact, v77*4+72))
-				v254 := *(*uint32)(unsafe.Add(pact, v77*4+12))
-				v259 := *(*uint32)(unsafe.Add(pact, v77*4+44))
-				v264 := *(*uint32)(unsafe.Add(pact, v77*4+76))
-				v296 := *(*uint32)(unsafe.Add(pact, v77*4+16))
-				v301 := *(*uint32)(unsafe.Add(pact, v77*4+48))
-				v306 := *(*uint32)(unsafe.Add(pact, v77*4+80))
-				v342 := *(*uint32)(unsafe.Add(pact, v77*4+20))
-				v347 := *(*uint32)(unsafe.Add(pact, v77*4+52))
-				v352 := *(*uint32)(unsafe.Add(pact, v77*4+84))
-				v388 := *(*uint32)(unsafe.Add(pact, v77*4+24))
-				v393 := *(*uint32)(unsafe.Add(pact, v77*4+56))
-				v398 := *(*uint32)(unsafe.Add(pact, v77*4+88))
-				v434 := *(*uint32)(unsafe.Add(pact, v77*4+28))
-				v439 := *(*uint32)(unsafe.Add(pact, v77*4+60))
-				v444 := *(*uint32)(unsafe.Add(pact, v77*4+92))
-				v450 := v37 >> 1
-				v461 := *(*float32)(unsafe.Add(pact, v77*4+128))
-				v471 := *(*float32)(unsafe.Add(pact, v77*4+132))
-				v481 := *(*float32)(unsafe.Add(pact, v77*4+136))
-				v497 := (v75 + 1) * 48
-				v503 := *(*int32)(unsafe.Add(pact, v497*4+160)) << 4
-				v509 := *(*int32)(unsafe.Add(pact, v497*4+164)) << 4
-				v515 := *(*int32)(unsafe.Add(pact, v497*4+168)) << 4
-				v546 := *(*uint32)(unsafe.Add(pact, v497*4))
-				v551 := *(*uint32)(unsafe.Add(pact, v497*4+32))
-				v556 := *(*uint32)(unsafe.Add(pact, v497*4+64))
-				v590 := *(*uint32)(unsafe.Add(pact, v497*4+4))
-				v595 := *(*uint32)(unsafe.Add(pact, v497*4+36))
-				v600 := *(*uint32)(unsafe.Add(pact, v497*4+68))
-				v634 := *(*uint32)(unsafe.Add(pact, v497*4+8))
-				v639 := *(*uint32)(unsafe.Add(pact, v497*4+40))
-				v644 := *(*uint32)(unsafe.Add(pact, v497*4+72))
-				v678 := *(*uint32)(unsafe.Add(pact, v497*4+12))
-				v683 := *(*uint32)(unsafe.Add(pact, v497*4+44))
-				v688 := *(*uint32)(unsafe.Add(pact, v497*4+76))
-				v724 := *(*uint32)(unsafe.Add(pact, v497*4+16))
-				v729 := *(*uint32)(unsafe.Add(pact, v497*4+48))
-				v734 := *(*uint32)(unsafe.Add(pact, v497*4+80))
-				v770 := *(*uint32)(unsafe.Add(pact, v497*4+20))
-				v775 := *(*uint32)(unsafe.Add(pact, v497*4+52))
-				v780 := *(*uint32)(unsafe.Add(pact, v497*4+84))
-				v816 := *(*uint32)(unsafe.Add(pact, v497*4+24))
-				v821 := *(*uint32)(unsafe.Add(pact, v497*4+56))
-				v826 := *(*uint32)(unsafe.Add(pact, v497*4+88))
-				v862 := *(*uint32)(unsafe.Add(pact, v497*4+28))
-				v867 := *(*uint32)(unsafe.Add(pact, v497*4+60))
-				v872 := *(*uint32)(unsafe.Add(pact, v497*4+92))
-				v889 := *(*float32)(unsafe.Add(pact, v497*4+128))
-				v899 := *(*float32)(unsafe.Add(pact, v497*4+132))
-				v909 := *(*float32)(unsafe.Add(pact, v497*4+136))
+			for v35 := v24; v35 < v34; v35 += 1 {
+				v38 := (v19 + v35) * 704
+				v80 := v22 + (v35 * 2)
+				v82 := v80 * 48
+				v88 := *(*int32)(unsafe.Add(pact, v82*4+160)) << 4
+				v94 := *(*int32)(unsafe.Add(pact, v82*4+164)) << 4
+				v100 := *(*int32)(unsafe.Add(pact, v82*4+168)) << 4
+				v102 := v38 >> 2
+				v129 := *(*uint32)(unsafe.Add(pact, v82*4))
+				v134 := *(*uint32)(unsafe.Add(pact, v82*4+32))
+				v139 := *(*uint32)(unsafe.Add(pact, v82*4+64))
+				v173 := *(*uint32)(unsafe.Add(pact, v82*4+4))
+				v178 := *(*uint32)(unsafe.Add(pact, v82*4+36))
+				v183 := *(*uint32)(unsafe.Add(pact, v82*4+68))
+				v217 := *(*uint32)(unsafe.Add(pact, v82*4+8))
+				v222 := *(*uint32)(unsafe.Add(pact, v82*4+40))
+				v227 := *(*uint32)(unsafe.Add(pact, v82*4+72))
+				v261 := *(*uint32)(unsafe.Add(pact, v82*4+12))
+				v266 := *(*uint32)(unsafe.Add(pact, v82*4+44))
+				v271 := *(*uint32)(unsafe.Add(pact, v82*4+76))
+				v305 := *(*uint32)(unsafe.Add(pact, v82*4+16))
+				v310 := *(*uint32)(unsafe.Add(pact, v82*4+48))
+				v315 := *(*uint32)(unsafe.Add(pact, v82*4+80))
+				v351 := *(*uint32)(unsafe.Add(pact, v82*4+20))
+				v356 := *(*uint32)(unsafe.Add(pact, v82*4+52))
+				v361 := *(*uint32)(unsafe.Add(pact, v82*4+84))
+				v397 := *(*uint32)(unsafe.Add(pact, v82*4+24))
+				v402 := *(*uint32)(unsafe.Add(pact, v82*4+56))
+				v407 := *(*uint32)(unsafe.Add(pact, v82*4+88))
+				v443 := *(*uint32)(unsafe.Add(pact, v82*4+28))
+				v448 := *(*uint32)(unsafe.Add(pact, v82*4+60))
+				v453 := *(*uint32)(unsafe.Add(pact, v82*4+92))
+				v459 := v38 >> 1
+				v470 := *(*float32)(unsafe.Add(pact, v82*4+128))
+				v480 := *(*float32)(unsafe.Add(pact, v82*4+132))
+				v490 := *(*float32)(unsafe.Add(pact, v82*4+136))
+				v508 := (v80 + 1) * 48
+				v514 := *(*int32)(unsafe.Add(pact, v508*4+160)) << 4
+				v520 := *(*int32)(unsafe.Add(pact, v508*4+164)) << 4
+				v526 := *(*int32)(unsafe.Add(pact, v508*4+168)) << 4
+				v557 := *(*uint32)(unsafe.Add(pact, v508*4))
+				v562 := *(*uint32)(unsafe.Add(pact, v508*4+32))
+				v567 := *(*uint32)(unsafe.Add(pact, v508*4+64))
+				v601 := *(*uint32)(unsafe.Add(pact, v508*4+4))
+				v606 := *(*uint32)(unsafe.Add(pact, v508*4+36))
+				v611 := *(*uint32)(unsafe.Add(pact, v508*4+68))
+				v645 := *(*uint32)(unsafe.Add(pact, v508*4+8))
+				v650 := *(*uint32)(unsafe.Add(pact, v508*4+40))
+				v655 := *(*uint32)(unsafe.Add(pact, v508*4+72))
+				v689 := *(*uint32)(unsafe.Add(pact, v508*4+12))
+				v694 := *(*uint32)(unsafe.Add(pact, v508*4+44))
+				v699 := *(*uint32)(unsafe.Add(pact, v508*4+76))
+				v735 := *(*uint32)(unsafe.Add(pact, v508*4+16))
+				v740 := *(*uint32)(unsafe.Add(pact, v508*4+48))
+				v745 := *(*uint32)(unsafe.Add(pact, v508*4+80))
+				v781 := *(*uint32)(unsafe.Add(pact, v508*4+20))
+				v786 := *(*uint32)(unsafe.Add(pact, v508*4+52))
+				v791 := *(*uint32)(unsafe.Add(pact, v508*4+84))
+				v827 := *(*uint32)(unsafe.Add(pact, v508*4+24))
+				v832 := *(*uint32)(unsafe.Add(pact, v508*4+56))
+				v837 := *(*uint32)(unsafe.Add(pact, v508*4+88))
+				v873 := *(*uint32)(unsafe.Add(pact, v508*4+28))
+				v878 := *(*uint32)(unsafe.Add(pact, v508*4+60))
+				v883 := *(*uint32)(unsafe.Add(pact, v508*4+92))
+				v900 := *(*float32)(unsafe.Add(pact, v508*4+128))
+				v910 := *(*float32)(unsafe.Add(pact, v508*4+132))
+				v920 := *(*float32)(unsafe.Add(pact, v508*4+136))
 				for l := range 16 {
-					v465 := rsum[0][l]
-					v102 := v97 + l
-					v430 := ((((*(*uint32)(unsafe.Add(pw, v102*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x80808080) >> 3))
-					v384 := ((((*(*uint32)(unsafe.Add(pw, v102*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x40404040) >> 2))
-					v338 := ((((*(*uint32)(unsafe.Add(pw, v102*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x20202020) >> 1))
-					v292 := ((((*(*uint32)(unsafe.Add(pw, v102*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x10101010) >> 0))
-					v250 := (((*(*uint32)(unsafe.Add(pw, v102*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x8080808) << 1))
-					v206 := (((*(*uint32)(unsafe.Add(pw, v102*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x4040404) << 2))
-					v162 := (((*(*uint32)(unsafe.Add(pw, v102*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x2020202) << 3))
-					v120 := (((*(*uint32)(unsafe.Add(pw, v102*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+512)) & 0x1010101) << 4))
-					v446 := float32(lane.Dot4US(v430, v434, lane.Dot4US(v384, v388, lane.Dot4US(v338, v342, lane.Dot4US(v292, v296, lane.Dot4US(v250, v254, lane.Dot4US(v206, v210, lane.Dot4US(v162, v166, lane.Dot4US(v120, v122, v83)))))))))
-					v455 := v450 + l
-					v457 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v455*2+640)))
-					v466 := v465 + float32(v446*float32(v461*v457))
-					rsum[0][l] = v466
-					v475 := rsum[1][l]
-					v447 := float32(lane.Dot4US(v430, v439, lane.Dot4US(v384, v393, lane.Dot4US(v338, v347, lane.Dot4US(v292, v301, lane.Dot4US(v250, v259, lane.Dot4US(v206, v215, lane.Dot4US(v162, v171, lane.Dot4US(v120, v127, v89)))))))))
-					v476 := v475 + float32(v447*float32(v471*v457))
-					rsum[1][l] = v476
-					v485 := rsum[2][l]
-					v858 := ((((*(*uint32)(unsafe.Add(pw, v102*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x80808080) >> 3))
-					v812 := ((((*(*uint32)(unsafe.Add(pw, v102*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x40404040) >> 2))
-					v766 := ((((*(*uint32)(unsafe.Add(pw, v102*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x20202020) >> 1))
-					v720 := ((((*(*uint32)(unsafe.Add(pw, v102*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x10101010) >> 0))
-					v674 := (((*(*uint32)(unsafe.Add(pw, v102*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x8080808) << 1))
-					v630 := (((*(*uint32)(unsafe.Add(pw, v102*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x4040404) << 2))
-					v586 := (((*(*uint32)(unsafe.Add(pw, v102*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x2020202) << 3))
-					v544 := (((*(*uint32)(unsafe.Add(pw, v102*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v102*4+576)) & 0x1010101) << 4))
-					v874 := float32(lane.Dot4US(v858, v862, lane.Dot4US(v812, v816, lane.Dot4US(v766, v770, lane.Dot4US(v720, v724, lane.Dot4US(v674, v678, lane.Dot4US(v630, v634, lane.Dot4US(v586, v590, lane.Dot4US(v544, v546, v503)))))))))
-					v885 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v455*2+672)))
-					rsum[0][l] = v466 + float32(v874*float32(v889*v885))
-					v875 := float32(lane.Dot4US(v858, v867, lane.Dot4US(v812, v821, lane.Dot4US(v766, v775, lane.Dot4US(v720, v729, lane.Dot4US(v674, v683, lane.Dot4US(v630, v639, lane.Dot4US(v586, v595, lane.Dot4US(v544, v551, v509)))))))))
-					rsum[1][l] = v476 + float32(v875*float32(v899*v885))
-					v448 := float32(lane.Dot4US(v430, v444, lane.Dot4US(v384, v398, lane.Dot4US(v338, v352, lane.Dot4US(v292, v306, lane.Dot4US(v250, v264, lane.Dot4US(v206, v220, lane.Dot4US(v162, v176, lane.Dot4US(v120, v132, v95)))))))))
-					v876 := float32(lane.Dot4US(v858, v872, lane.Dot4US(v812, v826, lane.Dot4US(v766, v780, lane.Dot4US(v720, v734, lane.Dot4US(v674, v688, lane.Dot4US(v630, v644, lane.Dot4US(v586, v600, lane.Dot4US(v544, v556, v515)))))))))
-					rsum[2][l] = (v485 + float32(v448*float32(v481*v457))) + float32(v876*float32(v909*v885))
+					v474 := rsum[0][l]
+					v103 := v102 + l
+					v439 := ((((*(*uint32)(unsafe.Add(pw, v103*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x80808080) >> 3))
+					v393 := ((((*(*uint32)(unsafe.Add(pw, v103*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x40404040) >> 2))
+					v347 := ((((*(*uint32)(unsafe.Add(pw, v103*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x20202020) >> 1))
+					v301 := ((((*(*uint32)(unsafe.Add(pw, v103*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x10101010) >> 0))
+					v257 := (((*(*uint32)(unsafe.Add(pw, v103*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x8080808) << 1))
+					v213 := (((*(*uint32)(unsafe.Add(pw, v103*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x4040404) << 2))
+					v169 := (((*(*uint32)(unsafe.Add(pw, v103*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x2020202) << 3))
+					v127 := (((*(*uint32)(unsafe.Add(pw, v103*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x1010101) << 4))
+					v455 := float32(lane.Dot4US(v439, v443, lane.Dot4US(v393, v397, lane.Dot4US(v347, v351, lane.Dot4US(v301, v305, lane.Dot4US(v257, v261, lane.Dot4US(v213, v217, lane.Dot4US(v169, v173, lane.Dot4US(v127, v129, v88)))))))))
+					v460 := v459 + l
+					v466 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v460*2+640)))
+					v475 := v474 + float32(v455*float32(v470*v466))
+					rsum[0][l] = v475
+					v484 := rsum[1][l]
+					v456 := float32(lane.Dot4US(v439, v448, lane.Dot4US(v393, v402, lane.Dot4US(v347, v356, lane.Dot4US(v301, v310, lane.Dot4US(v257, v266, lane.Dot4US(v213, v222, lane.Dot4US(v169, v178, lane.Dot4US(v127, v134, v94)))))))))
+					v485 := v484 + float32(v456*float32(v480*v466))
+					rsum[1][l] = v485
+					v494 := rsum[2][l]
+					v869 := ((((*(*uint32)(unsafe.Add(pw, v103*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x80808080) >> 3))
+					v823 := ((((*(*uint32)(unsafe.Add(pw, v103*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x40404040) >> 2))
+					v777 := ((((*(*uint32)(unsafe.Add(pw, v103*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x20202020) >> 1))
+					v731 := ((((*(*uint32)(unsafe.Add(pw, v103*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x10101010) >> 0))
+					v685 := (((*(*uint32)(unsafe.Add(pw, v103*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x8080808) << 1))
+					v641 := (((*(*uint32)(unsafe.Add(pw, v103*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x4040404) << 2))
+					v597 := (((*(*uint32)(unsafe.Add(pw, v103*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x2020202) << 3))
+					v555 := (((*(*uint32)(unsafe.Add(pw, v103*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x1010101) << 4))
+					v885 := float32(lane.Dot4US(v869, v873, lane.Dot4US(v823, v827, lane.Dot4US(v777, v781, lane.Dot4US(v731, v735, lane.Dot4US(v685, v689, lane.Dot4US(v641, v645, lane.Dot4US(v597, v601, lane.Dot4US(v555, v557, v514)))))))))
+					v896 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v460*2+672)))
+					rsum[0][l] = v475 + float32(v885*float32(v900*v896))
+					v886 := float32(lane.Dot4US(v869, v878, lane.Dot4US(v823, v832, lane.Dot4US(v777, v786, lane.Dot4US(v731, v740, lane.Dot4US(v685, v694, lane.Dot4US(v641, v650, lane.Dot4US(v597, v606, lane.Dot4US(v555, v562, v520)))))))))
+					rsum[1][l] = v485 + float32(v886*float32(v910*v896))
+					v457 := float32(lane.Dot4US(v439, v453, lane.Dot4US(v393, v407, lane.Dot4US(v347, v361, lane.Dot4US(v301, v315, lane.Dot4US(v257, v271, lane.Dot4US(v213, v227, lane.Dot4US(v169, v183, lane.Dot4US(v127, v139, v100)))))))))
+					v887 := float32(lane.Dot4US(v869, v883, lane.Dot4US(v823, v837, lane.Dot4US(v777, v791, lane.Dot4US(v731, v745, lane.Dot4US(v685, v699, lane.Dot4US(v641, v655, lane.Dot4US(v597, v611, lane.Dot4US(v555, v567, v526)))))))))
+					rsum[2][l] = (v494 + float32(v457*float32(v490*v466))) + float32(v887*float32(v920*v896))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v921 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v921
-					v927 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v927
-					v933 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v933
+					v932 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v932
+					v937 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v937
+					v942 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v942
 				}
 			} else {
 				for l := range 16 {
-					v938 := *(*float32)(unsafe.Add(stotal, l*4))
-					v940 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v938 + v940
-					v950 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v952 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v950 + v952
-					v962 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v964 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v962 + v964
+					v945 := *(*float32)(unsafe.Add(stotal, l*4))
+					v947 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v945 + v947
+					v955 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v957 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v955 + v957
+					v965 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v967 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v965 + v967
 				}
 			}
 		}
-		v967 := t1 * 4
-		v969 := t0 * 16
-		for range 16 {
-		}
+		v970 := t1 * 4
+		v972 := t0 * 16
 		if nadd == 0 {
-			v979 := (v967 * nldo) + v969
-			v989 := ((v967 + 1) * nldo) + v969
-			v1001 := ((v967 + 2) * nldo) + v969
+			v981 := v970 * nldo
+			v989 := (v970 + 1) * nldo
+			v999 := (v970 + 2) * nldo
 			for l := range 16 {
-				v984 := *(*float32)(unsafe.Add(stotal, l*4))
-				v974 := (v969 + l) < nn
-				if v974 {
-					*(*float32)(unsafe.Add(pout, (v979+l)*4)) = v984
+				v985 := *(*float32)(unsafe.Add(stotal, l*4))
+				v978 := v972 + l
+				v979 := v978 < nn
+				if v979 {
+					*(*float32)(unsafe.Add(pout, (v981+v978)*4)) = v985
 				}
-				v996 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v974 {
-					*(*float32)(unsafe.Add(pout, (v989+l)*4)) = v996
+				v995 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v979 {
+					*(*float32)(unsafe.Add(pout, (v989+v978)*4)) = v995
 				}
-				v1008 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v974 {
-					*(*float32)(unsafe.Add(pout, (v1001+l)*4)) = v1008
+				v1005 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v979 {
+					*(*float32)(unsafe.Add(pout, (v999+v978)*4)) = v1005
 				}
 			}
 		} else {
-			v1011 := (v967 * nldo) + v969
-			v1023 := ((v967 + 1) * nldo) + v969
-			v1037 := ((v967 + 2) * nldo) + v969
+			v1011 := v970 * nldo
+			v1021 := (v970 + 1) * nldo
+			v1033 := (v970 + 2) * nldo
 			for l := range 16 {
-				v1016 := *(*float32)(unsafe.Add(stotal, l*4))
-				v974 := (v969 + l) < nn
-				var v1017 float32
-				v1013 := v1011 + l
-				if v974 {
-					v1017 = *(*float32)(unsafe.Add(pout, v1013*4))
+				v1015 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1008 := v972 + l
+				v1009 := v1008 < nn
+				var v1016 float32
+				v1012 := v1011 + v1008
+				if v1009 {
+					v1016 = *(*float32)(unsafe.Add(pout, v1012*4))
 				}
-				if v974 {
-					*(*float32)(unsafe.Add(pout, v1013*4)) = v1016 + v1017
+				if v1009 {
+					*(*float32)(unsafe.Add(pout, v1012*4)) = v1015 + v1016
 				}
-				v1030 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v1031 float32
-				v1025 := v1023 + l
-				if v974 {
-					v1031 = *(*float32)(unsafe.Add(pout, v1025*4))
+				v1027 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v1028 float32
+				v1022 := v1021 + v1008
+				if v1009 {
+					v1028 = *(*float32)(unsafe.Add(pout, v1022*4))
 				}
-				if v974 {
-					*(*float32)(unsafe.Add(pout, v1025*4)) = v1030 + v1031
+				if v1009 {
+					*(*float32)(unsafe.Add(pout, v1022*4)) = v1027 + v1028
 				}
-				v1044 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v1045 float32
-				v1039 := v1037 + l
-				if v974 {
-					v1045 = *(*float32)(unsafe.Add(pout, v1039*4))
+				v1039 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v1040 float32
+				v1034 := v1033 + v1008
+				if v1009 {
+					v1040 = *(*float32)(unsafe.Add(pout, v1034*4))
 				}
-				if v974 {
-					*(*float32)(unsafe.Add(pout, v1039*4)) = v1044 + v1045
+				if v1009 {
+					*(*float32)(unsafe.Add(pout, v1034*4)) = v1039 + v1040
 				}
 			}
 		}

@@ -27,172 +27,172 @@ func gemm_q5_0__m4__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v34 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v35 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 				rsum[3][l] = math.Float32frombits(0x00000000)
 			}
-			for v35 := v23; v35 < v34; v35 += 1 {
-				v38 := (v18 + v35) * 704
-				v78 := v21 + (v35 * 2)
-				v80 := v78 * 48
-				v86 := *(*int32)(unsafe.Add(pact, v80*4+160)) << 4
-				v92 := *(*int32)(unsafe.Add(pact, v80*4+164)) << 4
-				v98 := *(*int32)(unsafe.Add(pact, v80*4+168)) << 4
-				v104 := *(*int32)(unsafe.Add(pact, v80*4+172)) << 4
-				v106 := v38 >> 2
-				v131 := *(*uint32)(unsafe.Add(pact, v80*4))
-				v136 := *(*uint32)(unsafe.Add(pact, v80*4+32))
-				v141 := *(*uint32)(unsafe.Add(pact, v80*4+64))
-				v146 := *(*uint32)(unsafe.Add(pact, v80*4+96))
-				v180 := *(*uint32)(unsafe.Add(pact, v80*4+4))
-				v185 := *(*uint32)(unsafe.Add(pact, v80*4+36))
-				v190 := *(*uint32)(unsafe.Add(pact, v80*4+68))
-				v195 := *(*uint32)(unsafe.Add(pact, v80*4+100))
-				v229 := *(*uint32)(unsafe.Add(pact, v80*4+8))
-				v234 := *(*uint32)(unsafe.Add(pact, v80*4+40))
-				v239 := *(*uint32)(unsafe.Add(pact, v80*4+72))
-				v244 := *(*uint32)(unsafe.Add(pact, v80*4+104))
-				v278 := *(*uint32)(unsafe.Add(pact, v80*4+12))
-				v283 := *(*uint32)(unsafe.Add(pact, v80*4+44))
-				v288 := *(*uint32)(unsafe.Add(pact, v80*4+76))
-				v293 := *(*uint32)(unsafe.Add(pact, v80*4+108))
-				v325 := *(*uint32)(unsafe.Add(pact, v80*4+16))
-				v330 := *(*uint32)(unsafe.Add(pact, v80*4+48))
-				v335 := *(*uint32)(unsafe.Add(pact, v80*4+80))
-				v340 := *(*uint32)(unsafe.Add(pact, v80*4+112))
-				v376 := *(*uint32)(unsafe.Add(pact, v80*4+20))
-				v381 := *(*uint32)(unsafe.Add(pact, v80*4+52))
-				v386 := *(*uint32)(unsafe.Add(pact, v80*4+84))
-				v391 := *(*uint32)(unsafe.Add(pact, v80*4+116))
-				v427 := *(*uint32)(unsafe.Add(pact, v80*4+24))
-				v432 := *(*uint32)(unsafe.Add(pact, v80*4+56))
-				v437 := *(*uint32)(unsafe.Add(pact, v80*4+88))
-				v442 := *(*uint32)(unsafe.Add(pact, v80*4+120))
-				v478 := *(*uint32)(unsafe.Add(pact, v80*4+28))
-				v483 := *(*uint32)(unsafe.Add(pact, v80*4+60))
-				v488 := *(*uint32)(unsafe.Add(pact, v80*4+92))
-				v493 := *(*uint32)(unsafe.Add(pact, v80*4+124))
-				v500 := v38 >> 1
-				v511 := *(*float32)(unsafe.Add(pact, v80*4+128))
-				v521 := *(*float32)(unsafe.Add(pact, v80*4+132))
-				v531 := *(*float32)(unsafe.Add(pact, v80*4+136))
-				v541 := *(*float32)(unsafe.Add(pact, v80*4+140))
-				v557 := (v78 + 1) * 48
-				v563 := *(*int32)(unsafe.Add(pact, v557*4+160)) << 4
-				v569 := *(*int32)(unsafe.Add(pact, v557*4+164)) << 4
-				v575 := *(*int32)(unsafe.Add(pact, v557*4+168)) << 4
-				v581 := *(*int32)(unsafe.Add(pact, v557*4+172)) << 4
-				v612 := *(*uint32)(unsafe.Add(pact, v557*4))
-				v617 := *(*uint32)(unsafe.Add(pact, v557*4+32))
-				v622 := *(*uint32)(unsafe.Add(pact, v557*4+64))
-				v627 := *(*uint32)(unsafe.Add(pact, v557*4+96))
-				v661 := *(*uint32)(unsafe.Add(pact, v557*4+4))
-				v666 := *(*uint32)(unsafe.Add(pact, v557*4+36))
-				v671 := *(*uint32)(unsafe.Add(pact, v557*4+68))
-				v676 := *(*uint32)(unsafe.Add(pact, v557*4+100))
-				v710 := *(*uint32)(unsafe.Add(pact, v557*4+8))
-				v715 := *(*uint32)(unsafe.Add(pact, v557*4+40))
-				v720 := *(*uint32)(unsafe.Add(pact, v557*4+72))
-				v725 := *(*uint32)(unsafe.Add(pact, v557*4+104))
-				v759 := *(*uint32)(unsafe.Add(pact, v557*4+12))
-				v764 := *(*uint32)(unsafe.Add(pact, v557*4+44))
-				v769 := *(*uint32)(unsafe.Add(pact, v557*4+76))
-				v774 := *(*uint32)(unsafe.Add(pact, v557*4+108))
-				v810 := *(*uint32)(unsafe.Add(pact, v557*4+16))
-				v815 := *(*uint32)(unsafe.Add(pact, v557*4+48))
-				v820 := *(*uint32)(unsafe.Add(pact, v557*4+80))
-				v825 := *(*uint32)(unsafe.Add(pact, v557*4+112))
-				v861 := *(*uint32)(unsafe.Add(pact, v557*4+20))
-				v866 := *(*uint32)(unsafe.Add(pact, v557*4+52))
-				v871 := *(*uint32)(unsafe.Add(pact, v557*4+84))
-				v876 := *(*uint32)(unsafe.Add(pact, v557*4+116))
-				v912 := *(*uint32)(unsafe.Add(pact, v557*4+24))
-				v917 := *(*uint32)(unsafe.Add(pact, v557*4+56))
-				v922 := *(*uint32)(unsafe.Add(pact, v557*4+88))
-				v927 := *(*uint32)(unsafe.Add(pact, v557*4+120))
-				v963 := *(*uint32)(unsafe.Add(pact, v557*4+28))
-				v968 := *(*uint32)(unsafe.Add(pact, v557*4+60))
-				v973 := *(*uint32)(unsafe.Add(pact, v557*4+92))
-				v978 := *(*uint32)(unsafe.Add(pact, v557*4+124))
-				v996 := *(*float32)(unsafe.Add(pact, v557*4+128))
-				v1006 := *(*float32)(unsafe.Add(pact, v557*4+132))
-				v1016 := *(*float32)(unsafe.Add(pact, v557*4+136))
-				v1026 := *(*float32)(unsafe.Add(pact, v557*4+140))
+			for v36 := v24; v36 < v35; v36 += 1 {
+				v39 := (v19 + v36) * 704
+				v83 := v22 + (v36 * 2)
+				v85 := v83 * 48
+				v91 := *(*int32)(unsafe.Add(pact, v85*4+160)) << 4
+				v97 := *(*int32)(unsafe.Add(pact, v85*4+164)) << 4
+				v103 := *(*int32)(unsafe.Add(pact, v85*4+168)) << 4
+				v109 := *(*int32)(unsafe.Add(pact, v85*4+172)) << 4
+				v111 := v39 >> 2
+				v138 := *(*uint32)(unsafe.Add(pact, v85*4))
+				v143 := *(*uint32)(unsafe.Add(pact, v85*4+32))
+				v148 := *(*uint32)(unsafe.Add(pact, v85*4+64))
+				v153 := *(*uint32)(unsafe.Add(pact, v85*4+96))
+				v187 := *(*uint32)(unsafe.Add(pact, v85*4+4))
+				v192 := *(*uint32)(unsafe.Add(pact, v85*4+36))
+				v197 := *(*uint32)(unsafe.Add(pact, v85*4+68))
+				v202 := *(*uint32)(unsafe.Add(pact, v85*4+100))
+				v236 := *(*uint32)(unsafe.Add(pact, v85*4+8))
+				v241 := *(*uint32)(unsafe.Add(pact, v85*4+40))
+				v246 := *(*uint32)(unsafe.Add(pact, v85*4+72))
+				v251 := *(*uint32)(unsafe.Add(pact, v85*4+104))
+				v285 := *(*uint32)(unsafe.Add(pact, v85*4+12))
+				v290 := *(*uint32)(unsafe.Add(pact, v85*4+44))
+				v295 := *(*uint32)(unsafe.Add(pact, v85*4+76))
+				v300 := *(*uint32)(unsafe.Add(pact, v85*4+108))
+				v334 := *(*uint32)(unsafe.Add(pact, v85*4+16))
+				v339 := *(*uint32)(unsafe.Add(pact, v85*4+48))
+				v344 := *(*uint32)(unsafe.Add(pact, v85*4+80))
+				v349 := *(*uint32)(unsafe.Add(pact, v85*4+112))
+				v385 := *(*uint32)(unsafe.Add(pact, v85*4+20))
+				v390 := *(*uint32)(unsafe.Add(pact, v85*4+52))
+				v395 := *(*uint32)(unsafe.Add(pact, v85*4+84))
+				v400 := *(*uint32)(unsafe.Add(pact, v85*4+116))
+				v436 := *(*uint32)(unsafe.Add(pact, v85*4+24))
+				v441 := *(*uint32)(unsafe.Add(pact, v85*4+56))
+				v446 := *(*uint32)(unsafe.Add(pact, v85*4+88))
+				v451 := *(*uint32)(unsafe.Add(pact, v85*4+120))
+				v487 := *(*uint32)(unsafe.Add(pact, v85*4+28))
+				v492 := *(*uint32)(unsafe.Add(pact, v85*4+60))
+				v497 := *(*uint32)(unsafe.Add(pact, v85*4+92))
+				v502 := *(*uint32)(unsafe.Add(pact, v85*4+124))
+				v509 := v39 >> 1
+				v520 := *(*float32)(unsafe.Add(pact, v85*4+128))
+				v530 := *(*float32)(unsafe.Add(pact, v85*4+132))
+				v540 := *(*float32)(unsafe.Add(pact, v85*4+136))
+				v550 := *(*float32)(unsafe.Add(pact, v85*4+140))
+				v568 := (v83 + 1) * 48
+				v574 := *(*int32)(unsafe.Add(pact, v568*4+160)) << 4
+				v580 := *(*int32)(unsafe.Add(pact, v568*4+164)) << 4
+				v586 := *(*int32)(unsafe.Add(pact, v568*4+168)) << 4
+				v592 := *(*int32)(unsafe.Add(pact, v568*4+172)) << 4
+				v623 := *(*uint32)(unsafe.Add(pact, v568*4))
+				v628 := *(*uint32)(unsafe.Add(pact, v568*4+32))
+				v633 := *(*uint32)(unsafe.Add(pact, v568*4+64))
+				v638 := *(*uint32)(unsafe.Add(pact, v568*4+96))
+				v672 := *(*uint32)(unsafe.Add(pact, v568*4+4))
+				v677 := *(*uint32)(unsafe.Add(pact, v568*4+36))
+				v682 := *(*uint32)(unsafe.Add(pact, v568*4+68))
+				v687 := *(*uint32)(unsafe.Add(pact, v568*4+100))
+				v721 := *(*uint32)(unsafe.Add(pact, v568*4+8))
+				v726 := *(*uint32)(unsafe.Add(pact, v568*4+40))
+				v731 := *(*uint32)(unsafe.Add(pact, v568*4+72))
+				v736 := *(*uint32)(unsafe.Add(pact, v568*4+104))
+				v770 := *(*uint32)(unsafe.Add(pact, v568*4+12))
+				v775 := *(*uint32)(unsafe.Add(pact, v568*4+44))
+				v780 := *(*uint32)(unsafe.Add(pact, v568*4+76))
+				v785 := *(*uint32)(unsafe.Add(pact, v568*4+108))
+				v821 := *(*uint32)(unsafe.Add(pact, v568*4+16))
+				v826 := *(*uint32)(unsafe.Add(pact, v568*4+48))
+				v831 := *(*uint32)(unsafe.Add(pact, v568*4+80))
+				v836 := *(*uint32)(unsafe.Add(pact, v568*4+112))
+				v872 := *(*uint32)(unsafe.Add(pact, v568*4+20))
+				v877 := *(*uint32)(unsafe.Add(pact, v568*4+52))
+				v882 := *(*uint32)(unsafe.Add(pact, v568*4+84))
+				v887 := *(*uint32)(unsafe.Add(pact, v568*4+116))
+				v923 := *(*uint32)(unsafe.Add(pact, v568*4+24))
+				v928 := *(*uint32)(unsafe.Add(pact, v568*4+56))
+				v933 := *(*uint32)(unsafe.Add(pact, v568*4+88))
+				v938 := *(*uint32)(unsafe.Add(pact, v568*4+120))
+				v974 := *(*uint32)(unsafe.Add(pact, v568*4+28))
+				v979 := *(*uint32)(unsafe.Add(pact, v568*4+60))
+				v984 := *(*uint32)(unsafe.Add(pact, v568*4+92))
+				v989 := *(*uint32)(unsafe.Add(pact, v568*4+124))
+				v1007 := *(*float32)(unsafe.Add(pact, v568*4+128))
+				v1017 := *(*float32)(unsafe.Add(pact, v568*4+132))
+				v1027 := *(*float32)(unsafe.Add(pact, v568*4+136))
+				v1037 := *(*float32)(unsafe.Add(pact, v568*4+140))
 				for l := range 16 {
-					v515 := rsum[0][l]
-					v111 := v106 + l
-					v474 := ((((*(*uint32)(unsafe.Add(pw, v111*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x80808080) >> 3))
-					v423 := ((((*(*uint32)(unsafe.Add(pw, v111*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x40404040) >> 2))
-					v372 := ((((*(*uint32)(unsafe.Add(pw, v111*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x20202020) >> 1))
-					v321 := ((((*(*uint32)(unsafe.Add(pw, v111*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x10101010) >> 0))
-					v274 := (((*(*uint32)(unsafe.Add(pw, v111*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x8080808) << 1))
-					v225 := (((*(*uint32)(unsafe.Add(pw, v111*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x4040404) << 2))
-					v176 := (((*(*uint32)(unsafe.Add(pw, v111*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x2020202) << 3))
-					v129 := (((*(*uint32)(unsafe.Add(pw, v111*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+512)) & 0x1010101) << 4))
-					v495 := float32(lane.Dot4US(v474, v478, lane.Dot4US(v423, v427, lane.Dot4US(v372, v376, lane.Dot4US(v321, v325, lane.Dot4US(v274, v278, lane.Dot4US(v225, v229, lane.Dot4US(v176, v180, lane.Dot4US(v129, v131, v86)))))))))
-					v505 := v500 + l
-					v507 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v505*2+640)))
-					v516 := v515 + float32(v495*float32(v511*v507))
-					rsum[0][l] = v516
-					v525 := rsum[1][l]
-					v496 := float32(lane.Dot4US(v474, v483, lane.Dot4US(v423, v432, lane.Dot4US(v372, v381, lane.Dot4US(v321, v330, lane.Dot4US(v274, v283, lane.Dot4US(v225, v234, lane.Dot4US(v176, v185, lane.Dot4US(v129, v136, v92)))))))))
-					v526 := v525 + float32(v496*float32(v521*v507))
-					rsum[1][l] = v526
-					v535 := rsum[2][l]
-					v497 := float32(lane.Dot4US(v474, v488, lane.Dot4US(v423, v437, lane.Dot4US(v372, v386, lane.Dot4US(v321, v335, lane.Dot4US(v274, v288, lane.Dot4US(v225, v239, lane.Dot4US(v176, v190, lane.Dot4US(v129, v141, v98)))))))))
-					v536 := v535 + float32(v497*float32(v531*v507))
-					rsum[2][l] = v536
-					v545 := rsum[3][l]
-					v959 := ((((*(*uint32)(unsafe.Add(pw, v111*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x80808080) >> 3))
-					v908 := ((((*(*uint32)(unsafe.Add(pw, v111*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x40404040) >> 2))
-					v857 := ((((*(*uint32)(unsafe.Add(pw, v111*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x20202020) >> 1))
-					v806 := ((((*(*uint32)(unsafe.Add(pw, v111*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x10101010) >> 0))
-					v755 := (((*(*uint32)(unsafe.Add(pw, v111*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x8080808) << 1))
-					v706 := (((*(*uint32)(unsafe.Add(pw, v111*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x4040404) << 2))
-					v657 := (((*(*uint32)(unsafe.Add(pw, v111*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x2020202) << 3))
-					v610 := (((*(*uint32)(unsafe.Add(pw, v111*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v111*4+576)) & 0x1010101) << 4))
-					v980 := float32(lane.Dot4US(v959, v963, lane.Dot4US(v908, v912, lane.Dot4US(v857, v861, lane.Dot4US(v806, v810, lane.Dot4US(v755, v759, lane.Dot4US(v706, v710, lane.Dot4US(v657, v661, lane.Dot4US(v610, v612, v563)))))))))
-					v992 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v505*2+672)))
-					rsum[0][l] = v516 + float32(v980*float32(v996*v992))
-					v981 := float32(lane.Dot4US(v959, v968, lane.Dot4US(v908, v917, lane.Dot4US(v857, v866, lane.Dot4US(v806, v815, lane.Dot4US(v755, v764, lane.Dot4US(v706, v715, lane.Dot4US(v657, v666, lane.Dot4US(v610, v617, v569)))))))))
-					rsum[1][l] = v526 + float32(v981*float32(v1006*v992))
-					v982 := float32(lane.Dot4US(v959, v973, lane.Dot4US(v908, v922, lane.Dot4US(v857, v871, lane.Dot4US(v806, v820, lane.Dot4US(v755, v769, lane.Dot4US(v706, v720, lane.Dot4US(v657, v671, lane.Dot4US(v610, v622, v575)))))))))
-					rsum[2][l] = v536 + float32(v982*float32(v1016*v992))
-					v498 := float32(lane.Dot4US(v474, v493, lane.Dot4US(v423, v442, lane.Dot4US(v372, v391, lane.Dot4US(v321, v340, lane.Dot4US(v274, v293, lane.Dot4US(v225, v244, lane.Dot4US(v176, v195, lane.Dot4US(v129, v146, v104)))))))))
-					v983 := float32(lane.Dot4US(v959, v978, lane.Dot4US(v908, v927, lane.Dot4US(v857, v876, lane.Dot4US(v806, v825, lane.Dot4US(v755, v774, lane.Dot4US(v706, v725, lane.Dot4US(v657, v676, lane.Dot4US(v610, v627, v581)))))))))
-					rsum[3][l] = (v545 + float32(v498*float32(v541*v507))) + float32(v983*float32(v1026*v992))
+					v524 := rsum[0][l]
+					v112 := v111 + l
+					v483 := ((((*(*uint32)(unsafe.Add(pw, v112*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+512)) & 0x80808080) >> 3))
+					v432 := ((((*(*uint32)(unsafe.Add(pw, v112*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+512)) & 0x40404040) >> 2))
+					v381 := ((((*(*uint32)(unsafe.Add(pw, v112*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+512)) & 0x20202020) >> 1))
+					v330 := ((((*(*uint32)(unsafe.Add(pw, v112*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+512)) & 0x10101010) >> 0))
+					v281 := (((*(*uint32)(unsafe.Add(pw, v112*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+512)) & 0x8080808) << 1))
+					v232 := (((*(*uint32)(unsafe.Add(pw, v112*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+512)) & 0x4040404) << 2))
+					v183 := (((*(*uint32)(unsafe.Add(pw, v112*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+512)) & 0x2020202) << 3))
+					v136 := (((*(*uint32)(unsafe.Add(pw, v112*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+512)) & 0x1010101) << 4))
+					v504 := float32(lane.Dot4US(v483, v487, lane.Dot4US(v432, v436, lane.Dot4US(v381, v385, lane.Dot4US(v330, v334, lane.Dot4US(v281, v285, lane.Dot4US(v232, v236, lane.Dot4US(v183, v187, lane.Dot4US(v136, v138, v91)))))))))
+					v510 := v509 + l
+					v516 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v510*2+640)))
+					v525 := v524 + float32(v504*float32(v520*v516))
+					rsum[0][l] = v525
+					v534 := rsum[1][l]
+					v505 := float32(lane.Dot4US(v483, v492, lane.Dot4US(v432, v441, lane.Dot4US(v381, v390, lane.Dot4US(v330, v339, lane.Dot4US(v281, v290, lane.Dot4US(v232, v241, lane.Dot4US(v183, v192, lane.Dot4US(v136, v143, v97)))))))))
+					v535 := v534 + float32(v505*float32(v530*v516))
+					rsum[1][l] = v535
+					v544 := rsum[2][l]
+					v506 := float32(lane.Dot4US(v483, v497, lane.Dot4US(v432, v446, lane.Dot4US(v381, v395, lane.Dot4US(v330, v344, lane.Dot4US(v281, v295, lane.Dot4US(v232, v246, lane.Dot4US(v183, v197, lane.Dot4US(v136, v148, v103)))))))))
+					v545 := v544 + float32(v506*float32(v540*v516))
+					rsum[2][l] = v545
+					v554 := rsum[3][l]
+					v970 := ((((*(*uint32)(unsafe.Add(pw, v112*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+576)) & 0x80808080) >> 3))
+					v919 := ((((*(*uint32)(unsafe.Add(pw, v112*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+576)) & 0x40404040) >> 2))
+					v868 := ((((*(*uint32)(unsafe.Add(pw, v112*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+576)) & 0x20202020) >> 1))
+					v817 := ((((*(*uint32)(unsafe.Add(pw, v112*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+576)) & 0x10101010) >> 0))
+					v766 := (((*(*uint32)(unsafe.Add(pw, v112*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+576)) & 0x8080808) << 1))
+					v717 := (((*(*uint32)(unsafe.Add(pw, v112*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+576)) & 0x4040404) << 2))
+					v668 := (((*(*uint32)(unsafe.Add(pw, v112*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+576)) & 0x2020202) << 3))
+					v621 := (((*(*uint32)(unsafe.Add(pw, v112*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v112*4+576)) & 0x1010101) << 4))
+					v991 := float32(lane.Dot4US(v970, v974, lane.Dot4US(v919, v923, lane.Dot4US(v868, v872, lane.Dot4US(v817, v821, lane.Dot4US(v766, v770, lane.Dot4US(v717, v721, lane.Dot4US(v668, v672, lane.Dot4US(v621, v623, v574)))))))))
+					v1003 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v510*2+672)))
+					rsum[0][l] = v525 + float32(v991*float32(v1007*v1003))
+					v992 := float32(lane.Dot4US(v970, v979, lane.Dot4US(v919, v928, lane.Dot4US(v868, v877, lane.Dot4US(v817, v826, lane.Dot4US(v766, v775, lane.Dot4US(v717, v726, lane.Dot4US(v668, v677, lane.Dot4US(v621, v628, v580)))))))))
+					rsum[1][l] = v535 + float32(v992*float32(v1017*v1003))
+					v993 := float32(lane.Dot4US(v970, v984, lane.Dot4US(v919, v933, lane.Dot4US(v868, v882, lane.Dot4US(v817, v831, lane.Dot4US(v766, v780, lane.Dot4US(v717, v731, lane.Dot4US(v668, v682, lane.Dot4US(v621, v633, v586)))))))))
+					rsum[2][l] = v545 + float32(v993*float32(v1027*v1003))
+					v507 := float32(lane.Dot4US(v483, v502, lane.Dot4US(v432, v451, lane.Dot4US(v381, v400, lane.Dot4US(v330, v349, lane.Dot4US(v281, v300, lane.Dot4US(v232, v251, lane.Dot4US(v183, v202, lane.Dot4US(v136, v153, v109)))))))))
+					v994 := float32(lane.Dot4US(v970, v989, lane.Dot4US(v919, v938, lane.Dot4US(v868, v887, lane.Dot4US(v817, v836, lane.Dot4US(v766, v785, lane.Dot4US(v717, v736, lane.Dot4US(v668, v687, lane.Dot4US(v621, v638, v592)))))))))
+					rsum[3][l] = (v554 + float32(v507*float32(v550*v516))) + float32(v994*float32(v1037*v1003))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v1038 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1038
-					v1044 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1044
-					v1050 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1050
-					v1056 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v1056
+					v1049 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1049
+					v1054 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1054
+					v1059 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1059
+					v1064 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v1064
 				}
 			} else {
 				for l := range 16 {
-					v1061 := *(*float32)(unsafe.Add(stotal, l*4))
-					v1063 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1061 + v1063
-					v1073 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v1075 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1073 + v1075
-					v1085 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v1087 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1085 + v1087
+					v1067 := *(*float32)(unsafe.Add(stotal, l*4))
+					v1069 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1067 + v1069
+					v1077 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v1079 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1077 + v1079
+					v1087 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v1089 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1087 + v1089
 					v1097 := *(*float32)(unsafe.Add(stotal, l*4+192))
 					v1099 := rsum[3][l]
 					*(*float32)(unsafe.Add(stotal, l*4+192)) = v1097 + v1099
@@ -201,74 +201,74 @@ func gemm_q5_0__m4__portable(a *kernel.Args, lo, hi int) {
 		}
 		v1102 := t1 * 4
 		v1104 := t0 * 16
-		for range 16 {
-		}
 		if nadd == 0 {
-			v1114 := (v1102 * nldo) + v1104
-			v1124 := ((v1102 + 1) * nldo) + v1104
-			v1136 := ((v1102 + 2) * nldo) + v1104
-			v1148 := ((v1102 + 3) * nldo) + v1104
+			v1113 := v1102 * nldo
+			v1121 := (v1102 + 1) * nldo
+			v1131 := (v1102 + 2) * nldo
+			v1141 := (v1102 + 3) * nldo
 			for l := range 16 {
-				v1119 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1109 := (v1104 + l) < nn
-				if v1109 {
-					*(*float32)(unsafe.Add(pout, (v1114+l)*4)) = v1119
+				v1117 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1110 := v1104 + l
+				v1111 := v1110 < nn
+				if v1111 {
+					*(*float32)(unsafe.Add(pout, (v1113+v1110)*4)) = v1117
 				}
-				v1131 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v1109 {
-					*(*float32)(unsafe.Add(pout, (v1124+l)*4)) = v1131
+				v1127 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v1111 {
+					*(*float32)(unsafe.Add(pout, (v1121+v1110)*4)) = v1127
 				}
-				v1143 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v1109 {
-					*(*float32)(unsafe.Add(pout, (v1136+l)*4)) = v1143
+				v1137 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v1111 {
+					*(*float32)(unsafe.Add(pout, (v1131+v1110)*4)) = v1137
 				}
-				v1155 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				if v1109 {
-					*(*float32)(unsafe.Add(pout, (v1148+l)*4)) = v1155
+				v1147 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				if v1111 {
+					*(*float32)(unsafe.Add(pout, (v1141+v1110)*4)) = v1147
 				}
 			}
 		} else {
-			v1158 := (v1102 * nldo) + v1104
-			v1170 := ((v1102 + 1) * nldo) + v1104
-			v1184 := ((v1102 + 2) * nldo) + v1104
-			v1198 := ((v1102 + 3) * nldo) + v1104
+			v1153 := v1102 * nldo
+			v1163 := (v1102 + 1) * nldo
+			v1175 := (v1102 + 2) * nldo
+			v1187 := (v1102 + 3) * nldo
 			for l := range 16 {
-				v1163 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1109 := (v1104 + l) < nn
-				var v1164 float32
-				v1160 := v1158 + l
-				if v1109 {
-					v1164 = *(*float32)(unsafe.Add(pout, v1160*4))
+				v1157 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1150 := v1104 + l
+				v1151 := v1150 < nn
+				var v1158 float32
+				v1154 := v1153 + v1150
+				if v1151 {
+					v1158 = *(*float32)(unsafe.Add(pout, v1154*4))
 				}
-				if v1109 {
-					*(*float32)(unsafe.Add(pout, v1160*4)) = v1163 + v1164
+				if v1151 {
+					*(*float32)(unsafe.Add(pout, v1154*4)) = v1157 + v1158
 				}
-				v1177 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v1178 float32
-				v1172 := v1170 + l
-				if v1109 {
-					v1178 = *(*float32)(unsafe.Add(pout, v1172*4))
+				v1169 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v1170 float32
+				v1164 := v1163 + v1150
+				if v1151 {
+					v1170 = *(*float32)(unsafe.Add(pout, v1164*4))
 				}
-				if v1109 {
-					*(*float32)(unsafe.Add(pout, v1172*4)) = v1177 + v1178
+				if v1151 {
+					*(*float32)(unsafe.Add(pout, v1164*4)) = v1169 + v1170
 				}
-				v1191 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v1192 float32
-				v1186 := v1184 + l
-				if v1109 {
-					v1192 = *(*float32)(unsafe.Add(pout, v1186*4))
+				v1181 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v1182 float32
+				v1176 := v1175 + v1150
+				if v1151 {
+					v1182 = *(*float32)(unsafe.Add(pout, v1176*4))
 				}
-				if v1109 {
-					*(*float32)(unsafe.Add(pout, v1186*4)) = v1191 + v1192
+				if v1151 {
+					*(*float32)(unsafe.Add(pout, v1176*4)) = v1181 + v1182
 				}
-				v1205 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v1206 float32
-				v1200 := v1198 + l
-				if v1109 {
-					v1206 = *(*float32)(unsafe.Add(pout, v1200*4))
+				v1193 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				var v1194 float32
+				v1188 := v1187 + v1150
+				if v1151 {
+					v1194 = *(*float32)(unsafe.Add(pout, v1188*4))
 				}
-				if v1109 {
-					*(*float32)(unsafe.Add(pout, v1200*4)) = v1205 + v1206
+				if v1151 {
+					*(*float32)(unsafe.Add(pout, v1188*4)) = v1193 + v1194
 				}
 			}
 		}

@@ -27,79 +27,79 @@ func gemm_q5_1__m1__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 31) >> 5
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 8 {
-			v31 := min(v23+8, v10)
+		v11 := (nk + 31) >> 5
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 8 {
+			v32 := min(v24+8, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 			}
-			for v32 := v23; v32 < v31; v32 += 1 {
-				v35 := (v18 + v32) * 384
-				v59 := (v21 + v32) * 48
-				v66 := v35 >> 2
-				v91 := *(*uint32)(unsafe.Add(pact, v59*4))
-				v125 := *(*uint32)(unsafe.Add(pact, v59*4+4))
-				v159 := *(*uint32)(unsafe.Add(pact, v59*4+8))
-				v193 := *(*uint32)(unsafe.Add(pact, v59*4+12))
-				v225 := *(*uint32)(unsafe.Add(pact, v59*4+16))
-				v261 := *(*uint32)(unsafe.Add(pact, v59*4+20))
-				v297 := *(*uint32)(unsafe.Add(pact, v59*4+24))
-				v333 := *(*uint32)(unsafe.Add(pact, v59*4+28))
-				v337 := v35 >> 1
-				v348 := *(*float32)(unsafe.Add(pact, v59*4+128))
-				v367 := *(*float32)(unsafe.Add(pact, v59*4+144))
+			for v33 := v24; v33 < v32; v33 += 1 {
+				v36 := (v19 + v33) * 384
+				v64 := (v22 + v33) * 48
+				v71 := v36 >> 2
+				v98 := *(*uint32)(unsafe.Add(pact, v64*4))
+				v132 := *(*uint32)(unsafe.Add(pact, v64*4+4))
+				v166 := *(*uint32)(unsafe.Add(pact, v64*4+8))
+				v200 := *(*uint32)(unsafe.Add(pact, v64*4+12))
+				v234 := *(*uint32)(unsafe.Add(pact, v64*4+16))
+				v270 := *(*uint32)(unsafe.Add(pact, v64*4+20))
+				v306 := *(*uint32)(unsafe.Add(pact, v64*4+24))
+				v342 := *(*uint32)(unsafe.Add(pact, v64*4+28))
+				v346 := v36 >> 1
+				v357 := *(*float32)(unsafe.Add(pact, v64*4+128))
+				v376 := *(*float32)(unsafe.Add(pact, v64*4+144))
 				for l := range 16 {
-					v352 := rsum[0][l]
-					v71 := v66 + l
-					v92 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v71*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x1010101) << 4)), v91, int32(0))
-					v126 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v71*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x2020202) << 3)), v125, v92)
-					v160 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v71*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x4040404) << 2)), v159, v126)
-					v194 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v71*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x8080808) << 1)), v193, v160)
-					v262 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v71*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x20202020) >> 1)), v261, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v71*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v71*4+256))&0x10101010)>>0)), v225, v194))
-					v334 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v71*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v71*4+256)) & 0x80808080) >> 3)), v333, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v71*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v71*4+256))&0x40404040)>>2)), v297, v262))
-					v342 := v337 + l
-					rsum[0][l] = (v352 + float32(float32(v334)*float32(v348*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v342*2+320)))))) + float32(v367*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v342*2+352))))
+					v361 := rsum[0][l]
+					v72 := v71 + l
+					v99 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x1010101) << 4)), v98, int32(0))
+					v133 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x2020202) << 3)), v132, v99)
+					v167 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x4040404) << 2)), v166, v133)
+					v201 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x8080808) << 1)), v200, v167)
+					v271 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v72*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x20202020) >> 1)), v270, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v72*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v72*4+256))&0x10101010)>>0)), v234, v201))
+					v343 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v72*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x80808080) >> 3)), v342, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v72*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v72*4+256))&0x40404040)>>2)), v306, v271))
+					v347 := v346 + l
+					rsum[0][l] = (v361 + float32(float32(v343)*float32(v357*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v347*2+320)))))) + float32(v376*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v347*2+352))))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v378 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v378
+					v387 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v387
 				}
 			} else {
 				for l := range 16 {
-					v383 := *(*float32)(unsafe.Add(stotal, l*4))
-					v385 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v383 + v385
+					v390 := *(*float32)(unsafe.Add(stotal, l*4))
+					v392 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v390 + v392
 				}
 			}
 		}
-		v388 := t1 * 4
-		v390 := t0 * 16
-		for range 16 {
-		}
+		v395 := t1 * 4
+		v397 := t0 * 16
 		if nadd == 0 {
-			v400 := (v388 * nldo) + v390
+			v406 := v395 * nldo
 			for l := range 16 {
-				v405 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v390 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v400+l)*4)) = v405
+				v410 := *(*float32)(unsafe.Add(stotal, l*4))
+				v403 := v397 + l
+				if v403 < nn {
+					*(*float32)(unsafe.Add(pout, (v406+v403)*4)) = v410
 				}
 			}
 		} else {
-			v408 := (v388 * nldo) + v390
+			v416 := v395 * nldo
 			for l := range 16 {
-				v413 := *(*float32)(unsafe.Add(stotal, l*4))
-				v395 := (v390 + l) < nn
-				var v414 float32
-				v410 := v408 + l
-				if v395 {
-					v414 = *(*float32)(unsafe.Add(pout, v410*4))
+				v420 := *(*float32)(unsafe.Add(stotal, l*4))
+				v413 := v397 + l
+				v414 := v413 < nn
+				var v421 float32
+				v417 := v416 + v413
+				if v414 {
+					v421 = *(*float32)(unsafe.Add(pout, v417*4))
 				}
-				if v395 {
-					*(*float32)(unsafe.Add(pout, v410*4)) = v413 + v414
+				if v414 {
+					*(*float32)(unsafe.Add(pout, v417*4)) = v420 + v421
 				}
 			}
 		}

@@ -27,120 +27,120 @@ func gemm_q5_1__m2__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 31) >> 5
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 8 {
-			v32 := min(v23+8, v10)
+		v11 := (nk + 31) >> 5
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 8 {
+			v33 := min(v24+8, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 			}
-			for v33 := v23; v33 < v32; v33 += 1 {
-				v36 := (v18 + v33) * 384
-				v60 := (v21 + v33) * 48
-				v72 := v36 >> 2
-				v97 := *(*uint32)(unsafe.Add(pact, v60*4))
-				v102 := *(*uint32)(unsafe.Add(pact, v60*4+32))
-				v136 := *(*uint32)(unsafe.Add(pact, v60*4+4))
-				v141 := *(*uint32)(unsafe.Add(pact, v60*4+36))
-				v175 := *(*uint32)(unsafe.Add(pact, v60*4+8))
-				v180 := *(*uint32)(unsafe.Add(pact, v60*4+40))
-				v214 := *(*uint32)(unsafe.Add(pact, v60*4+12))
-				v219 := *(*uint32)(unsafe.Add(pact, v60*4+44))
-				v251 := *(*uint32)(unsafe.Add(pact, v60*4+16))
-				v256 := *(*uint32)(unsafe.Add(pact, v60*4+48))
-				v292 := *(*uint32)(unsafe.Add(pact, v60*4+20))
-				v297 := *(*uint32)(unsafe.Add(pact, v60*4+52))
-				v333 := *(*uint32)(unsafe.Add(pact, v60*4+24))
-				v338 := *(*uint32)(unsafe.Add(pact, v60*4+56))
-				v374 := *(*uint32)(unsafe.Add(pact, v60*4+28))
-				v379 := *(*uint32)(unsafe.Add(pact, v60*4+60))
-				v384 := v36 >> 1
-				v395 := *(*float32)(unsafe.Add(pact, v60*4+128))
-				v405 := *(*float32)(unsafe.Add(pact, v60*4+132))
-				v424 := *(*float32)(unsafe.Add(pact, v60*4+144))
-				v433 := *(*float32)(unsafe.Add(pact, v60*4+148))
+			for v34 := v24; v34 < v33; v34 += 1 {
+				v37 := (v19 + v34) * 384
+				v65 := (v22 + v34) * 48
+				v77 := v37 >> 2
+				v104 := *(*uint32)(unsafe.Add(pact, v65*4))
+				v109 := *(*uint32)(unsafe.Add(pact, v65*4+32))
+				v143 := *(*uint32)(unsafe.Add(pact, v65*4+4))
+				v148 := *(*uint32)(unsafe.Add(pact, v65*4+36))
+				v182 := *(*uint32)(unsafe.Add(pact, v65*4+8))
+				v187 := *(*uint32)(unsafe.Add(pact, v65*4+40))
+				v221 := *(*uint32)(unsafe.Add(pact, v65*4+12))
+				v226 := *(*uint32)(unsafe.Add(pact, v65*4+44))
+				v260 := *(*uint32)(unsafe.Add(pact, v65*4+16))
+				v265 := *(*uint32)(unsafe.Add(pact, v65*4+48))
+				v301 := *(*uint32)(unsafe.Add(pact, v65*4+20))
+				v306 := *(*uint32)(unsafe.Add(pact, v65*4+52))
+				v342 := *(*uint32)(unsafe.Add(pact, v65*4+24))
+				v347 := *(*uint32)(unsafe.Add(pact, v65*4+56))
+				v383 := *(*uint32)(unsafe.Add(pact, v65*4+28))
+				v388 := *(*uint32)(unsafe.Add(pact, v65*4+60))
+				v393 := v37 >> 1
+				v404 := *(*float32)(unsafe.Add(pact, v65*4+128))
+				v414 := *(*float32)(unsafe.Add(pact, v65*4+132))
+				v433 := *(*float32)(unsafe.Add(pact, v65*4+144))
+				v442 := *(*float32)(unsafe.Add(pact, v65*4+148))
 				for l := range 16 {
-					v399 := rsum[0][l]
-					v77 := v72 + l
-					v370 := ((((*(*uint32)(unsafe.Add(pw, v77*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x80808080) >> 3))
-					v329 := ((((*(*uint32)(unsafe.Add(pw, v77*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x40404040) >> 2))
-					v288 := ((((*(*uint32)(unsafe.Add(pw, v77*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x20202020) >> 1))
-					v247 := ((((*(*uint32)(unsafe.Add(pw, v77*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x10101010) >> 0))
-					v210 := (((*(*uint32)(unsafe.Add(pw, v77*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x8080808) << 1))
-					v171 := (((*(*uint32)(unsafe.Add(pw, v77*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x4040404) << 2))
-					v132 := (((*(*uint32)(unsafe.Add(pw, v77*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x2020202) << 3))
-					v95 := (((*(*uint32)(unsafe.Add(pw, v77*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+256)) & 0x1010101) << 4))
-					v381 := float32(lane.Dot4US(v370, v374, lane.Dot4US(v329, v333, lane.Dot4US(v288, v292, lane.Dot4US(v247, v251, lane.Dot4US(v210, v214, lane.Dot4US(v171, v175, lane.Dot4US(v132, v136, lane.Dot4US(v95, v97, int32(0))))))))))
-					v389 := v384 + l
-					v391 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v389*2+320)))
-					v400 := v399 + float32(v381*float32(v395*v391))
-					rsum[0][l] = v400
-					v409 := rsum[1][l]
-					v420 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v389*2+352)))
-					rsum[0][l] = v400 + float32(v424*v420)
-					v382 := float32(lane.Dot4US(v370, v379, lane.Dot4US(v329, v338, lane.Dot4US(v288, v297, lane.Dot4US(v247, v256, lane.Dot4US(v210, v219, lane.Dot4US(v171, v180, lane.Dot4US(v132, v141, lane.Dot4US(v95, v102, int32(0))))))))))
-					rsum[1][l] = (v409 + float32(v382*float32(v405*v391))) + float32(v433*v420)
+					v408 := rsum[0][l]
+					v78 := v77 + l
+					v379 := ((((*(*uint32)(unsafe.Add(pw, v78*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x80808080) >> 3))
+					v338 := ((((*(*uint32)(unsafe.Add(pw, v78*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x40404040) >> 2))
+					v297 := ((((*(*uint32)(unsafe.Add(pw, v78*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x20202020) >> 1))
+					v256 := ((((*(*uint32)(unsafe.Add(pw, v78*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x10101010) >> 0))
+					v217 := (((*(*uint32)(unsafe.Add(pw, v78*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x8080808) << 1))
+					v178 := (((*(*uint32)(unsafe.Add(pw, v78*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x4040404) << 2))
+					v139 := (((*(*uint32)(unsafe.Add(pw, v78*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x2020202) << 3))
+					v102 := (((*(*uint32)(unsafe.Add(pw, v78*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x1010101) << 4))
+					v390 := float32(lane.Dot4US(v379, v383, lane.Dot4US(v338, v342, lane.Dot4US(v297, v301, lane.Dot4US(v256, v260, lane.Dot4US(v217, v221, lane.Dot4US(v178, v182, lane.Dot4US(v139, v143, lane.Dot4US(v102, v104, int32(0))))))))))
+					v394 := v393 + l
+					v400 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v394*2+320)))
+					v409 := v408 + float32(v390*float32(v404*v400))
+					rsum[0][l] = v409
+					v418 := rsum[1][l]
+					v429 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v394*2+352)))
+					rsum[0][l] = v409 + float32(v433*v429)
+					v391 := float32(lane.Dot4US(v379, v388, lane.Dot4US(v338, v347, lane.Dot4US(v297, v306, lane.Dot4US(v256, v265, lane.Dot4US(v217, v226, lane.Dot4US(v178, v187, lane.Dot4US(v139, v148, lane.Dot4US(v102, v109, int32(0))))))))))
+					rsum[1][l] = (v418 + float32(v391*float32(v414*v400))) + float32(v442*v429)
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v444 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v444
-					v450 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v450
+					v453 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v453
+					v458 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v458
 				}
 			} else {
 				for l := range 16 {
-					v455 := *(*float32)(unsafe.Add(stotal, l*4))
-					v457 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v455 + v457
-					v467 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v469 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v467 + v469
+					v461 := *(*float32)(unsafe.Add(stotal, l*4))
+					v463 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v461 + v463
+					v471 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v473 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v471 + v473
 				}
 			}
 		}
-		v472 := t1 * 4
-		v474 := t0 * 16
-		for range 16 {
-		}
+		v476 := t1 * 4
+		v478 := t0 * 16
 		if nadd == 0 {
-			v484 := (v472 * nldo) + v474
-			v494 := ((v472 + 1) * nldo) + v474
+			v487 := v476 * nldo
+			v495 := (v476 + 1) * nldo
 			for l := range 16 {
-				v489 := *(*float32)(unsafe.Add(stotal, l*4))
-				v479 := (v474 + l) < nn
-				if v479 {
-					*(*float32)(unsafe.Add(pout, (v484+l)*4)) = v489
+				v491 := *(*float32)(unsafe.Add(stotal, l*4))
+				v484 := v478 + l
+				v485 := v484 < nn
+				if v485 {
+					*(*float32)(unsafe.Add(pout, (v487+v484)*4)) = v491
 				}
 				v501 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v479 {
-					*(*float32)(unsafe.Add(pout, (v494+l)*4)) = v501
+				if v485 {
+					*(*float32)(unsafe.Add(pout, (v495+v484)*4)) = v501
 				}
 			}
 		} else {
-			v504 := (v472 * nldo) + v474
-			v516 := ((v472 + 1) * nldo) + v474
+			v507 := v476 * nldo
+			v517 := (v476 + 1) * nldo
 			for l := range 16 {
-				v509 := *(*float32)(unsafe.Add(stotal, l*4))
-				v479 := (v474 + l) < nn
-				var v510 float32
-				v506 := v504 + l
-				if v479 {
-					v510 = *(*float32)(unsafe.Add(pout, v506*4))
+				v511 := *(*float32)(unsafe.Add(stotal, l*4))
+				v504 := v478 + l
+				v505 := v504 < nn
+				var v512 float32
+				v508 := v507 + v504
+				if v505 {
+					v512 = *(*float32)(unsafe.Add(pout, v508*4))
 				}
-				if v479 {
-					*(*float32)(unsafe.Add(pout, v506*4)) = v509 + v510
+				if v505 {
+					*(*float32)(unsafe.Add(pout, v508*4)) = v511 + v512
 				}
 				v523 := *(*float32)(unsafe.Add(stotal, l*4+64))
 				var v524 float32
-				v518 := v516 + l
-				if v479 {
+				v518 := v517 + v504
+				if v505 {
 					v524 = *(*float32)(unsafe.Add(pout, v518*4))
 				}
-				if v479 {
+				if v505 {
 					*(*float32)(unsafe.Add(pout, v518*4)) = v523 + v524
 				}
 			}

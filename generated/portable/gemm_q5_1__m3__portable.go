@@ -27,157 +27,157 @@ func gemm_q5_1__m3__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 31) >> 5
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 8 {
-			v33 := min(v23+8, v10)
+		v11 := (nk + 31) >> 5
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 8 {
+			v34 := min(v24+8, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 			}
-			for v34 := v23; v34 < v33; v34 += 1 {
-				v37 := (v18 + v34) * 384
-				v61 := (v21 + v34) * 48
-				v78 := v37 >> 2
-				v103 := *(*uint32)(unsafe.Add(pact, v61*4))
-				v108 := *(*uint32)(unsafe.Add(pact, v61*4+32))
-				v113 := *(*uint32)(unsafe.Add(pact, v61*4+64))
-				v147 := *(*uint32)(unsafe.Add(pact, v61*4+4))
-				v152 := *(*uint32)(unsafe.Add(pact, v61*4+36))
-				v157 := *(*uint32)(unsafe.Add(pact, v61*4+68))
-				v191 := *(*uint32)(unsafe.Add(pact, v61*4+8))
-				v196 := *(*uint32)(unsafe.Add(pact, v61*4+40))
-				v201 := *(*uint32)(unsafe.Add(pact, v61*4+72))
-				v235 := *(*uint32)(unsafe.Add(pact, v61*4+12))
-				v240 := *(*uint32)(unsafe.Add(pact, v61*4+44))
-				v245 := *(*uint32)(unsafe.Add(pact, v61*4+76))
-				v277 := *(*uint32)(unsafe.Add(pact, v61*4+16))
-				v282 := *(*uint32)(unsafe.Add(pact, v61*4+48))
-				v287 := *(*uint32)(unsafe.Add(pact, v61*4+80))
-				v323 := *(*uint32)(unsafe.Add(pact, v61*4+20))
-				v328 := *(*uint32)(unsafe.Add(pact, v61*4+52))
-				v333 := *(*uint32)(unsafe.Add(pact, v61*4+84))
-				v369 := *(*uint32)(unsafe.Add(pact, v61*4+24))
-				v374 := *(*uint32)(unsafe.Add(pact, v61*4+56))
-				v379 := *(*uint32)(unsafe.Add(pact, v61*4+88))
-				v415 := *(*uint32)(unsafe.Add(pact, v61*4+28))
-				v420 := *(*uint32)(unsafe.Add(pact, v61*4+60))
-				v425 := *(*uint32)(unsafe.Add(pact, v61*4+92))
-				v431 := v37 >> 1
-				v442 := *(*float32)(unsafe.Add(pact, v61*4+128))
-				v452 := *(*float32)(unsafe.Add(pact, v61*4+132))
-				v462 := *(*float32)(unsafe.Add(pact, v61*4+136))
-				v481 := *(*float32)(unsafe.Add(pact, v61*4+144))
-				v490 := *(*float32)(unsafe.Add(pact, v61*4+148))
-				v499 := *(*float32)(unsafe.Add(pact, v61*4+152))
+			for v35 := v24; v35 < v34; v35 += 1 {
+				v38 := (v19 + v35) * 384
+				v66 := (v22 + v35) * 48
+				v83 := v38 >> 2
+				v110 := *(*uint32)(unsafe.Add(pact, v66*4))
+				v115 := *(*uint32)(unsafe.Add(pact, v66*4+32))
+				v120 := *(*uint32)(unsafe.Add(pact, v66*4+64))
+				v154 := *(*uint32)(unsafe.Add(pact, v66*4+4))
+				v159 := *(*uint32)(unsafe.Add(pact, v66*4+36))
+				v164 := *(*uint32)(unsafe.Add(pact, v66*4+68))
+				v198 := *(*uint32)(unsafe.Add(pact, v66*4+8))
+				v203 := *(*uint32)(unsafe.Add(pact, v66*4+40))
+				v208 := *(*uint32)(unsafe.Add(pact, v66*4+72))
+				v242 := *(*uint32)(unsafe.Add(pact, v66*4+12))
+				v247 := *(*uint32)(unsafe.Add(pact, v66*4+44))
+				v252 := *(*uint32)(unsafe.Add(pact, v66*4+76))
+				v286 := *(*uint32)(unsafe.Add(pact, v66*4+16))
+				v291 := *(*uint32)(unsafe.Add(pact, v66*4+48))
+				v296 := *(*uint32)(unsafe.Add(pact, v66*4+80))
+				v332 := *(*uint32)(unsafe.Add(pact, v66*4+20))
+				v337 := *(*uint32)(unsafe.Add(pact, v66*4+52))
+				v342 := *(*uint32)(unsafe.Add(pact, v66*4+84))
+				v378 := *(*uint32)(unsafe.Add(pact, v66*4+24))
+				v383 := *(*uint32)(unsafe.Add(pact, v66*4+56))
+				v388 := *(*uint32)(unsafe.Add(pact, v66*4+88))
+				v424 := *(*uint32)(unsafe.Add(pact, v66*4+28))
+				v429 := *(*uint32)(unsafe.Add(pact, v66*4+60))
+				v434 := *(*uint32)(unsafe.Add(pact, v66*4+92))
+				v440 := v38 >> 1
+				v451 := *(*float32)(unsafe.Add(pact, v66*4+128))
+				v461 := *(*float32)(unsafe.Add(pact, v66*4+132))
+				v471 := *(*float32)(unsafe.Add(pact, v66*4+136))
+				v490 := *(*float32)(unsafe.Add(pact, v66*4+144))
+				v499 := *(*float32)(unsafe.Add(pact, v66*4+148))
+				v508 := *(*float32)(unsafe.Add(pact, v66*4+152))
 				for l := range 16 {
-					v446 := rsum[0][l]
-					v83 := v78 + l
-					v411 := ((((*(*uint32)(unsafe.Add(pw, v83*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x80808080) >> 3))
-					v365 := ((((*(*uint32)(unsafe.Add(pw, v83*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x40404040) >> 2))
-					v319 := ((((*(*uint32)(unsafe.Add(pw, v83*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x20202020) >> 1))
-					v273 := ((((*(*uint32)(unsafe.Add(pw, v83*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x10101010) >> 0))
-					v231 := (((*(*uint32)(unsafe.Add(pw, v83*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x8080808) << 1))
-					v187 := (((*(*uint32)(unsafe.Add(pw, v83*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x4040404) << 2))
-					v143 := (((*(*uint32)(unsafe.Add(pw, v83*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x2020202) << 3))
-					v101 := (((*(*uint32)(unsafe.Add(pw, v83*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v83*4+256)) & 0x1010101) << 4))
-					v427 := float32(lane.Dot4US(v411, v415, lane.Dot4US(v365, v369, lane.Dot4US(v319, v323, lane.Dot4US(v273, v277, lane.Dot4US(v231, v235, lane.Dot4US(v187, v191, lane.Dot4US(v143, v147, lane.Dot4US(v101, v103, int32(0))))))))))
-					v436 := v431 + l
-					v438 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v436*2+320)))
-					v447 := v446 + float32(v427*float32(v442*v438))
-					rsum[0][l] = v447
-					v456 := rsum[1][l]
-					v428 := float32(lane.Dot4US(v411, v420, lane.Dot4US(v365, v374, lane.Dot4US(v319, v328, lane.Dot4US(v273, v282, lane.Dot4US(v231, v240, lane.Dot4US(v187, v196, lane.Dot4US(v143, v152, lane.Dot4US(v101, v108, int32(0))))))))))
-					v457 := v456 + float32(v428*float32(v452*v438))
-					rsum[1][l] = v457
-					v466 := rsum[2][l]
-					v477 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v436*2+352)))
-					rsum[0][l] = v447 + float32(v481*v477)
-					rsum[1][l] = v457 + float32(v490*v477)
-					v429 := float32(lane.Dot4US(v411, v425, lane.Dot4US(v365, v379, lane.Dot4US(v319, v333, lane.Dot4US(v273, v287, lane.Dot4US(v231, v245, lane.Dot4US(v187, v201, lane.Dot4US(v143, v157, lane.Dot4US(v101, v113, int32(0))))))))))
-					rsum[2][l] = (v466 + float32(v429*float32(v462*v438))) + float32(v499*v477)
+					v455 := rsum[0][l]
+					v84 := v83 + l
+					v420 := ((((*(*uint32)(unsafe.Add(pw, v84*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x80808080) >> 3))
+					v374 := ((((*(*uint32)(unsafe.Add(pw, v84*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x40404040) >> 2))
+					v328 := ((((*(*uint32)(unsafe.Add(pw, v84*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x20202020) >> 1))
+					v282 := ((((*(*uint32)(unsafe.Add(pw, v84*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x10101010) >> 0))
+					v238 := (((*(*uint32)(unsafe.Add(pw, v84*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x8080808) << 1))
+					v194 := (((*(*uint32)(unsafe.Add(pw, v84*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x4040404) << 2))
+					v150 := (((*(*uint32)(unsafe.Add(pw, v84*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x2020202) << 3))
+					v108 := (((*(*uint32)(unsafe.Add(pw, v84*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x1010101) << 4))
+					v436 := float32(lane.Dot4US(v420, v424, lane.Dot4US(v374, v378, lane.Dot4US(v328, v332, lane.Dot4US(v282, v286, lane.Dot4US(v238, v242, lane.Dot4US(v194, v198, lane.Dot4US(v150, v154, lane.Dot4US(v108, v110, int32(0))))))))))
+					v441 := v440 + l
+					v447 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v441*2+320)))
+					v456 := v455 + float32(v436*float32(v451*v447))
+					rsum[0][l] = v456
+					v465 := rsum[1][l]
+					v437 := float32(lane.Dot4US(v420, v429, lane.Dot4US(v374, v383, lane.Dot4US(v328, v337, lane.Dot4US(v282, v291, lane.Dot4US(v238, v247, lane.Dot4US(v194, v203, lane.Dot4US(v150, v159, lane.Dot4US(v108, v115, int32(0))))))))))
+					v466 := v465 + float32(v437*float32(v461*v447))
+					rsum[1][l] = v466
+					v475 := rsum[2][l]
+					v486 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v441*2+352)))
+					rsum[0][l] = v456 + float32(v490*v486)
+					rsum[1][l] = v466 + float32(v499*v486)
+					v438 := float32(lane.Dot4US(v420, v434, lane.Dot4US(v374, v388, lane.Dot4US(v328, v342, lane.Dot4US(v282, v296, lane.Dot4US(v238, v252, lane.Dot4US(v194, v208, lane.Dot4US(v150, v164, lane.Dot4US(v108, v120, int32(0))))))))))
+					rsum[2][l] = (v475 + float32(v438*float32(v471*v447))) + float32(v508*v486)
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v510 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v510
-					v516 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v516
-					v522 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v522
+					v519 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v519
+					v524 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v524
+					v529 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v529
 				}
 			} else {
 				for l := range 16 {
-					v527 := *(*float32)(unsafe.Add(stotal, l*4))
-					v529 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v527 + v529
-					v539 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v541 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v539 + v541
-					v551 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v553 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v551 + v553
+					v532 := *(*float32)(unsafe.Add(stotal, l*4))
+					v534 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v532 + v534
+					v542 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v544 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v542 + v544
+					v552 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v554 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v552 + v554
 				}
 			}
 		}
-		v556 := t1 * 4
-		v558 := t0 * 16
-		for range 16 {
-		}
+		v557 := t1 * 4
+		v559 := t0 * 16
 		if nadd == 0 {
-			v568 := (v556 * nldo) + v558
-			v578 := ((v556 + 1) * nldo) + v558
-			v590 := ((v556 + 2) * nldo) + v558
+			v568 := v557 * nldo
+			v576 := (v557 + 1) * nldo
+			v586 := (v557 + 2) * nldo
 			for l := range 16 {
-				v573 := *(*float32)(unsafe.Add(stotal, l*4))
-				v563 := (v558 + l) < nn
-				if v563 {
-					*(*float32)(unsafe.Add(pout, (v568+l)*4)) = v573
+				v572 := *(*float32)(unsafe.Add(stotal, l*4))
+				v565 := v559 + l
+				v566 := v565 < nn
+				if v566 {
+					*(*float32)(unsafe.Add(pout, (v568+v565)*4)) = v572
 				}
-				v585 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v563 {
-					*(*float32)(unsafe.Add(pout, (v578+l)*4)) = v585
+				v582 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v566 {
+					*(*float32)(unsafe.Add(pout, (v576+v565)*4)) = v582
 				}
-				v597 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v563 {
-					*(*float32)(unsafe.Add(pout, (v590+l)*4)) = v597
+				v592 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v566 {
+					*(*float32)(unsafe.Add(pout, (v586+v565)*4)) = v592
 				}
 			}
 		} else {
-			v600 := (v556 * nldo) + v558
-			v612 := ((v556 + 1) * nldo) + v558
-			v626 := ((v556 + 2) * nldo) + v558
+			v598 := v557 * nldo
+			v608 := (v557 + 1) * nldo
+			v620 := (v557 + 2) * nldo
 			for l := range 16 {
-				v605 := *(*float32)(unsafe.Add(stotal, l*4))
-				v563 := (v558 + l) < nn
-				var v606 float32
-				v602 := v600 + l
-				if v563 {
-					v606 = *(*float32)(unsafe.Add(pout, v602*4))
+				v602 := *(*float32)(unsafe.Add(stotal, l*4))
+				v595 := v559 + l
+				v596 := v595 < nn
+				var v603 float32
+				v599 := v598 + v595
+				if v596 {
+					v603 = *(*float32)(unsafe.Add(pout, v599*4))
 				}
-				if v563 {
-					*(*float32)(unsafe.Add(pout, v602*4)) = v605 + v606
+				if v596 {
+					*(*float32)(unsafe.Add(pout, v599*4)) = v602 + v603
 				}
-				v619 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v620 float32
-				v614 := v612 + l
-				if v563 {
-					v620 = *(*float32)(unsafe.Add(pout, v614*4))
+				v614 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v615 float32
+				v609 := v608 + v595
+				if v596 {
+					v615 = *(*float32)(unsafe.Add(pout, v609*4))
 				}
-				if v563 {
-					*(*float32)(unsafe.Add(pout, v614*4)) = v619 + v620
+				if v596 {
+					*(*float32)(unsafe.Add(pout, v609*4)) = v614 + v615
 				}
-				v633 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v634 float32
-				v628 := v626 + l
-				if v563 {
-					v634 = *(*float32)(unsafe.Add(pout, v628*4))
+				v626 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v627 float32
+				v621 := v620 + v595
+				if v596 {
+					v627 = *(*float32)(unsafe.Add(pout, v621*4))
 				}
-				if v563 {
-					*(*float32)(unsafe.Add(pout, v628*4)) = v633 + v634
+				if v596 {
+					*(*float32)(unsafe.Add(pout, v621*4)) = v626 + v627
 				}
 			}
 		}

@@ -27,193 +27,193 @@ func gemm_q5_1__m4__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 31) >> 5
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 8 {
-			v34 := min(v23+8, v10)
+		v11 := (nk + 31) >> 5
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 8 {
+			v35 := min(v24+8, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 				rsum[3][l] = math.Float32frombits(0x00000000)
 			}
-			for v35 := v23; v35 < v34; v35 += 1 {
-				v38 := (v18 + v35) * 384
-				v64 := (v21 + v35) * 48
-				v86 := v38 >> 2
-				v111 := *(*uint32)(unsafe.Add(pact, v64*4))
-				v116 := *(*uint32)(unsafe.Add(pact, v64*4+32))
-				v121 := *(*uint32)(unsafe.Add(pact, v64*4+64))
-				v126 := *(*uint32)(unsafe.Add(pact, v64*4+96))
-				v160 := *(*uint32)(unsafe.Add(pact, v64*4+4))
-				v165 := *(*uint32)(unsafe.Add(pact, v64*4+36))
-				v170 := *(*uint32)(unsafe.Add(pact, v64*4+68))
-				v175 := *(*uint32)(unsafe.Add(pact, v64*4+100))
-				v209 := *(*uint32)(unsafe.Add(pact, v64*4+8))
-				v214 := *(*uint32)(unsafe.Add(pact, v64*4+40))
-				v219 := *(*uint32)(unsafe.Add(pact, v64*4+72))
-				v224 := *(*uint32)(unsafe.Add(pact, v64*4+104))
-				v258 := *(*uint32)(unsafe.Add(pact, v64*4+12))
-				v263 := *(*uint32)(unsafe.Add(pact, v64*4+44))
-				v268 := *(*uint32)(unsafe.Add(pact, v64*4+76))
-				v273 := *(*uint32)(unsafe.Add(pact, v64*4+108))
-				v305 := *(*uint32)(unsafe.Add(pact, v64*4+16))
-				v310 := *(*uint32)(unsafe.Add(pact, v64*4+48))
-				v315 := *(*uint32)(unsafe.Add(pact, v64*4+80))
-				v320 := *(*uint32)(unsafe.Add(pact, v64*4+112))
-				v356 := *(*uint32)(unsafe.Add(pact, v64*4+20))
-				v361 := *(*uint32)(unsafe.Add(pact, v64*4+52))
-				v366 := *(*uint32)(unsafe.Add(pact, v64*4+84))
-				v371 := *(*uint32)(unsafe.Add(pact, v64*4+116))
-				v407 := *(*uint32)(unsafe.Add(pact, v64*4+24))
-				v412 := *(*uint32)(unsafe.Add(pact, v64*4+56))
-				v417 := *(*uint32)(unsafe.Add(pact, v64*4+88))
-				v422 := *(*uint32)(unsafe.Add(pact, v64*4+120))
-				v458 := *(*uint32)(unsafe.Add(pact, v64*4+28))
-				v463 := *(*uint32)(unsafe.Add(pact, v64*4+60))
-				v468 := *(*uint32)(unsafe.Add(pact, v64*4+92))
-				v473 := *(*uint32)(unsafe.Add(pact, v64*4+124))
-				v480 := v38 >> 1
-				v491 := *(*float32)(unsafe.Add(pact, v64*4+128))
-				v501 := *(*float32)(unsafe.Add(pact, v64*4+132))
-				v511 := *(*float32)(unsafe.Add(pact, v64*4+136))
-				v521 := *(*float32)(unsafe.Add(pact, v64*4+140))
-				v540 := *(*float32)(unsafe.Add(pact, v64*4+144))
-				v549 := *(*float32)(unsafe.Add(pact, v64*4+148))
-				v558 := *(*float32)(unsafe.Add(pact, v64*4+152))
-				v567 := *(*float32)(unsafe.Add(pact, v64*4+156))
+			for v36 := v24; v36 < v35; v36 += 1 {
+				v39 := (v19 + v36) * 384
+				v69 := (v22 + v36) * 48
+				v91 := v39 >> 2
+				v118 := *(*uint32)(unsafe.Add(pact, v69*4))
+				v123 := *(*uint32)(unsafe.Add(pact, v69*4+32))
+				v128 := *(*uint32)(unsafe.Add(pact, v69*4+64))
+				v133 := *(*uint32)(unsafe.Add(pact, v69*4+96))
+				v167 := *(*uint32)(unsafe.Add(pact, v69*4+4))
+				v172 := *(*uint32)(unsafe.Add(pact, v69*4+36))
+				v177 := *(*uint32)(unsafe.Add(pact, v69*4+68))
+				v182 := *(*uint32)(unsafe.Add(pact, v69*4+100))
+				v216 := *(*uint32)(unsafe.Add(pact, v69*4+8))
+				v221 := *(*uint32)(unsafe.Add(pact, v69*4+40))
+				v226 := *(*uint32)(unsafe.Add(pact, v69*4+72))
+				v231 := *(*uint32)(unsafe.Add(pact, v69*4+104))
+				v265 := *(*uint32)(unsafe.Add(pact, v69*4+12))
+				v270 := *(*uint32)(unsafe.Add(pact, v69*4+44))
+				v275 := *(*uint32)(unsafe.Add(pact, v69*4+76))
+				v280 := *(*uint32)(unsafe.Add(pact, v69*4+108))
+				v314 := *(*uint32)(unsafe.Add(pact, v69*4+16))
+				v319 := *(*uint32)(unsafe.Add(pact, v69*4+48))
+				v324 := *(*uint32)(unsafe.Add(pact, v69*4+80))
+				v329 := *(*uint32)(unsafe.Add(pact, v69*4+112))
+				v365 := *(*uint32)(unsafe.Add(pact, v69*4+20))
+				v370 := *(*uint32)(unsafe.Add(pact, v69*4+52))
+				v375 := *(*uint32)(unsafe.Add(pact, v69*4+84))
+				v380 := *(*uint32)(unsafe.Add(pact, v69*4+116))
+				v416 := *(*uint32)(unsafe.Add(pact, v69*4+24))
+				v421 := *(*uint32)(unsafe.Add(pact, v69*4+56))
+				v426 := *(*uint32)(unsafe.Add(pact, v69*4+88))
+				v431 := *(*uint32)(unsafe.Add(pact, v69*4+120))
+				v467 := *(*uint32)(unsafe.Add(pact, v69*4+28))
+				v472 := *(*uint32)(unsafe.Add(pact, v69*4+60))
+				v477 := *(*uint32)(unsafe.Add(pact, v69*4+92))
+				v482 := *(*uint32)(unsafe.Add(pact, v69*4+124))
+				v489 := v39 >> 1
+				v500 := *(*float32)(unsafe.Add(pact, v69*4+128))
+				v510 := *(*float32)(unsafe.Add(pact, v69*4+132))
+				v520 := *(*float32)(unsafe.Add(pact, v69*4+136))
+				v530 := *(*float32)(unsafe.Add(pact, v69*4+140))
+				v549 := *(*float32)(unsafe.Add(pact, v69*4+144))
+				v558 := *(*float32)(unsafe.Add(pact, v69*4+148))
+				v567 := *(*float32)(unsafe.Add(pact, v69*4+152))
+				v576 := *(*float32)(unsafe.Add(pact, v69*4+156))
 				for l := range 16 {
-					v495 := rsum[0][l]
-					v91 := v86 + l
-					v454 := ((((*(*uint32)(unsafe.Add(pw, v91*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x80808080) >> 3))
-					v403 := ((((*(*uint32)(unsafe.Add(pw, v91*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x40404040) >> 2))
-					v352 := ((((*(*uint32)(unsafe.Add(pw, v91*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x20202020) >> 1))
-					v301 := ((((*(*uint32)(unsafe.Add(pw, v91*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x10101010) >> 0))
-					v254 := (((*(*uint32)(unsafe.Add(pw, v91*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x8080808) << 1))
-					v205 := (((*(*uint32)(unsafe.Add(pw, v91*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x4040404) << 2))
-					v156 := (((*(*uint32)(unsafe.Add(pw, v91*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x2020202) << 3))
-					v109 := (((*(*uint32)(unsafe.Add(pw, v91*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+256)) & 0x1010101) << 4))
-					v475 := float32(lane.Dot4US(v454, v458, lane.Dot4US(v403, v407, lane.Dot4US(v352, v356, lane.Dot4US(v301, v305, lane.Dot4US(v254, v258, lane.Dot4US(v205, v209, lane.Dot4US(v156, v160, lane.Dot4US(v109, v111, int32(0))))))))))
-					v485 := v480 + l
-					v487 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v485*2+320)))
-					v496 := v495 + float32(v475*float32(v491*v487))
-					rsum[0][l] = v496
-					v505 := rsum[1][l]
-					v476 := float32(lane.Dot4US(v454, v463, lane.Dot4US(v403, v412, lane.Dot4US(v352, v361, lane.Dot4US(v301, v310, lane.Dot4US(v254, v263, lane.Dot4US(v205, v214, lane.Dot4US(v156, v165, lane.Dot4US(v109, v116, int32(0))))))))))
-					v506 := v505 + float32(v476*float32(v501*v487))
-					rsum[1][l] = v506
-					v515 := rsum[2][l]
-					v477 := float32(lane.Dot4US(v454, v468, lane.Dot4US(v403, v417, lane.Dot4US(v352, v366, lane.Dot4US(v301, v315, lane.Dot4US(v254, v268, lane.Dot4US(v205, v219, lane.Dot4US(v156, v170, lane.Dot4US(v109, v121, int32(0))))))))))
-					v516 := v515 + float32(v477*float32(v511*v487))
-					rsum[2][l] = v516
-					v525 := rsum[3][l]
-					v536 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v485*2+352)))
-					rsum[0][l] = v496 + float32(v540*v536)
-					rsum[1][l] = v506 + float32(v549*v536)
-					rsum[2][l] = v516 + float32(v558*v536)
-					v478 := float32(lane.Dot4US(v454, v473, lane.Dot4US(v403, v422, lane.Dot4US(v352, v371, lane.Dot4US(v301, v320, lane.Dot4US(v254, v273, lane.Dot4US(v205, v224, lane.Dot4US(v156, v175, lane.Dot4US(v109, v126, int32(0))))))))))
-					rsum[3][l] = (v525 + float32(v478*float32(v521*v487))) + float32(v567*v536)
+					v504 := rsum[0][l]
+					v92 := v91 + l
+					v463 := ((((*(*uint32)(unsafe.Add(pw, v92*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v92*4+256)) & 0x80808080) >> 3))
+					v412 := ((((*(*uint32)(unsafe.Add(pw, v92*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v92*4+256)) & 0x40404040) >> 2))
+					v361 := ((((*(*uint32)(unsafe.Add(pw, v92*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v92*4+256)) & 0x20202020) >> 1))
+					v310 := ((((*(*uint32)(unsafe.Add(pw, v92*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v92*4+256)) & 0x10101010) >> 0))
+					v261 := (((*(*uint32)(unsafe.Add(pw, v92*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v92*4+256)) & 0x8080808) << 1))
+					v212 := (((*(*uint32)(unsafe.Add(pw, v92*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v92*4+256)) & 0x4040404) << 2))
+					v163 := (((*(*uint32)(unsafe.Add(pw, v92*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v92*4+256)) & 0x2020202) << 3))
+					v116 := (((*(*uint32)(unsafe.Add(pw, v92*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v92*4+256)) & 0x1010101) << 4))
+					v484 := float32(lane.Dot4US(v463, v467, lane.Dot4US(v412, v416, lane.Dot4US(v361, v365, lane.Dot4US(v310, v314, lane.Dot4US(v261, v265, lane.Dot4US(v212, v216, lane.Dot4US(v163, v167, lane.Dot4US(v116, v118, int32(0))))))))))
+					v490 := v489 + l
+					v496 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v490*2+320)))
+					v505 := v504 + float32(v484*float32(v500*v496))
+					rsum[0][l] = v505
+					v514 := rsum[1][l]
+					v485 := float32(lane.Dot4US(v463, v472, lane.Dot4US(v412, v421, lane.Dot4US(v361, v370, lane.Dot4US(v310, v319, lane.Dot4US(v261, v270, lane.Dot4US(v212, v221, lane.Dot4US(v163, v172, lane.Dot4US(v116, v123, int32(0))))))))))
+					v515 := v514 + float32(v485*float32(v510*v496))
+					rsum[1][l] = v515
+					v524 := rsum[2][l]
+					v486 := float32(lane.Dot4US(v463, v477, lane.Dot4US(v412, v426, lane.Dot4US(v361, v375, lane.Dot4US(v310, v324, lane.Dot4US(v261, v275, lane.Dot4US(v212, v226, lane.Dot4US(v163, v177, lane.Dot4US(v116, v128, int32(0))))))))))
+					v525 := v524 + float32(v486*float32(v520*v496))
+					rsum[2][l] = v525
+					v534 := rsum[3][l]
+					v545 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v490*2+352)))
+					rsum[0][l] = v505 + float32(v549*v545)
+					rsum[1][l] = v515 + float32(v558*v545)
+					rsum[2][l] = v525 + float32(v567*v545)
+					v487 := float32(lane.Dot4US(v463, v482, lane.Dot4US(v412, v431, lane.Dot4US(v361, v380, lane.Dot4US(v310, v329, lane.Dot4US(v261, v280, lane.Dot4US(v212, v231, lane.Dot4US(v163, v182, lane.Dot4US(v116, v133, int32(0))))))))))
+					rsum[3][l] = (v534 + float32(v487*float32(v530*v496))) + float32(v576*v545)
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v578 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v578
-					v584 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v584
-					v590 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v590
-					v596 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v596
+					v587 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v587
+					v592 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v592
+					v597 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v597
+					v602 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v602
 				}
 			} else {
 				for l := range 16 {
-					v601 := *(*float32)(unsafe.Add(stotal, l*4))
-					v603 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v601 + v603
-					v613 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v615 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v613 + v615
+					v605 := *(*float32)(unsafe.Add(stotal, l*4))
+					v607 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v605 + v607
+					v615 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v617 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v615 + v617
 					v625 := *(*float32)(unsafe.Add(stotal, l*4+128))
 					v627 := rsum[2][l]
 					*(*float32)(unsafe.Add(stotal, l*4+128)) = v625 + v627
-					v637 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v639 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v637 + v639
+					v635 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v637 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v635 + v637
 				}
 			}
 		}
-		v642 := t1 * 4
-		v644 := t0 * 16
-		for range 16 {
-		}
+		v640 := t1 * 4
+		v642 := t0 * 16
 		if nadd == 0 {
-			v654 := (v642 * nldo) + v644
-			v664 := ((v642 + 1) * nldo) + v644
-			v676 := ((v642 + 2) * nldo) + v644
-			v688 := ((v642 + 3) * nldo) + v644
+			v651 := v640 * nldo
+			v659 := (v640 + 1) * nldo
+			v669 := (v640 + 2) * nldo
+			v679 := (v640 + 3) * nldo
 			for l := range 16 {
-				v659 := *(*float32)(unsafe.Add(stotal, l*4))
-				v649 := (v644 + l) < nn
+				v655 := *(*float32)(unsafe.Add(stotal, l*4))
+				v648 := v642 + l
+				v649 := v648 < nn
 				if v649 {
-					*(*float32)(unsafe.Add(pout, (v654+l)*4)) = v659
+					*(*float32)(unsafe.Add(pout, (v651+v648)*4)) = v655
 				}
-				v671 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				v665 := *(*float32)(unsafe.Add(stotal, l*4+64))
 				if v649 {
-					*(*float32)(unsafe.Add(pout, (v664+l)*4)) = v671
+					*(*float32)(unsafe.Add(pout, (v659+v648)*4)) = v665
 				}
-				v683 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				v675 := *(*float32)(unsafe.Add(stotal, l*4+128))
 				if v649 {
-					*(*float32)(unsafe.Add(pout, (v676+l)*4)) = v683
+					*(*float32)(unsafe.Add(pout, (v669+v648)*4)) = v675
 				}
-				v695 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				v685 := *(*float32)(unsafe.Add(stotal, l*4+192))
 				if v649 {
-					*(*float32)(unsafe.Add(pout, (v688+l)*4)) = v695
+					*(*float32)(unsafe.Add(pout, (v679+v648)*4)) = v685
 				}
 			}
 		} else {
-			v698 := (v642 * nldo) + v644
-			v710 := ((v642 + 1) * nldo) + v644
-			v724 := ((v642 + 2) * nldo) + v644
-			v738 := ((v642 + 3) * nldo) + v644
+			v691 := v640 * nldo
+			v701 := (v640 + 1) * nldo
+			v713 := (v640 + 2) * nldo
+			v725 := (v640 + 3) * nldo
 			for l := range 16 {
-				v703 := *(*float32)(unsafe.Add(stotal, l*4))
-				v649 := (v644 + l) < nn
-				var v704 float32
-				v700 := v698 + l
-				if v649 {
-					v704 = *(*float32)(unsafe.Add(pout, v700*4))
+				v695 := *(*float32)(unsafe.Add(stotal, l*4))
+				v688 := v642 + l
+				v689 := v688 < nn
+				var v696 float32
+				v692 := v691 + v688
+				if v689 {
+					v696 = *(*float32)(unsafe.Add(pout, v692*4))
 				}
-				if v649 {
-					*(*float32)(unsafe.Add(pout, v700*4)) = v703 + v704
+				if v689 {
+					*(*float32)(unsafe.Add(pout, v692*4)) = v695 + v696
 				}
-				v717 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v718 float32
-				v712 := v710 + l
-				if v649 {
-					v718 = *(*float32)(unsafe.Add(pout, v712*4))
+				v707 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v708 float32
+				v702 := v701 + v688
+				if v689 {
+					v708 = *(*float32)(unsafe.Add(pout, v702*4))
 				}
-				if v649 {
-					*(*float32)(unsafe.Add(pout, v712*4)) = v717 + v718
+				if v689 {
+					*(*float32)(unsafe.Add(pout, v702*4)) = v707 + v708
 				}
-				v731 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				v719 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v720 float32
+				v714 := v713 + v688
+				if v689 {
+					v720 = *(*float32)(unsafe.Add(pout, v714*4))
+				}
+				if v689 {
+					*(*float32)(unsafe.Add(pout, v714*4)) = v719 + v720
+				}
+				v731 := *(*float32)(unsafe.Add(stotal, l*4+192))
 				var v732 float32
-				v726 := v724 + l
-				if v649 {
+				v726 := v725 + v688
+				if v689 {
 					v732 = *(*float32)(unsafe.Add(pout, v726*4))
 				}
-				if v649 {
+				if v689 {
 					*(*float32)(unsafe.Add(pout, v726*4)) = v731 + v732
-				}
-				v745 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v746 float32
-				v740 := v738 + l
-				if v649 {
-					v746 = *(*float32)(unsafe.Add(pout, v740*4))
-				}
-				if v649 {
-					*(*float32)(unsafe.Add(pout, v740*4)) = v745 + v746
 				}
 			}
 		}

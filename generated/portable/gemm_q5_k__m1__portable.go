@@ -27,210 +27,108 @@ func gemm_q5_k__m1__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 255) >> 8
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 1 {
-			v31 := min(v23+1, v10)
+		v11 := (nk + 255) >> 8
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 1 {
+			v32 := min(v24+1, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 			}
-			for v32 := v23; v32 < v31; v32 += 1 {
-				v35 := (v18 + v32) * 2880
-				v173 := v35 >> 1
-				v193 := v21 + (v32 * 8)
-				v195 := v193 * 48
-				v202 := v35 >> 2
-				v228 := *(*uint32)(unsafe.Add(pact, v195*4))
-				v263 := *(*uint32)(unsafe.Add(pact, v195*4+4))
-				v298 := *(*uint32)(unsafe.Add(pact, v195*4+8))
-				v333 := *(*uint32)(unsafe.Add(pact, v195*4+12))
-				v368 := *(*uint32)(unsafe.Add(pact, v195*4+16))
-				v403 := *(*uint32)(unsafe.Add(pact, v195*4+20))
-				v438 := *(*uint32)(unsafe.Add(pact, v195*4+24))
-				v473 := *(*uint32)(unsafe.Add(pact, v195*4+28))
-				v489 := *(*float32)(unsafe.Add(pact, v195*4+128))
-				v509 := *(*float32)(unsafe.Add(pact, v195*4+144))
-				v524 := (v193 + 1) * 48
-				v559 := *(*uint32)(unsafe.Add(pact, v524*4))
-				v596 := *(*uint32)(unsafe.Add(pact, v524*4+4))
-				v633 := *(*uint32)(unsafe.Add(pact, v524*4+8))
-				v670 := *(*uint32)(unsafe.Add(pact, v524*4+12))
-				v707 := *(*uint32)(unsafe.Add(pact, v524*4+16))
-				v744 := *(*uint32)(unsafe.Add(pact, v524*4+20))
-				v781 := *(*uint32)(unsafe.Add(pact, v524*4+24))
-				v818 := *(*uint32)(unsafe.Add(pact, v524*4+28))
-				v834 := *(*float32)(unsafe.Add(pact, v524*4+128))
-				v854 := *(*float32)(unsafe.Add(pact, v524*4+144))
-				v869 := (v193 + 2) * 48
-				v906 := *(*uint32)(unsafe.Add(pact, v869*4))
-				v941 := *(*uint32)(unsafe.Add(pact, v869*4+4))
-				v976 := *(*uint32)(unsafe.Add(pact, v869*4+8))
-				v1011 := *(*uint32)(unsafe.Add(pact, v869*4+12))
-				v1046 := *(*uint32)(unsafe.Add(pact, v869*4+16))
-				v1081 := *(*uint32)(unsafe.Add(pact, v869*4+20))
-				v1116 := *(*uint32)(unsafe.Add(pact, v869*4+24))
-				v1151 := *(*uint32)(unsafe.Add(pact, v869*4+28))
-				v1167 := *(*float32)(unsafe.Add(pact, v869*4+128))
-				v1187 := *(*float32)(unsafe.Add(pact, v869*4+144))
-				v1202 := (v193 + 3) * 48
-				v1241 := *(*uint32)(unsafe.Add(pact, v1202*4))
-				v1278 := *(*uint32)(unsafe.Add(pact, v1202*4+4))
-				v1315 := *(*uint32)(unsafe.Add(pact, v1202*4+8))
-				v1352 := *(*uint32)(unsafe.Add(pact, v1202*4+12))
-				v1389 := *(*uint32)(unsafe.Add(pact, v1202*4+16))
-				v1426 := *(*uint32)(unsafe.Add(pact, v1202*4+20))
-				v1463 := *(*uint32)(unsafe.Add(pact, v1202*4+24))
-				v1500 := *(*uint32)(unsafe.Add(pact, v1202*4+28))
-				v1516 := *(*float32)(unsafe.Add(pact, v1202*4+128))
-				v1536 := *(*float32)(unsafe.Add(pact, v1202*4+144))
-				v1551 := (v193 + 4) * 48
-				v1588 := *(*uint32)(unsafe.Add(pact, v1551*4))
-				v1623 := *(*uint32)(unsafe.Add(pact, v1551*4+4))
-				v1658 := *(*uint32)(unsafe.Add(pact, v1551*4+8))
-				v1693 := *(*uint32)(unsafe.Add(pact, v1551*4+12))
-				v1728 := *(*uint32)(unsafe.Add(pact, v1551*4+16))
-				v1763 := *(*uint32)(unsafe.Add(pact, v1551*4+20))
-				v1798 := *(*uint32)(unsafe.Add(pact, v1551*4+24))
-				v1833 := *(*uint32)(unsafe.Add(pact, v1551*4+28))
-				v1849 := *(*float32)(unsafe.Add(pact, v1551*4+128))
-				v1869 := *(*float32)(unsafe.Add(pact, v1551*4+144))
-				v1884 := (v193 + 5) * 48
-				v1923 := *(*uint32)(unsafe.Add(pact, v1884*4))
-				v1960 := *(*uint32)(unsafe.Add(pact, v1884*4+4))
-				v1997 := *(*uint32)(unsafe.Add(pact, v1884*4+8))
-				v2034 := *(*uint32)(unsafe.Add(pact, v1884*4+12))
-				v2071 := *(*uint32)(unsafe.Add(pact, v1884*4+16))
-				v2108 := *(*uint32)(unsafe.Add(pact, v1884*4+20))
-				v2145 := *(*uint32)(unsafe.Add(pact, v1884*4+24))
-				v2182 := *(*uint32)(unsafe.Add(pact, v1884*4+28))
-				v2198 := *(*float32)(unsafe.Add(pact, v1884*4+128))
-				v2218 := *(*float32)(unsafe.Add(pact, v1884*4+144))
-				v2233 := (v193 + 6) * 48
-				v2270 := *(*uint32)(unsafe.Add(pact, v2233*4))
-				v2305 := *(*uint32)(unsafe.Add(pact, v2233*4+4))
-				v2340 := *(*uint32)(unsafe.Add(pact, v2233*4+8))
-				v2375 := *(*uint32)(unsafe.Add(pact, v2233*4+12))
-				v2410 := *(*uint32)(unsafe.Add(pact, v2233*4+16))
-				v2445 := *(*uint32)(unsafe.Add(pact, v2233*4+20))
-				v2480 := *(*uint32)(unsafe.Add(pact, v2233*4+24))
-				v2515 := *(*uint32)(unsafe.Add(pact, v2233*4+28))
-				v2531 := *(*float32)(unsafe.Add(pact, v2233*4+128))
-				v2551 := *(*float32)(unsafe.Add(pact, v2233*4+144))
-				v2566 := (v193 + 7) * 48
-				v2605 := *(*uint32)(unsafe.Add(pact, v2566*4))
-				v2642 := *(*uint32)(unsafe.Add(pact, v2566*4+4))
-				v2679 := *(*uint32)(unsafe.Add(pact, v2566*4+8))
-				v2716 := *(*uint32)(unsafe.Add(pact, v2566*4+12))
-				v2753 := *(*uint32)(unsafe.Add(pact, v2566*4+16))
-				v2790 := *(*uint32)(unsafe.Add(pact, v2566*4+20))
-				v2827 := *(*uint32)(unsafe.Add(pact, v2566*4+24))
-				v2864 := *(*uint32)(unsafe.Add(pact, v2566*4+28))
-				v2880 := *(*float32)(unsafe.Add(pact, v2566*4+128))
-				v2900 := *(*float32)(unsafe.Add(pact, v2566*4+144))
-				for l := range 16 {
-					v493 := rsum[0][l]
-					v207 := v202 + l
-					v229 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2048))) & 0x1010101) << 4)), v228, int32(0))
-					v264 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2112))) & 0x1010101) << 4)), v263, v229)
-					v299 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2176))) & 0x1010101) << 4)), v298, v264)
-					v334 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2240))) & 0x1010101) << 4)), v333, v299)
-					v369 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2304))) & 0x1010101) << 4)), v368, v334)
-					v404 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2368))) & 0x1010101) << 4)), v403, v369)
-					v439 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2432))) & 0x1010101) << 4)), v438, v404)
-					v474 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2496))) & 0x1010101) << 4)), v473, v439)
-					v178 := v173 + l
-					v180 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v178*2+2816)))
-					v481 := v35 + l
-					v189 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v178*2+2848)))
-					v513 := (v493 + float32(float32(v474)*float32(v489*float32(v180*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2560)))))))) - float32(v509*float32(v189*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2688))))))
-					v597 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+64))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2112))) & 0x2020202) << 3)), v596, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2048)))&0x2020202)<<3)), v559, int32(0)))
-					v671 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+192))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2240))) & 0x2020202) << 3)), v670, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+128)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2176)))&0x2020202)<<3)), v633, v597))
-					v745 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+320))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2368))) & 0x2020202) << 3)), v744, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+256)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2304)))&0x2020202)<<3)), v707, v671))
-					v819 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+448))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2496))) & 0x2020202) << 3)), v818, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+384)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2432)))&0x2020202)<<3)), v781, v745))
-					v858 := (v513 + float32(float32(v819)*float32(v834*float32(v180*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2576)))))))) - float32(v854*float32(v189*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2704))))))
-					v907 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2048))) & 0x4040404) << 2)), v906, int32(0))
-					v942 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2112))) & 0x4040404) << 2)), v941, v907)
-					v977 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2176))) & 0x4040404) << 2)), v976, v942)
-					v1012 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2240))) & 0x4040404) << 2)), v1011, v977)
-					v1047 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2304))) & 0x4040404) << 2)), v1046, v1012)
-					v1082 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2368))) & 0x4040404) << 2)), v1081, v1047)
-					v1117 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2432))) & 0x4040404) << 2)), v1116, v1082)
-					v1152 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2496))) & 0x4040404) << 2)), v1151, v1117)
-					v1191 := (v858 + float32(float32(v1152)*float32(v1167*float32(v180*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2592)))))))) - float32(v1187*float32(v189*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2720))))))
-					v1279 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2112))) & 0x8080808) << 1)), v1278, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+512)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2048)))&0x8080808)<<1)), v1241, int32(0)))
-					v1353 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2240))) & 0x8080808) << 1)), v1352, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+640)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2176)))&0x8080808)<<1)), v1315, v1279))
-					v1427 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2368))) & 0x8080808) << 1)), v1426, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+768)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2304)))&0x8080808)<<1)), v1389, v1353))
-					v1501 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2496))) & 0x8080808) << 1)), v1500, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+896)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2432)))&0x8080808)<<1)), v1463, v1427))
-					v1540 := (v1191 + float32(float32(v1501)*float32(v1516*float32(v180*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2608)))))))) - float32(v1536*float32(v189*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2736))))))
-					v1589 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1024))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2048))) & 0x10101010) >> 0)), v1588, int32(0))
-					v1624 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1088))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2112))) & 0x10101010) >> 0)), v1623, v1589)
-					v1659 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1152))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2176))) & 0x10101010) >> 0)), v1658, v1624)
-					v1694 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1216))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2240))) & 0x10101010) >> 0)), v1693, v1659)
-					v1729 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1280))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2304))) & 0x10101010) >> 0)), v1728, v1694)
-					v1764 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1344))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2368))) & 0x10101010) >> 0)), v1763, v1729)
-					v1799 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1408))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2432))) & 0x10101010) >> 0)), v1798, v1764)
-					v1834 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1472))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2496))) & 0x10101010) >> 0)), v1833, v1799)
-					v1873 := (v1540 + float32(float32(v1834)*float32(v1849*float32(v180*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2624)))))))) - float32(v1869*float32(v189*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2752))))))
-					v1961 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1088))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2112))) & 0x20202020) >> 1)), v1960, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1024)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2048)))&0x20202020)>>1)), v1923, int32(0)))
-					v2035 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1216))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2240))) & 0x20202020) >> 1)), v2034, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1152)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2176)))&0x20202020)>>1)), v1997, v1961))
-					v2109 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1344))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2368))) & 0x20202020) >> 1)), v2108, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1280)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2304)))&0x20202020)>>1)), v2071, v2035))
-					v2183 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1472))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2496))) & 0x20202020) >> 1)), v2182, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1408)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2432)))&0x20202020)>>1)), v2145, v2109))
-					v2222 := (v1873 + float32(float32(v2183)*float32(v2198*float32(v180*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2640)))))))) - float32(v2218*float32(v189*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2768))))))
-					v2271 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1536))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2048))) & 0x40404040) >> 2)), v2270, int32(0))
-					v2306 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1600))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2112))) & 0x40404040) >> 2)), v2305, v2271)
-					v2341 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1664))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2176))) & 0x40404040) >> 2)), v2340, v2306)
-					v2376 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1728))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2240))) & 0x40404040) >> 2)), v2375, v2341)
-					v2411 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1792))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2304))) & 0x40404040) >> 2)), v2410, v2376)
-					v2446 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1856))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2368))) & 0x40404040) >> 2)), v2445, v2411)
-					v2481 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1920))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2432))) & 0x40404040) >> 2)), v2480, v2446)
-					v2516 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v207*4+1984))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2496))) & 0x40404040) >> 2)), v2515, v2481)
-					v2555 := (v2222 + float32(float32(v2516)*float32(v2531*float32(v180*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2656)))))))) - float32(v2551*float32(v189*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2784))))))
-					v2643 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1600))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2112))) & 0x80808080) >> 3)), v2642, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1536)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2048)))&0x80808080)>>3)), v2605, int32(0)))
-					v2717 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1728))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2240))) & 0x80808080) >> 3)), v2716, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1664)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2176)))&0x80808080)>>3)), v2679, v2643))
-					v2791 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1856))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2368))) & 0x80808080) >> 3)), v2790, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1792)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2304)))&0x80808080)>>3)), v2753, v2717))
-					v2865 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1984))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v207*4+2496))) & 0x80808080) >> 3)), v2864, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v207*4+1920)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v207*4+2432)))&0x80808080)>>3)), v2827, v2791))
-					v2904 := (v2555 + float32(float32(v2865)*float32(v2880*float32(v180*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2672)))))))) - float32(v2900*float32(v189*float32(int32(*(*uint8)(unsafe.Add(pw, v481+2800))))))
-					rsum[0][l] = v2904
+			for v33 := v24; v33 < v32; v33 += 1 {
+				v36 := (v19 + v33) * 2880
+				for v174 := 0; v174 < 4; v174 += 1 {
+					v180 := v174 * 2
+					v188 := v22 + ((v33 * 8) + v180)
+					v190 := v188 * 48
+					v197 := v36 >> 2
+					v210 := uint32(int32(v180))
+					v220 := (v174 * 8) * 16
+					v232 := *(*uint32)(unsafe.Add(pact, v190*4))
+					v274 := *(*uint32)(unsafe.Add(pact, v190*4+4))
+					v316 := *(*uint32)(unsafe.Add(pact, v190*4+8))
+					v358 := *(*uint32)(unsafe.Add(pact, v190*4+12))
+					v400 := *(*uint32)(unsafe.Add(pact, v190*4+16))
+					v442 := *(*uint32)(unsafe.Add(pact, v190*4+20))
+					v484 := *(*uint32)(unsafe.Add(pact, v190*4+24))
+					v526 := *(*uint32)(unsafe.Add(pact, v190*4+28))
+					v530 := v36 >> 1
+					v541 := v180 * 16
+					v552 := *(*float32)(unsafe.Add(pact, v190*4+128))
+					v582 := *(*float32)(unsafe.Add(pact, v190*4+144))
+					v600 := (v188 + 1) * 48
+					v622 := uint32(int32(v180 + 1))
+					v646 := *(*uint32)(unsafe.Add(pact, v600*4))
+					v692 := *(*uint32)(unsafe.Add(pact, v600*4+4))
+					v738 := *(*uint32)(unsafe.Add(pact, v600*4+8))
+					v784 := *(*uint32)(unsafe.Add(pact, v600*4+12))
+					v830 := *(*uint32)(unsafe.Add(pact, v600*4+16))
+					v876 := *(*uint32)(unsafe.Add(pact, v600*4+20))
+					v922 := *(*uint32)(unsafe.Add(pact, v600*4+24))
+					v968 := *(*uint32)(unsafe.Add(pact, v600*4+28))
+					v994 := *(*float32)(unsafe.Add(pact, v600*4+128))
+					v1024 := *(*float32)(unsafe.Add(pact, v600*4+144))
+					for l := range 16 {
+						v556 := rsum[0][l]
+						v198 := v197 + l
+						v221 := v198 + v220
+						v233 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2048))) >> v210) & 0x1010101) << 4)), v232, int32(0))
+						v275 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+64))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2112))) >> v210) & 0x1010101) << 4)), v274, v233)
+						v317 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+128))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2176))) >> v210) & 0x1010101) << 4)), v316, v275)
+						v359 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+192))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2240))) >> v210) & 0x1010101) << 4)), v358, v317)
+						v401 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+256))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2304))) >> v210) & 0x1010101) << 4)), v400, v359)
+						v443 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+320))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2368))) >> v210) & 0x1010101) << 4)), v442, v401)
+						v485 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+384))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2432))) >> v210) & 0x1010101) << 4)), v484, v443)
+						v527 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+448))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2496))) >> v210) & 0x1010101) << 4)), v526, v485)
+						v531 := v530 + l
+						v542 := (v36 + l) + v541
+						v586 := (v556 + float32(float32(v527)*float32(v552*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v531*2+2816)))*float32(int32(*(*uint8)(unsafe.Add(pw, v542+2560)))))))) - float32(v582*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v531*2+2848)))*float32(int32(*(*uint8)(unsafe.Add(pw, v542+2688))))))
+						v693 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+64))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2112))) >> v622) & 0x1010101) << 4)), v692, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v198*4+2048)))>>v622)&0x1010101)<<4)), v646, int32(0)))
+						v785 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+192))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2240))) >> v622) & 0x1010101) << 4)), v784, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+128)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v198*4+2176)))>>v622)&0x1010101)<<4)), v738, v693))
+						v877 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+320))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2368))) >> v622) & 0x1010101) << 4)), v876, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+256)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v198*4+2304)))>>v622)&0x1010101)<<4)), v830, v785))
+						v969 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+448))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2496))) >> v622) & 0x1010101) << 4)), v968, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+384)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v198*4+2432)))>>v622)&0x1010101)<<4)), v922, v877))
+						v1028 := (v586 + float32(float32(v969)*float32(v994*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v531*2+2816)))*float32(int32(*(*uint8)(unsafe.Add(pw, v542+2576)))))))) - float32(v1024*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v531*2+2848)))*float32(int32(*(*uint8)(unsafe.Add(pw, v542+2704))))))
+						rsum[0][l] = v1028
+					}
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v2911 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v2911
+					v1035 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1035
 				}
 			} else {
 				for l := range 16 {
-					v2916 := *(*float32)(unsafe.Add(stotal, l*4))
-					v2918 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v2916 + v2918
+					v1038 := *(*float32)(unsafe.Add(stotal, l*4))
+					v1040 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1038 + v1040
 				}
 			}
 		}
-		v2921 := t1 * 4
-		v2923 := t0 * 16
-		for range 16 {
-		}
+		v1043 := t1 * 4
+		v1045 := t0 * 16
 		if nadd == 0 {
-			v2933 := (v2921 * nldo) + v2923
+			v1054 := v1043 * nldo
 			for l := range 16 {
-				v2938 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v2923 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v2933+l)*4)) = v2938
+				v1058 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1051 := v1045 + l
+				if v1051 < nn {
+					*(*float32)(unsafe.Add(pout, (v1054+v1051)*4)) = v1058
 				}
 			}
 		} else {
-			v2941 := (v2921 * nldo) + v2923
+			v1064 := v1043 * nldo
 			for l := range 16 {
-				v2946 := *(*float32)(unsafe.Add(stotal, l*4))
-				v2928 := (v2923 + l) < nn
-				var v2947 float32
-				v2943 := v2941 + l
-				if v2928 {
-					v2947 = *(*float32)(unsafe.Add(pout, v2943*4))
+				v1068 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1061 := v1045 + l
+				v1062 := v1061 < nn
+				var v1069 float32
+				v1065 := v1064 + v1061
+				if v1062 {
+					v1069 = *(*float32)(unsafe.Add(pout, v1065*4))
 				}
-				if v2928 {
-					*(*float32)(unsafe.Add(pout, v2943*4)) = v2946 + v2947
+				if v1062 {
+					*(*float32)(unsafe.Add(pout, v1065*4)) = v1068 + v1069
 				}
 			}
 		}

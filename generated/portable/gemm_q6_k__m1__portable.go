@@ -27,225 +27,150 @@ func gemm_q6_k__m1__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v10 := (nk + 255) >> 8
-		v18 := t0 * v10
-		v21 := t1 * (((nk + 63) >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 1 {
-			v31 := min(v23+1, v10)
+		v11 := (nk + 255) >> 8
+		v19 := t0 * v11
+		v22 := t1 * (((nk + 63) >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 1 {
+			v32 := min(v24+1, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 			}
-			for v32 := v23; v32 < v31; v32 += 1 {
-				v35 := (v18 + v32) * 3392
-				v197 := v35 >> 1
-				v208 := v21 + (v32 * 8)
-				v210 := v208 * 48
-				v216 := *(*int32)(unsafe.Add(pact, v210*4+176)) << 5
-				v218 := v35 >> 2
-				v244 := *(*uint32)(unsafe.Add(pact, v210*4))
-				v279 := *(*uint32)(unsafe.Add(pact, v210*4+4))
-				v314 := *(*uint32)(unsafe.Add(pact, v210*4+8))
-				v349 := *(*uint32)(unsafe.Add(pact, v210*4+12))
-				v372 := (*(*int32)(unsafe.Add(pact, v210*4+160)) - *(*int32)(unsafe.Add(pact, v210*4+176))) << 5
-				v406 := *(*uint32)(unsafe.Add(pact, v210*4+16))
-				v441 := *(*uint32)(unsafe.Add(pact, v210*4+20))
-				v476 := *(*uint32)(unsafe.Add(pact, v210*4+24))
-				v511 := *(*uint32)(unsafe.Add(pact, v210*4+28))
-				v527 := *(*float32)(unsafe.Add(pact, v210*4+128))
-				v543 := (v208 + 1) * 48
-				v549 := *(*int32)(unsafe.Add(pact, v543*4+176)) << 5
-				v581 := *(*uint32)(unsafe.Add(pact, v543*4))
-				v616 := *(*uint32)(unsafe.Add(pact, v543*4+4))
-				v651 := *(*uint32)(unsafe.Add(pact, v543*4+8))
-				v686 := *(*uint32)(unsafe.Add(pact, v543*4+12))
-				v709 := (*(*int32)(unsafe.Add(pact, v543*4+160)) - *(*int32)(unsafe.Add(pact, v543*4+176))) << 5
-				v743 := *(*uint32)(unsafe.Add(pact, v543*4+16))
-				v778 := *(*uint32)(unsafe.Add(pact, v543*4+20))
-				v813 := *(*uint32)(unsafe.Add(pact, v543*4+24))
-				v848 := *(*uint32)(unsafe.Add(pact, v543*4+28))
-				v864 := *(*float32)(unsafe.Add(pact, v543*4+128))
-				v880 := (v208 + 2) * 48
-				v886 := *(*int32)(unsafe.Add(pact, v880*4+176)) << 5
-				v914 := *(*uint32)(unsafe.Add(pact, v880*4))
-				v949 := *(*uint32)(unsafe.Add(pact, v880*4+4))
-				v984 := *(*uint32)(unsafe.Add(pact, v880*4+8))
-				v1019 := *(*uint32)(unsafe.Add(pact, v880*4+12))
-				v1042 := (*(*int32)(unsafe.Add(pact, v880*4+160)) - *(*int32)(unsafe.Add(pact, v880*4+176))) << 5
-				v1076 := *(*uint32)(unsafe.Add(pact, v880*4+16))
-				v1111 := *(*uint32)(unsafe.Add(pact, v880*4+20))
-				v1146 := *(*uint32)(unsafe.Add(pact, v880*4+24))
-				v1181 := *(*uint32)(unsafe.Add(pact, v880*4+28))
-				v1197 := *(*float32)(unsafe.Add(pact, v880*4+128))
-				v1213 := (v208 + 3) * 48
-				v1219 := *(*int32)(unsafe.Add(pact, v1213*4+176)) << 5
-				v1253 := *(*uint32)(unsafe.Add(pact, v1213*4))
-				v1290 := *(*uint32)(unsafe.Add(pact, v1213*4+4))
-				v1327 := *(*uint32)(unsafe.Add(pact, v1213*4+8))
-				v1364 := *(*uint32)(unsafe.Add(pact, v1213*4+12))
-				v1387 := (*(*int32)(unsafe.Add(pact, v1213*4+160)) - *(*int32)(unsafe.Add(pact, v1213*4+176))) << 5
-				v1423 := *(*uint32)(unsafe.Add(pact, v1213*4+16))
-				v1460 := *(*uint32)(unsafe.Add(pact, v1213*4+20))
-				v1497 := *(*uint32)(unsafe.Add(pact, v1213*4+24))
-				v1534 := *(*uint32)(unsafe.Add(pact, v1213*4+28))
-				v1550 := *(*float32)(unsafe.Add(pact, v1213*4+128))
-				v1566 := (v208 + 4) * 48
-				v1572 := *(*int32)(unsafe.Add(pact, v1566*4+176)) << 5
-				v1604 := *(*uint32)(unsafe.Add(pact, v1566*4))
-				v1639 := *(*uint32)(unsafe.Add(pact, v1566*4+4))
-				v1674 := *(*uint32)(unsafe.Add(pact, v1566*4+8))
-				v1709 := *(*uint32)(unsafe.Add(pact, v1566*4+12))
-				v1732 := (*(*int32)(unsafe.Add(pact, v1566*4+160)) - *(*int32)(unsafe.Add(pact, v1566*4+176))) << 5
-				v1766 := *(*uint32)(unsafe.Add(pact, v1566*4+16))
-				v1801 := *(*uint32)(unsafe.Add(pact, v1566*4+20))
-				v1836 := *(*uint32)(unsafe.Add(pact, v1566*4+24))
-				v1871 := *(*uint32)(unsafe.Add(pact, v1566*4+28))
-				v1887 := *(*float32)(unsafe.Add(pact, v1566*4+128))
-				v1903 := (v208 + 5) * 48
-				v1909 := *(*int32)(unsafe.Add(pact, v1903*4+176)) << 5
-				v1941 := *(*uint32)(unsafe.Add(pact, v1903*4))
-				v1976 := *(*uint32)(unsafe.Add(pact, v1903*4+4))
-				v2011 := *(*uint32)(unsafe.Add(pact, v1903*4+8))
-				v2046 := *(*uint32)(unsafe.Add(pact, v1903*4+12))
-				v2069 := (*(*int32)(unsafe.Add(pact, v1903*4+160)) - *(*int32)(unsafe.Add(pact, v1903*4+176))) << 5
-				v2103 := *(*uint32)(unsafe.Add(pact, v1903*4+16))
-				v2138 := *(*uint32)(unsafe.Add(pact, v1903*4+20))
-				v2173 := *(*uint32)(unsafe.Add(pact, v1903*4+24))
-				v2208 := *(*uint32)(unsafe.Add(pact, v1903*4+28))
-				v2224 := *(*float32)(unsafe.Add(pact, v1903*4+128))
-				v2240 := (v208 + 6) * 48
-				v2246 := *(*int32)(unsafe.Add(pact, v2240*4+176)) << 5
-				v2278 := *(*uint32)(unsafe.Add(pact, v2240*4))
-				v2313 := *(*uint32)(unsafe.Add(pact, v2240*4+4))
-				v2348 := *(*uint32)(unsafe.Add(pact, v2240*4+8))
-				v2383 := *(*uint32)(unsafe.Add(pact, v2240*4+12))
-				v2406 := (*(*int32)(unsafe.Add(pact, v2240*4+160)) - *(*int32)(unsafe.Add(pact, v2240*4+176))) << 5
-				v2440 := *(*uint32)(unsafe.Add(pact, v2240*4+16))
-				v2475 := *(*uint32)(unsafe.Add(pact, v2240*4+20))
-				v2510 := *(*uint32)(unsafe.Add(pact, v2240*4+24))
-				v2545 := *(*uint32)(unsafe.Add(pact, v2240*4+28))
-				v2561 := *(*float32)(unsafe.Add(pact, v2240*4+128))
-				v2577 := (v208 + 7) * 48
-				v2583 := *(*int32)(unsafe.Add(pact, v2577*4+176)) << 5
-				v2617 := *(*uint32)(unsafe.Add(pact, v2577*4))
-				v2654 := *(*uint32)(unsafe.Add(pact, v2577*4+4))
-				v2691 := *(*uint32)(unsafe.Add(pact, v2577*4+8))
-				v2728 := *(*uint32)(unsafe.Add(pact, v2577*4+12))
-				v2751 := (*(*int32)(unsafe.Add(pact, v2577*4+160)) - *(*int32)(unsafe.Add(pact, v2577*4+176))) << 5
-				v2787 := *(*uint32)(unsafe.Add(pact, v2577*4+16))
-				v2824 := *(*uint32)(unsafe.Add(pact, v2577*4+20))
-				v2861 := *(*uint32)(unsafe.Add(pact, v2577*4+24))
-				v2898 := *(*uint32)(unsafe.Add(pact, v2577*4+28))
-				v2914 := *(*float32)(unsafe.Add(pact, v2577*4+128))
-				for l := range 16 {
-					v531 := rsum[0][l]
-					v220 := v218 + l
-					v407 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2304))) & 0x3030303) << 4)), v406, v372)
-					v442 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2368))) & 0x3030303) << 4)), v441, v407)
-					v477 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2432))) & 0x3030303) << 4)), v476, v442)
-					v512 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2496))) & 0x3030303) << 4)), v511, v477)
-					v357 := v35 + l
-					v245 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2048))) & 0x3030303) << 4)), v244, v216)
-					v280 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2112))) & 0x3030303) << 4)), v279, v245)
-					v315 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2176))) & 0x3030303) << 4)), v314, v280)
-					v350 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2240))) & 0x3030303) << 4)), v349, v315)
-					v204 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, (v197+l)*2+3328)))
-					v529 := float32((float32(float32(v512)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3088)))))) + float32(float32(v350)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3072))))))) * float32(v527*v204))
-					v744 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2304))) & 0xC0C0C0C) << 2)), v743, v709)
-					v779 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2368))) & 0xC0C0C0C) << 2)), v778, v744)
-					v814 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2432))) & 0xC0C0C0C) << 2)), v813, v779)
-					v849 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2496))) & 0xC0C0C0C) << 2)), v848, v814)
-					v582 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2048))) & 0xC0C0C0C) << 2)), v581, v549)
-					v617 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2112))) & 0xC0C0C0C) << 2)), v616, v582)
-					v652 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2176))) & 0xC0C0C0C) << 2)), v651, v617)
-					v687 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2240))) & 0xC0C0C0C) << 2)), v686, v652)
-					v866 := float32((float32(float32(v849)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3120)))))) + float32(float32(v687)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3104))))))) * float32(v864*v204))
-					v1177 := ((((*(*uint32)(unsafe.Add(pw, v220*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2496))) & 0x30303030))
-					v1142 := ((((*(*uint32)(unsafe.Add(pw, v220*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2432))) & 0x30303030))
-					v1107 := ((((*(*uint32)(unsafe.Add(pw, v220*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2368))) & 0x30303030))
-					v1072 := ((((*(*uint32)(unsafe.Add(pw, v220*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2304))) & 0x30303030))
-					v1015 := ((((*(*uint32)(unsafe.Add(pw, v220*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2240))) & 0x30303030))
-					v980 := ((((*(*uint32)(unsafe.Add(pw, v220*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2176))) & 0x30303030))
-					v945 := ((((*(*uint32)(unsafe.Add(pw, v220*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2112))) & 0x30303030))
-					v912 := ((((*(*uint32)(unsafe.Add(pw, v220*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2048))) & 0x30303030))
-					v1193 := float32(float32(lane.Dot4US(v1177, v1181, lane.Dot4US(v1142, v1146, lane.Dot4US(v1107, v1111, lane.Dot4US(v1072, v1076, v1042)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3152)))))) + float32(float32(lane.Dot4US(v1015, v1019, lane.Dot4US(v980, v984, lane.Dot4US(v945, v949, lane.Dot4US(v912, v914, v886)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3136))))))
-					v1461 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2368))) & 0xC0C0C0C0) >> 2)), v1460, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+768)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v220*4+2304)))&0xC0C0C0C0)>>2)), v1423, v1387))
-					v1535 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2496))) & 0xC0C0C0C0) >> 2)), v1534, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+896)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v220*4+2432)))&0xC0C0C0C0)>>2)), v1497, v1461))
-					v1291 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2112))) & 0xC0C0C0C0) >> 2)), v1290, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+512)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v220*4+2048)))&0xC0C0C0C0)>>2)), v1253, v1219))
-					v1365 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2240))) & 0xC0C0C0C0) >> 2)), v1364, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+640)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v220*4+2176)))&0xC0C0C0C0)>>2)), v1327, v1291))
-					v1552 := float32((float32(float32(v1535)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3184)))))) + float32(float32(v1365)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3168))))))) * float32(v1550*v204))
-					v1767 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1280))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2816))) & 0x3030303) << 4)), v1766, v1732)
-					v1802 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1344))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2880))) & 0x3030303) << 4)), v1801, v1767)
-					v1837 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1408))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2944))) & 0x3030303) << 4)), v1836, v1802)
-					v1872 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1472))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+3008))) & 0x3030303) << 4)), v1871, v1837)
-					v1605 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1024))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2560))) & 0x3030303) << 4)), v1604, v1572)
-					v1640 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1088))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2624))) & 0x3030303) << 4)), v1639, v1605)
-					v1675 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1152))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2688))) & 0x3030303) << 4)), v1674, v1640)
-					v1710 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1216))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2752))) & 0x3030303) << 4)), v1709, v1675)
-					v1889 := float32((float32(float32(v1872)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3216)))))) + float32(float32(v1710)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3200))))))) * float32(v1887*v204))
-					v2104 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1792))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2816))) & 0xC0C0C0C) << 2)), v2103, v2069)
-					v2139 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1856))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2880))) & 0xC0C0C0C) << 2)), v2138, v2104)
-					v2174 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1920))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2944))) & 0xC0C0C0C) << 2)), v2173, v2139)
-					v2209 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1984))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+3008))) & 0xC0C0C0C) << 2)), v2208, v2174)
-					v1942 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1536))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2560))) & 0xC0C0C0C) << 2)), v1941, v1909)
-					v1977 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1600))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2624))) & 0xC0C0C0C) << 2)), v1976, v1942)
-					v2012 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1664))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2688))) & 0xC0C0C0C) << 2)), v2011, v1977)
-					v2047 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v220*4+1728))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2752))) & 0xC0C0C0C) << 2)), v2046, v2012)
-					v2226 := float32((float32(float32(v2209)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3248)))))) + float32(float32(v2047)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3232))))))) * float32(v2224*v204))
-					v2541 := ((((*(*uint32)(unsafe.Add(pw, v220*4+1472))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+3008))) & 0x30303030))
-					v2506 := ((((*(*uint32)(unsafe.Add(pw, v220*4+1408))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2944))) & 0x30303030))
-					v2471 := ((((*(*uint32)(unsafe.Add(pw, v220*4+1344))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2880))) & 0x30303030))
-					v2436 := ((((*(*uint32)(unsafe.Add(pw, v220*4+1280))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2816))) & 0x30303030))
-					v2379 := ((((*(*uint32)(unsafe.Add(pw, v220*4+1216))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2752))) & 0x30303030))
-					v2344 := ((((*(*uint32)(unsafe.Add(pw, v220*4+1152))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2688))) & 0x30303030))
-					v2309 := ((((*(*uint32)(unsafe.Add(pw, v220*4+1088))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2624))) & 0x30303030))
-					v2276 := ((((*(*uint32)(unsafe.Add(pw, v220*4+1024))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v220*4+2560))) & 0x30303030))
-					v2557 := float32(float32(lane.Dot4US(v2541, v2545, lane.Dot4US(v2506, v2510, lane.Dot4US(v2471, v2475, lane.Dot4US(v2436, v2440, v2406)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3280)))))) + float32(float32(lane.Dot4US(v2379, v2383, lane.Dot4US(v2344, v2348, lane.Dot4US(v2309, v2313, lane.Dot4US(v2276, v2278, v2246)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3264))))))
-					v2566 := ((((((v531 + v529) + v866) + float32(v1193*float32(v1197*v204))) + v1552) + v1889) + v2226) + float32(v2557*float32(v2561*v204))
-					v2825 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+1856))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2880))) & 0xC0C0C0C0) >> 2)), v2824, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+1792)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v220*4+2816)))&0xC0C0C0C0)>>2)), v2787, v2751))
-					v2899 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+1984))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+3008))) & 0xC0C0C0C0) >> 2)), v2898, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+1920)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v220*4+2944)))&0xC0C0C0C0)>>2)), v2861, v2825))
-					v2655 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+1600))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2624))) & 0xC0C0C0C0) >> 2)), v2654, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+1536)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v220*4+2560)))&0xC0C0C0C0)>>2)), v2617, v2583))
-					v2729 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+1728))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v220*4+2752))) & 0xC0C0C0C0) >> 2)), v2728, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v220*4+1664)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v220*4+2688)))&0xC0C0C0C0)>>2)), v2691, v2655))
-					v2916 := float32((float32(float32(v2899)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3312)))))) + float32(float32(v2729)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v357+3296))))))) * float32(v2914*v204))
-					rsum[0][l] = v2566 + v2916
+			for v33 := v24; v33 < v32; v33 += 1 {
+				v36 := (v19 + v33) * 3392
+				for v198 := 0; v198 < 2; v198 += 1 {
+					v213 := v22 + ((v33 * 8) + (v198 * 4))
+					v215 := v213 * 48
+					v221 := *(*int32)(unsafe.Add(pact, v215*4+176)) << 5
+					v223 := v36 >> 2
+					v226 := (v198 * 16) * 16
+					v234 := (v198 * 8) * 16
+					v253 := *(*uint32)(unsafe.Add(pact, v215*4))
+					v290 := *(*uint32)(unsafe.Add(pact, v215*4+4))
+					v327 := *(*uint32)(unsafe.Add(pact, v215*4+8))
+					v364 := *(*uint32)(unsafe.Add(pact, v215*4+12))
+					v388 := (*(*int32)(unsafe.Add(pact, v215*4+160)) - *(*int32)(unsafe.Add(pact, v215*4+176))) << 5
+					v424 := *(*uint32)(unsafe.Add(pact, v215*4+16))
+					v461 := *(*uint32)(unsafe.Add(pact, v215*4+20))
+					v498 := *(*uint32)(unsafe.Add(pact, v215*4+24))
+					v535 := *(*uint32)(unsafe.Add(pact, v215*4+28))
+					v550 := v36 >> 1
+					v561 := *(*float32)(unsafe.Add(pact, v215*4+128))
+					v580 := (v213 + 1) * 48
+					v586 := *(*int32)(unsafe.Add(pact, v580*4+176)) << 5
+					v620 := *(*uint32)(unsafe.Add(pact, v580*4))
+					v657 := *(*uint32)(unsafe.Add(pact, v580*4+4))
+					v694 := *(*uint32)(unsafe.Add(pact, v580*4+8))
+					v731 := *(*uint32)(unsafe.Add(pact, v580*4+12))
+					v755 := (*(*int32)(unsafe.Add(pact, v580*4+160)) - *(*int32)(unsafe.Add(pact, v580*4+176))) << 5
+					v791 := *(*uint32)(unsafe.Add(pact, v580*4+16))
+					v828 := *(*uint32)(unsafe.Add(pact, v580*4+20))
+					v865 := *(*uint32)(unsafe.Add(pact, v580*4+24))
+					v902 := *(*uint32)(unsafe.Add(pact, v580*4+28))
+					v928 := *(*float32)(unsafe.Add(pact, v580*4+128))
+					v947 := (v213 + 2) * 48
+					v953 := *(*int32)(unsafe.Add(pact, v947*4+176)) << 5
+					v985 := *(*uint32)(unsafe.Add(pact, v947*4))
+					v1022 := *(*uint32)(unsafe.Add(pact, v947*4+4))
+					v1059 := *(*uint32)(unsafe.Add(pact, v947*4+8))
+					v1096 := *(*uint32)(unsafe.Add(pact, v947*4+12))
+					v1120 := (*(*int32)(unsafe.Add(pact, v947*4+160)) - *(*int32)(unsafe.Add(pact, v947*4+176))) << 5
+					v1156 := *(*uint32)(unsafe.Add(pact, v947*4+16))
+					v1193 := *(*uint32)(unsafe.Add(pact, v947*4+20))
+					v1230 := *(*uint32)(unsafe.Add(pact, v947*4+24))
+					v1267 := *(*uint32)(unsafe.Add(pact, v947*4+28))
+					v1293 := *(*float32)(unsafe.Add(pact, v947*4+128))
+					v1312 := (v213 + 3) * 48
+					v1318 := *(*int32)(unsafe.Add(pact, v1312*4+176)) << 5
+					v1354 := *(*uint32)(unsafe.Add(pact, v1312*4))
+					v1393 := *(*uint32)(unsafe.Add(pact, v1312*4+4))
+					v1432 := *(*uint32)(unsafe.Add(pact, v1312*4+8))
+					v1471 := *(*uint32)(unsafe.Add(pact, v1312*4+12))
+					v1495 := (*(*int32)(unsafe.Add(pact, v1312*4+160)) - *(*int32)(unsafe.Add(pact, v1312*4+176))) << 5
+					v1533 := *(*uint32)(unsafe.Add(pact, v1312*4+16))
+					v1572 := *(*uint32)(unsafe.Add(pact, v1312*4+20))
+					v1611 := *(*uint32)(unsafe.Add(pact, v1312*4+24))
+					v1650 := *(*uint32)(unsafe.Add(pact, v1312*4+28))
+					v1676 := *(*float32)(unsafe.Add(pact, v1312*4+128))
+					for l := range 16 {
+						v565 := rsum[0][l]
+						v224 := v223 + l
+						v227 := v224 + v226
+						v235 := v224 + v234
+						v425 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2304))) & 0x3030303) << 4)), v424, v388)
+						v462 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2368))) & 0x3030303) << 4)), v461, v425)
+						v499 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2432))) & 0x3030303) << 4)), v498, v462)
+						v536 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2496))) & 0x3030303) << 4)), v535, v499)
+						v371 := (v36 + l) + v234
+						v254 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2048))) & 0x3030303) << 4)), v253, v221)
+						v291 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2112))) & 0x3030303) << 4)), v290, v254)
+						v328 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2176))) & 0x3030303) << 4)), v327, v291)
+						v365 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2240))) & 0x3030303) << 4)), v364, v328)
+						v551 := v550 + l
+						v563 := float32((float32(float32(v536)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3088)))))) + float32(float32(v365)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3072))))))) * float32(v561*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v551*2+3328)))))
+						v792 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2304))) & 0xC0C0C0C) << 2)), v791, v755)
+						v829 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2368))) & 0xC0C0C0C) << 2)), v828, v792)
+						v866 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2432))) & 0xC0C0C0C) << 2)), v865, v829)
+						v903 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2496))) & 0xC0C0C0C) << 2)), v902, v866)
+						v621 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2048))) & 0xC0C0C0C) << 2)), v620, v586)
+						v658 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2112))) & 0xC0C0C0C) << 2)), v657, v621)
+						v695 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2176))) & 0xC0C0C0C) << 2)), v694, v658)
+						v732 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2240))) & 0xC0C0C0C) << 2)), v731, v695)
+						v930 := float32((float32(float32(v903)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3120)))))) + float32(float32(v732)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3104))))))) * float32(v928*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v551*2+3328)))))
+						v1263 := ((((*(*uint32)(unsafe.Add(pw, v227*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2496))) & 0x30303030))
+						v1226 := ((((*(*uint32)(unsafe.Add(pw, v227*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2432))) & 0x30303030))
+						v1189 := ((((*(*uint32)(unsafe.Add(pw, v227*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2368))) & 0x30303030))
+						v1152 := ((((*(*uint32)(unsafe.Add(pw, v227*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2304))) & 0x30303030))
+						v1092 := ((((*(*uint32)(unsafe.Add(pw, v227*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2240))) & 0x30303030))
+						v1055 := ((((*(*uint32)(unsafe.Add(pw, v227*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2176))) & 0x30303030))
+						v1018 := ((((*(*uint32)(unsafe.Add(pw, v227*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2112))) & 0x30303030))
+						v983 := ((((*(*uint32)(unsafe.Add(pw, v227*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2048))) & 0x30303030))
+						v1280 := float32(float32(lane.Dot4US(v1263, v1267, lane.Dot4US(v1226, v1230, lane.Dot4US(v1189, v1193, lane.Dot4US(v1152, v1156, v1120)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3152)))))) + float32(float32(lane.Dot4US(v1092, v1096, lane.Dot4US(v1055, v1059, lane.Dot4US(v1018, v1022, lane.Dot4US(v983, v985, v953)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3136))))))
+						v1573 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2368))) & 0xC0C0C0C0) >> 2)), v1572, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+768)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v235*4+2304)))&0xC0C0C0C0)>>2)), v1533, v1495))
+						v1651 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2496))) & 0xC0C0C0C0) >> 2)), v1650, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+896)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v235*4+2432)))&0xC0C0C0C0)>>2)), v1611, v1573))
+						v1394 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2112))) & 0xC0C0C0C0) >> 2)), v1393, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+512)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v235*4+2048)))&0xC0C0C0C0)>>2)), v1354, v1318))
+						v1472 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2240))) & 0xC0C0C0C0) >> 2)), v1471, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+640)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v235*4+2176)))&0xC0C0C0C0)>>2)), v1432, v1394))
+						v1678 := float32((float32(float32(v1651)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3184)))))) + float32(float32(v1472)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3168))))))) * float32(v1676*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v551*2+3328)))))
+						rsum[0][l] = (((v565 + v563) + v930) + float32(v1280*float32(v1293*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v551*2+3328)))))) + v1678
+					}
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v2926 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v2926
+					v1688 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1688
 				}
 			} else {
 				for l := range 16 {
-					v2931 := *(*float32)(unsafe.Add(stotal, l*4))
-					v2933 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v2931 + v2933
+					v1691 := *(*float32)(unsafe.Add(stotal, l*4))
+					v1693 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1691 + v1693
 				}
 			}
 		}
-		v2936 := t1 * 4
-		v2938 := t0 * 16
-		for range 16 {
-		}
+		v1696 := t1 * 4
+		v1698 := t0 * 16
 		if nadd == 0 {
-			v2948 := (v2936 * nldo) + v2938
+			v1707 := v1696 * nldo
 			for l := range 16 {
-				v2953 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v2938 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v2948+l)*4)) = v2953
+				v1711 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1704 := v1698 + l
+				if v1704 < nn {
+					*(*float32)(unsafe.Add(pout, (v1707+v1704)*4)) = v1711
 				}
 			}
 		} else {
-			v2956 := (v2936 * nldo) + v2938
+			v1717 := v1696 * nldo
 			for l := range 16 {
-				v2961 := *(*float32)(unsafe.Add(stotal, l*4))
-				v2943 := (v2938 + l) < nn
-				var v2962 float32
-				v2958 := v2956 + l
-				if v2943 {
-					v2962 = *(*float32)(unsafe.Add(pout, v2958*4))
+				v1721 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1714 := v1698 + l
+				v1715 := v1714 < nn
+				var v1722 float32
+				v1718 := v1717 + v1714
+				if v1715 {
+					v1722 = *(*float32)(unsafe.Add(pout, v1718*4))
 				}
-				if v2943 {
-					*(*float32)(unsafe.Add(pout, v2958*4)) = v2961 + v2962
+				if v1715 {
+					*(*float32)(unsafe.Add(pout, v1718*4)) = v1721 + v1722
 				}
 			}
 		}

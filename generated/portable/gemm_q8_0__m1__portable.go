@@ -27,90 +27,90 @@ func gemm_q8_0__m1__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v31 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v32 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 			}
-			for v32 := v23; v32 < v31; v32 += 1 {
-				v35 := (v18 + v32) * 1088
-				v91 := v21 + (v32 * 2)
-				v93 := v91 * 48
-				v99 := *(*int32)(unsafe.Add(pact, v93*4+160)) << 7
-				v101 := v35 >> 2
-				v106 := *(*uint32)(unsafe.Add(pact, v93*4))
-				v120 := *(*uint32)(unsafe.Add(pact, v93*4+4))
-				v134 := *(*uint32)(unsafe.Add(pact, v93*4+8))
-				v148 := *(*uint32)(unsafe.Add(pact, v93*4+12))
-				v162 := *(*uint32)(unsafe.Add(pact, v93*4+16))
-				v176 := *(*uint32)(unsafe.Add(pact, v93*4+20))
-				v190 := *(*uint32)(unsafe.Add(pact, v93*4+24))
-				v204 := *(*uint32)(unsafe.Add(pact, v93*4+28))
-				v208 := v35 >> 1
-				v219 := *(*float32)(unsafe.Add(pact, v93*4+128))
-				v235 := (v91 + 1) * 48
-				v241 := *(*int32)(unsafe.Add(pact, v235*4+160)) << 7
-				v252 := *(*uint32)(unsafe.Add(pact, v235*4))
-				v266 := *(*uint32)(unsafe.Add(pact, v235*4+4))
-				v280 := *(*uint32)(unsafe.Add(pact, v235*4+8))
-				v294 := *(*uint32)(unsafe.Add(pact, v235*4+12))
-				v308 := *(*uint32)(unsafe.Add(pact, v235*4+16))
-				v322 := *(*uint32)(unsafe.Add(pact, v235*4+20))
-				v336 := *(*uint32)(unsafe.Add(pact, v235*4+24))
-				v350 := *(*uint32)(unsafe.Add(pact, v235*4+28))
-				v365 := *(*float32)(unsafe.Add(pact, v235*4+128))
+			for v33 := v24; v33 < v32; v33 += 1 {
+				v36 := (v19 + v33) * 1088
+				v96 := v22 + (v33 * 2)
+				v98 := v96 * 48
+				v104 := *(*int32)(unsafe.Add(pact, v98*4+160)) << 7
+				v106 := v36 >> 2
+				v113 := *(*uint32)(unsafe.Add(pact, v98*4))
+				v127 := *(*uint32)(unsafe.Add(pact, v98*4+4))
+				v141 := *(*uint32)(unsafe.Add(pact, v98*4+8))
+				v155 := *(*uint32)(unsafe.Add(pact, v98*4+12))
+				v169 := *(*uint32)(unsafe.Add(pact, v98*4+16))
+				v183 := *(*uint32)(unsafe.Add(pact, v98*4+20))
+				v197 := *(*uint32)(unsafe.Add(pact, v98*4+24))
+				v211 := *(*uint32)(unsafe.Add(pact, v98*4+28))
+				v215 := v36 >> 1
+				v226 := *(*float32)(unsafe.Add(pact, v98*4+128))
+				v244 := (v96 + 1) * 48
+				v250 := *(*int32)(unsafe.Add(pact, v244*4+160)) << 7
+				v261 := *(*uint32)(unsafe.Add(pact, v244*4))
+				v275 := *(*uint32)(unsafe.Add(pact, v244*4+4))
+				v289 := *(*uint32)(unsafe.Add(pact, v244*4+8))
+				v303 := *(*uint32)(unsafe.Add(pact, v244*4+12))
+				v317 := *(*uint32)(unsafe.Add(pact, v244*4+16))
+				v331 := *(*uint32)(unsafe.Add(pact, v244*4+20))
+				v345 := *(*uint32)(unsafe.Add(pact, v244*4+24))
+				v359 := *(*uint32)(unsafe.Add(pact, v244*4+28))
+				v374 := *(*float32)(unsafe.Add(pact, v244*4+128))
 				for l := range 16 {
-					v223 := rsum[0][l]
-					v103 := v101 + l
-					v163 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+256)), v162, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+192)), v148, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+128)), v134, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+64)), v120, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4)), v106, v99)))))
-					v213 := v208 + l
-					v221 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+448)), v204, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+384)), v190, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+320)), v176, v163)))) * float32(v219*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v213*2+1024)))))
-					v309 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+768)), v308, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+704)), v294, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+640)), v280, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+576)), v266, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+512)), v252, v241)))))
-					v367 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+960)), v350, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+896)), v336, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v103*4+832)), v322, v309)))) * float32(v365*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v213*2+1056)))))
-					rsum[0][l] = (v223 + v221) + v367
+					v230 := rsum[0][l]
+					v107 := v106 + l
+					v170 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+256)), v169, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+192)), v155, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+128)), v141, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+64)), v127, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4)), v113, v104)))))
+					v216 := v215 + l
+					v228 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+448)), v211, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+384)), v197, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+320)), v183, v170)))) * float32(v226*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v216*2+1024)))))
+					v318 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+768)), v317, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+704)), v303, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+640)), v289, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+576)), v275, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+512)), v261, v250)))))
+					v376 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+960)), v359, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+896)), v345, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+832)), v331, v318)))) * float32(v374*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v216*2+1056)))))
+					rsum[0][l] = (v230 + v228) + v376
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v377 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v377
+					v386 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v386
 				}
 			} else {
 				for l := range 16 {
-					v382 := *(*float32)(unsafe.Add(stotal, l*4))
-					v384 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v382 + v384
+					v389 := *(*float32)(unsafe.Add(stotal, l*4))
+					v391 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v389 + v391
 				}
 			}
 		}
-		v387 := t1 * 4
-		v389 := t0 * 16
-		for range 16 {
-		}
+		v394 := t1 * 4
+		v396 := t0 * 16
 		if nadd == 0 {
-			v399 := (v387 * nldo) + v389
+			v405 := v394 * nldo
 			for l := range 16 {
-				v404 := *(*float32)(unsafe.Add(stotal, l*4))
-				if (v389 + l) < nn {
-					*(*float32)(unsafe.Add(pout, (v399+l)*4)) = v404
+				v409 := *(*float32)(unsafe.Add(stotal, l*4))
+				v402 := v396 + l
+				if v402 < nn {
+					*(*float32)(unsafe.Add(pout, (v405+v402)*4)) = v409
 				}
 			}
 		} else {
-			v407 := (v387 * nldo) + v389
+			v415 := v394 * nldo
 			for l := range 16 {
-				v412 := *(*float32)(unsafe.Add(stotal, l*4))
-				v394 := (v389 + l) < nn
-				var v413 float32
-				v409 := v407 + l
-				if v394 {
-					v413 = *(*float32)(unsafe.Add(pout, v409*4))
+				v419 := *(*float32)(unsafe.Add(stotal, l*4))
+				v412 := v396 + l
+				v413 := v412 < nn
+				var v420 float32
+				v416 := v415 + v412
+				if v413 {
+					v420 = *(*float32)(unsafe.Add(pout, v416*4))
 				}
-				if v394 {
-					*(*float32)(unsafe.Add(pout, v409*4)) = v412 + v413
+				if v413 {
+					*(*float32)(unsafe.Add(pout, v416*4)) = v419 + v420
 				}
 			}
 		}

@@ -27,153 +27,153 @@ func gemm_q8_0__m2__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v32 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v33 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 			}
-			for v33 := v23; v33 < v32; v33 += 1 {
-				v36 := (v18 + v33) * 1088
-				v92 := v21 + (v33 * 2)
-				v94 := v92 * 48
-				v100 := *(*int32)(unsafe.Add(pact, v94*4+160)) << 7
-				v106 := *(*int32)(unsafe.Add(pact, v94*4+164)) << 7
-				v108 := v36 >> 2
-				v113 := *(*uint32)(unsafe.Add(pact, v94*4))
-				v118 := *(*uint32)(unsafe.Add(pact, v94*4+32))
-				v132 := *(*uint32)(unsafe.Add(pact, v94*4+4))
-				v137 := *(*uint32)(unsafe.Add(pact, v94*4+36))
-				v151 := *(*uint32)(unsafe.Add(pact, v94*4+8))
-				v156 := *(*uint32)(unsafe.Add(pact, v94*4+40))
-				v170 := *(*uint32)(unsafe.Add(pact, v94*4+12))
-				v175 := *(*uint32)(unsafe.Add(pact, v94*4+44))
-				v189 := *(*uint32)(unsafe.Add(pact, v94*4+16))
-				v194 := *(*uint32)(unsafe.Add(pact, v94*4+48))
-				v208 := *(*uint32)(unsafe.Add(pact, v94*4+20))
-				v213 := *(*uint32)(unsafe.Add(pact, v94*4+52))
-				v227 := *(*uint32)(unsafe.Add(pact, v94*4+24))
-				v232 := *(*uint32)(unsafe.Add(pact, v94*4+56))
-				v246 := *(*uint32)(unsafe.Add(pact, v94*4+28))
-				v251 := *(*uint32)(unsafe.Add(pact, v94*4+60))
-				v256 := v36 >> 1
-				v267 := *(*float32)(unsafe.Add(pact, v94*4+128))
-				v277 := *(*float32)(unsafe.Add(pact, v94*4+132))
-				v293 := (v92 + 1) * 48
-				v299 := *(*int32)(unsafe.Add(pact, v293*4+160)) << 7
-				v305 := *(*int32)(unsafe.Add(pact, v293*4+164)) << 7
-				v316 := *(*uint32)(unsafe.Add(pact, v293*4))
-				v321 := *(*uint32)(unsafe.Add(pact, v293*4+32))
-				v335 := *(*uint32)(unsafe.Add(pact, v293*4+4))
-				v340 := *(*uint32)(unsafe.Add(pact, v293*4+36))
-				v354 := *(*uint32)(unsafe.Add(pact, v293*4+8))
-				v359 := *(*uint32)(unsafe.Add(pact, v293*4+40))
-				v373 := *(*uint32)(unsafe.Add(pact, v293*4+12))
-				v378 := *(*uint32)(unsafe.Add(pact, v293*4+44))
-				v392 := *(*uint32)(unsafe.Add(pact, v293*4+16))
-				v397 := *(*uint32)(unsafe.Add(pact, v293*4+48))
-				v411 := *(*uint32)(unsafe.Add(pact, v293*4+20))
-				v416 := *(*uint32)(unsafe.Add(pact, v293*4+52))
-				v430 := *(*uint32)(unsafe.Add(pact, v293*4+24))
-				v435 := *(*uint32)(unsafe.Add(pact, v293*4+56))
-				v449 := *(*uint32)(unsafe.Add(pact, v293*4+28))
-				v454 := *(*uint32)(unsafe.Add(pact, v293*4+60))
-				v470 := *(*float32)(unsafe.Add(pact, v293*4+128))
-				v480 := *(*float32)(unsafe.Add(pact, v293*4+132))
+			for v34 := v24; v34 < v33; v34 += 1 {
+				v37 := (v19 + v34) * 1088
+				v97 := v22 + (v34 * 2)
+				v99 := v97 * 48
+				v105 := *(*int32)(unsafe.Add(pact, v99*4+160)) << 7
+				v111 := *(*int32)(unsafe.Add(pact, v99*4+164)) << 7
+				v113 := v37 >> 2
+				v120 := *(*uint32)(unsafe.Add(pact, v99*4))
+				v125 := *(*uint32)(unsafe.Add(pact, v99*4+32))
+				v139 := *(*uint32)(unsafe.Add(pact, v99*4+4))
+				v144 := *(*uint32)(unsafe.Add(pact, v99*4+36))
+				v158 := *(*uint32)(unsafe.Add(pact, v99*4+8))
+				v163 := *(*uint32)(unsafe.Add(pact, v99*4+40))
+				v177 := *(*uint32)(unsafe.Add(pact, v99*4+12))
+				v182 := *(*uint32)(unsafe.Add(pact, v99*4+44))
+				v196 := *(*uint32)(unsafe.Add(pact, v99*4+16))
+				v201 := *(*uint32)(unsafe.Add(pact, v99*4+48))
+				v215 := *(*uint32)(unsafe.Add(pact, v99*4+20))
+				v220 := *(*uint32)(unsafe.Add(pact, v99*4+52))
+				v234 := *(*uint32)(unsafe.Add(pact, v99*4+24))
+				v239 := *(*uint32)(unsafe.Add(pact, v99*4+56))
+				v253 := *(*uint32)(unsafe.Add(pact, v99*4+28))
+				v258 := *(*uint32)(unsafe.Add(pact, v99*4+60))
+				v263 := v37 >> 1
+				v274 := *(*float32)(unsafe.Add(pact, v99*4+128))
+				v284 := *(*float32)(unsafe.Add(pact, v99*4+132))
+				v302 := (v97 + 1) * 48
+				v308 := *(*int32)(unsafe.Add(pact, v302*4+160)) << 7
+				v314 := *(*int32)(unsafe.Add(pact, v302*4+164)) << 7
+				v325 := *(*uint32)(unsafe.Add(pact, v302*4))
+				v330 := *(*uint32)(unsafe.Add(pact, v302*4+32))
+				v344 := *(*uint32)(unsafe.Add(pact, v302*4+4))
+				v349 := *(*uint32)(unsafe.Add(pact, v302*4+36))
+				v363 := *(*uint32)(unsafe.Add(pact, v302*4+8))
+				v368 := *(*uint32)(unsafe.Add(pact, v302*4+40))
+				v382 := *(*uint32)(unsafe.Add(pact, v302*4+12))
+				v387 := *(*uint32)(unsafe.Add(pact, v302*4+44))
+				v401 := *(*uint32)(unsafe.Add(pact, v302*4+16))
+				v406 := *(*uint32)(unsafe.Add(pact, v302*4+48))
+				v420 := *(*uint32)(unsafe.Add(pact, v302*4+20))
+				v425 := *(*uint32)(unsafe.Add(pact, v302*4+52))
+				v439 := *(*uint32)(unsafe.Add(pact, v302*4+24))
+				v444 := *(*uint32)(unsafe.Add(pact, v302*4+56))
+				v458 := *(*uint32)(unsafe.Add(pact, v302*4+28))
+				v463 := *(*uint32)(unsafe.Add(pact, v302*4+60))
+				v479 := *(*float32)(unsafe.Add(pact, v302*4+128))
+				v489 := *(*float32)(unsafe.Add(pact, v302*4+132))
 				for l := range 16 {
-					v271 := rsum[0][l]
-					v110 := v108 + l
-					v242 := *(*uint32)(unsafe.Add(pw, v110*4+448))
-					v223 := *(*uint32)(unsafe.Add(pw, v110*4+384))
-					v204 := *(*uint32)(unsafe.Add(pw, v110*4+320))
-					v185 := *(*uint32)(unsafe.Add(pw, v110*4+256))
-					v166 := *(*uint32)(unsafe.Add(pw, v110*4+192))
-					v147 := *(*uint32)(unsafe.Add(pw, v110*4+128))
-					v128 := *(*uint32)(unsafe.Add(pw, v110*4+64))
-					v111 := *(*uint32)(unsafe.Add(pw, v110*4))
-					v253 := float32(lane.Dot4US(v242, v246, lane.Dot4US(v223, v227, lane.Dot4US(v204, v208, lane.Dot4US(v185, v189, lane.Dot4US(v166, v170, lane.Dot4US(v147, v151, lane.Dot4US(v128, v132, lane.Dot4US(v111, v113, v100)))))))))
-					v261 := v256 + l
-					v263 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v261*2+1024)))
-					v272 := v271 + float32(v253*float32(v267*v263))
-					rsum[0][l] = v272
-					v281 := rsum[1][l]
-					v445 := *(*uint32)(unsafe.Add(pw, v110*4+960))
-					v426 := *(*uint32)(unsafe.Add(pw, v110*4+896))
-					v407 := *(*uint32)(unsafe.Add(pw, v110*4+832))
-					v388 := *(*uint32)(unsafe.Add(pw, v110*4+768))
-					v369 := *(*uint32)(unsafe.Add(pw, v110*4+704))
-					v350 := *(*uint32)(unsafe.Add(pw, v110*4+640))
-					v331 := *(*uint32)(unsafe.Add(pw, v110*4+576))
-					v314 := *(*uint32)(unsafe.Add(pw, v110*4+512))
-					v456 := float32(lane.Dot4US(v445, v449, lane.Dot4US(v426, v430, lane.Dot4US(v407, v411, lane.Dot4US(v388, v392, lane.Dot4US(v369, v373, lane.Dot4US(v350, v354, lane.Dot4US(v331, v335, lane.Dot4US(v314, v316, v299)))))))))
-					v466 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v261*2+1056)))
-					rsum[0][l] = v272 + float32(v456*float32(v470*v466))
-					v254 := float32(lane.Dot4US(v242, v251, lane.Dot4US(v223, v232, lane.Dot4US(v204, v213, lane.Dot4US(v185, v194, lane.Dot4US(v166, v175, lane.Dot4US(v147, v156, lane.Dot4US(v128, v137, lane.Dot4US(v111, v118, v106)))))))))
-					v457 := float32(lane.Dot4US(v445, v454, lane.Dot4US(v426, v435, lane.Dot4US(v407, v416, lane.Dot4US(v388, v397, lane.Dot4US(v369, v378, lane.Dot4US(v350, v359, lane.Dot4US(v331, v340, lane.Dot4US(v314, v321, v305)))))))))
-					rsum[1][l] = (v281 + float32(v254*float32(v277*v263))) + float32(v457*float32(v480*v466))
+					v278 := rsum[0][l]
+					v114 := v113 + l
+					v249 := *(*uint32)(unsafe.Add(pw, v114*4+448))
+					v230 := *(*uint32)(unsafe.Add(pw, v114*4+384))
+					v211 := *(*uint32)(unsafe.Add(pw, v114*4+320))
+					v192 := *(*uint32)(unsafe.Add(pw, v114*4+256))
+					v173 := *(*uint32)(unsafe.Add(pw, v114*4+192))
+					v154 := *(*uint32)(unsafe.Add(pw, v114*4+128))
+					v135 := *(*uint32)(unsafe.Add(pw, v114*4+64))
+					v118 := *(*uint32)(unsafe.Add(pw, v114*4))
+					v260 := float32(lane.Dot4US(v249, v253, lane.Dot4US(v230, v234, lane.Dot4US(v211, v215, lane.Dot4US(v192, v196, lane.Dot4US(v173, v177, lane.Dot4US(v154, v158, lane.Dot4US(v135, v139, lane.Dot4US(v118, v120, v105)))))))))
+					v264 := v263 + l
+					v270 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v264*2+1024)))
+					v279 := v278 + float32(v260*float32(v274*v270))
+					rsum[0][l] = v279
+					v288 := rsum[1][l]
+					v454 := *(*uint32)(unsafe.Add(pw, v114*4+960))
+					v435 := *(*uint32)(unsafe.Add(pw, v114*4+896))
+					v416 := *(*uint32)(unsafe.Add(pw, v114*4+832))
+					v397 := *(*uint32)(unsafe.Add(pw, v114*4+768))
+					v378 := *(*uint32)(unsafe.Add(pw, v114*4+704))
+					v359 := *(*uint32)(unsafe.Add(pw, v114*4+640))
+					v340 := *(*uint32)(unsafe.Add(pw, v114*4+576))
+					v323 := *(*uint32)(unsafe.Add(pw, v114*4+512))
+					v465 := float32(lane.Dot4US(v454, v458, lane.Dot4US(v435, v439, lane.Dot4US(v416, v420, lane.Dot4US(v397, v401, lane.Dot4US(v378, v382, lane.Dot4US(v359, v363, lane.Dot4US(v340, v344, lane.Dot4US(v323, v325, v308)))))))))
+					v475 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v264*2+1056)))
+					rsum[0][l] = v279 + float32(v465*float32(v479*v475))
+					v261 := float32(lane.Dot4US(v249, v258, lane.Dot4US(v230, v239, lane.Dot4US(v211, v220, lane.Dot4US(v192, v201, lane.Dot4US(v173, v182, lane.Dot4US(v154, v163, lane.Dot4US(v135, v144, lane.Dot4US(v118, v125, v111)))))))))
+					v466 := float32(lane.Dot4US(v454, v463, lane.Dot4US(v435, v444, lane.Dot4US(v416, v425, lane.Dot4US(v397, v406, lane.Dot4US(v378, v387, lane.Dot4US(v359, v368, lane.Dot4US(v340, v349, lane.Dot4US(v323, v330, v314)))))))))
+					rsum[1][l] = (v288 + float32(v261*float32(v284*v270))) + float32(v466*float32(v489*v475))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v492 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v492
-					v498 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v498
+					v501 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v501
+					v506 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v506
 				}
 			} else {
 				for l := range 16 {
-					v503 := *(*float32)(unsafe.Add(stotal, l*4))
-					v505 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v503 + v505
-					v515 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v517 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v515 + v517
+					v509 := *(*float32)(unsafe.Add(stotal, l*4))
+					v511 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v509 + v511
+					v519 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v521 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v519 + v521
 				}
 			}
 		}
-		v520 := t1 * 4
-		v522 := t0 * 16
-		for range 16 {
-		}
+		v524 := t1 * 4
+		v526 := t0 * 16
 		if nadd == 0 {
-			v532 := (v520 * nldo) + v522
-			v542 := ((v520 + 1) * nldo) + v522
+			v535 := v524 * nldo
+			v543 := (v524 + 1) * nldo
 			for l := range 16 {
-				v537 := *(*float32)(unsafe.Add(stotal, l*4))
-				v527 := (v522 + l) < nn
-				if v527 {
-					*(*float32)(unsafe.Add(pout, (v532+l)*4)) = v537
+				v539 := *(*float32)(unsafe.Add(stotal, l*4))
+				v532 := v526 + l
+				v533 := v532 < nn
+				if v533 {
+					*(*float32)(unsafe.Add(pout, (v535+v532)*4)) = v539
 				}
 				v549 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v527 {
-					*(*float32)(unsafe.Add(pout, (v542+l)*4)) = v549
+				if v533 {
+					*(*float32)(unsafe.Add(pout, (v543+v532)*4)) = v549
 				}
 			}
 		} else {
-			v552 := (v520 * nldo) + v522
-			v564 := ((v520 + 1) * nldo) + v522
+			v555 := v524 * nldo
+			v565 := (v524 + 1) * nldo
 			for l := range 16 {
-				v557 := *(*float32)(unsafe.Add(stotal, l*4))
-				v527 := (v522 + l) < nn
-				var v558 float32
-				v554 := v552 + l
-				if v527 {
-					v558 = *(*float32)(unsafe.Add(pout, v554*4))
+				v559 := *(*float32)(unsafe.Add(stotal, l*4))
+				v552 := v526 + l
+				v553 := v552 < nn
+				var v560 float32
+				v556 := v555 + v552
+				if v553 {
+					v560 = *(*float32)(unsafe.Add(pout, v556*4))
 				}
-				if v527 {
-					*(*float32)(unsafe.Add(pout, v554*4)) = v557 + v558
+				if v553 {
+					*(*float32)(unsafe.Add(pout, v556*4)) = v559 + v560
 				}
 				v571 := *(*float32)(unsafe.Add(stotal, l*4+64))
 				var v572 float32
-				v566 := v564 + l
-				if v527 {
+				v566 := v565 + v552
+				if v553 {
 					v572 = *(*float32)(unsafe.Add(pout, v566*4))
 				}
-				if v527 {
+				if v553 {
 					*(*float32)(unsafe.Add(pout, v566*4)) = v571 + v572
 				}
 			}

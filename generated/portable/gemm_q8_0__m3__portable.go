@@ -27,201 +27,201 @@ func gemm_q8_0__m3__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v33 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v34 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 			}
-			for v34 := v23; v34 < v33; v34 += 1 {
-				v37 := (v18 + v34) * 1088
-				v93 := v21 + (v34 * 2)
-				v95 := v93 * 48
-				v101 := *(*int32)(unsafe.Add(pact, v95*4+160)) << 7
-				v107 := *(*int32)(unsafe.Add(pact, v95*4+164)) << 7
-				v113 := *(*int32)(unsafe.Add(pact, v95*4+168)) << 7
-				v115 := v37 >> 2
-				v120 := *(*uint32)(unsafe.Add(pact, v95*4))
-				v125 := *(*uint32)(unsafe.Add(pact, v95*4+32))
-				v130 := *(*uint32)(unsafe.Add(pact, v95*4+64))
-				v144 := *(*uint32)(unsafe.Add(pact, v95*4+4))
-				v149 := *(*uint32)(unsafe.Add(pact, v95*4+36))
-				v154 := *(*uint32)(unsafe.Add(pact, v95*4+68))
-				v168 := *(*uint32)(unsafe.Add(pact, v95*4+8))
-				v173 := *(*uint32)(unsafe.Add(pact, v95*4+40))
-				v178 := *(*uint32)(unsafe.Add(pact, v95*4+72))
-				v192 := *(*uint32)(unsafe.Add(pact, v95*4+12))
-				v197 := *(*uint32)(unsafe.Add(pact, v95*4+44))
-				v202 := *(*uint32)(unsafe.Add(pact, v95*4+76))
-				v216 := *(*uint32)(unsafe.Add(pact, v95*4+16))
-				v221 := *(*uint32)(unsafe.Add(pact, v95*4+48))
-				v226 := *(*uint32)(unsafe.Add(pact, v95*4+80))
-				v240 := *(*uint32)(unsafe.Add(pact, v95*4+20))
-				v245 := *(*uint32)(unsafe.Add(pact, v95*4+52))
-				v250 := *(*uint32)(unsafe.Add(pact, v95*4+84))
-				v264 := *(*uint32)(unsafe.Add(pact, v95*4+24))
-				v269 := *(*uint32)(unsafe.Add(pact, v95*4+56))
-				v274 := *(*uint32)(unsafe.Add(pact, v95*4+88))
-				v288 := *(*uint32)(unsafe.Add(pact, v95*4+28))
-				v293 := *(*uint32)(unsafe.Add(pact, v95*4+60))
-				v298 := *(*uint32)(unsafe.Add(pact, v95*4+92))
-				v304 := v37 >> 1
-				v315 := *(*float32)(unsafe.Add(pact, v95*4+128))
-				v325 := *(*float32)(unsafe.Add(pact, v95*4+132))
-				v335 := *(*float32)(unsafe.Add(pact, v95*4+136))
-				v351 := (v93 + 1) * 48
-				v357 := *(*int32)(unsafe.Add(pact, v351*4+160)) << 7
-				v363 := *(*int32)(unsafe.Add(pact, v351*4+164)) << 7
-				v369 := *(*int32)(unsafe.Add(pact, v351*4+168)) << 7
-				v380 := *(*uint32)(unsafe.Add(pact, v351*4))
-				v385 := *(*uint32)(unsafe.Add(pact, v351*4+32))
-				v390 := *(*uint32)(unsafe.Add(pact, v351*4+64))
-				v404 := *(*uint32)(unsafe.Add(pact, v351*4+4))
-				v409 := *(*uint32)(unsafe.Add(pact, v351*4+36))
-				v414 := *(*uint32)(unsafe.Add(pact, v351*4+68))
-				v428 := *(*uint32)(unsafe.Add(pact, v351*4+8))
-				v433 := *(*uint32)(unsafe.Add(pact, v351*4+40))
-				v438 := *(*uint32)(unsafe.Add(pact, v351*4+72))
-				v452 := *(*uint32)(unsafe.Add(pact, v351*4+12))
-				v457 := *(*uint32)(unsafe.Add(pact, v351*4+44))
-				v462 := *(*uint32)(unsafe.Add(pact, v351*4+76))
-				v476 := *(*uint32)(unsafe.Add(pact, v351*4+16))
-				v481 := *(*uint32)(unsafe.Add(pact, v351*4+48))
-				v486 := *(*uint32)(unsafe.Add(pact, v351*4+80))
-				v500 := *(*uint32)(unsafe.Add(pact, v351*4+20))
-				v505 := *(*uint32)(unsafe.Add(pact, v351*4+52))
-				v510 := *(*uint32)(unsafe.Add(pact, v351*4+84))
-				v524 := *(*uint32)(unsafe.Add(pact, v351*4+24))
-				v529 := *(*uint32)(unsafe.Add(pact, v351*4+56))
-				v534 := *(*uint32)(unsafe.Add(pact, v351*4+88))
-				v548 := *(*uint32)(unsafe.Add(pact, v351*4+28))
-				v553 := *(*uint32)(unsafe.Add(pact, v351*4+60))
-				v558 := *(*uint32)(unsafe.Add(pact, v351*4+92))
-				v575 := *(*float32)(unsafe.Add(pact, v351*4+128))
-				v585 := *(*float32)(unsafe.Add(pact, v351*4+132))
-				v595 := *(*float32)(unsafe.Add(pact, v351*4+136))
+			for v35 := v24; v35 < v34; v35 += 1 {
+				v38 := (v19 + v35) * 1088
+				v98 := v22 + (v35 * 2)
+				v100 := v98 * 48
+				v106 := *(*int32)(unsafe.Add(pact, v100*4+160)) << 7
+				v112 := *(*int32)(unsafe.Add(pact, v100*4+164)) << 7
+				v118 := *(*int32)(unsafe.Add(pact, v100*4+168)) << 7
+				v120 := v38 >> 2
+				v127 := *(*uint32)(unsafe.Add(pact, v100*4))
+				v132 := *(*uint32)(unsafe.Add(pact, v100*4+32))
+				v137 := *(*uint32)(unsafe.Add(pact, v100*4+64))
+				v151 := *(*uint32)(unsafe.Add(pact, v100*4+4))
+				v156 := *(*uint32)(unsafe.Add(pact, v100*4+36))
+				v161 := *(*uint32)(unsafe.Add(pact, v100*4+68))
+				v175 := *(*uint32)(unsafe.Add(pact, v100*4+8))
+				v180 := *(*uint32)(unsafe.Add(pact, v100*4+40))
+				v185 := *(*uint32)(unsafe.Add(pact, v100*4+72))
+				v199 := *(*uint32)(unsafe.Add(pact, v100*4+12))
+				v204 := *(*uint32)(unsafe.Add(pact, v100*4+44))
+				v209 := *(*uint32)(unsafe.Add(pact, v100*4+76))
+				v223 := *(*uint32)(unsafe.Add(pact, v100*4+16))
+				v228 := *(*uint32)(unsafe.Add(pact, v100*4+48))
+				v233 := *(*uint32)(unsafe.Add(pact, v100*4+80))
+				v247 := *(*uint32)(unsafe.Add(pact, v100*4+20))
+				v252 := *(*uint32)(unsafe.Add(pact, v100*4+52))
+				v257 := *(*uint32)(unsafe.Add(pact, v100*4+84))
+				v271 := *(*uint32)(unsafe.Add(pact, v100*4+24))
+				v276 := *(*uint32)(unsafe.Add(pact, v100*4+56))
+				v281 := *(*uint32)(unsafe.Add(pact, v100*4+88))
+				v295 := *(*uint32)(unsafe.Add(pact, v100*4+28))
+				v300 := *(*uint32)(unsafe.Add(pact, v100*4+60))
+				v305 := *(*uint32)(unsafe.Add(pact, v100*4+92))
+				v311 := v38 >> 1
+				v322 := *(*float32)(unsafe.Add(pact, v100*4+128))
+				v332 := *(*float32)(unsafe.Add(pact, v100*4+132))
+				v342 := *(*float32)(unsafe.Add(pact, v100*4+136))
+				v360 := (v98 + 1) * 48
+				v366 := *(*int32)(unsafe.Add(pact, v360*4+160)) << 7
+				v372 := *(*int32)(unsafe.Add(pact, v360*4+164)) << 7
+				v378 := *(*int32)(unsafe.Add(pact, v360*4+168)) << 7
+				v389 := *(*uint32)(unsafe.Add(pact, v360*4))
+				v394 := *(*uint32)(unsafe.Add(pact, v360*4+32))
+				v399 := *(*uint32)(unsafe.Add(pact, v360*4+64))
+				v413 := *(*uint32)(unsafe.Add(pact, v360*4+4))
+				v418 := *(*uint32)(unsafe.Add(pact, v360*4+36))
+				v423 := *(*uint32)(unsafe.Add(pact, v360*4+68))
+				v437 := *(*uint32)(unsafe.Add(pact, v360*4+8))
+				v442 := *(*uint32)(unsafe.Add(pact, v360*4+40))
+				v447 := *(*uint32)(unsafe.Add(pact, v360*4+72))
+				v461 := *(*uint32)(unsafe.Add(pact, v360*4+12))
+				v466 := *(*uint32)(unsafe.Add(pact, v360*4+44))
+				v471 := *(*uint32)(unsafe.Add(pact, v360*4+76))
+				v485 := *(*uint32)(unsafe.Add(pact, v360*4+16))
+				v490 := *(*uint32)(unsafe.Add(pact, v360*4+48))
+				v495 := *(*uint32)(unsafe.Add(pact, v360*4+80))
+				v509 := *(*uint32)(unsafe.Add(pact, v360*4+20))
+				v514 := *(*uint32)(unsafe.Add(pact, v360*4+52))
+				v519 := *(*uint32)(unsafe.Add(pact, v360*4+84))
+				v533 := *(*uint32)(unsafe.Add(pact, v360*4+24))
+				v538 := *(*uint32)(unsafe.Add(pact, v360*4+56))
+				v543 := *(*uint32)(unsafe.Add(pact, v360*4+88))
+				v557 := *(*uint32)(unsafe.Add(pact, v360*4+28))
+				v562 := *(*uint32)(unsafe.Add(pact, v360*4+60))
+				v567 := *(*uint32)(unsafe.Add(pact, v360*4+92))
+				v584 := *(*float32)(unsafe.Add(pact, v360*4+128))
+				v594 := *(*float32)(unsafe.Add(pact, v360*4+132))
+				v604 := *(*float32)(unsafe.Add(pact, v360*4+136))
 				for l := range 16 {
-					v319 := rsum[0][l]
-					v117 := v115 + l
-					v284 := *(*uint32)(unsafe.Add(pw, v117*4+448))
-					v260 := *(*uint32)(unsafe.Add(pw, v117*4+384))
-					v236 := *(*uint32)(unsafe.Add(pw, v117*4+320))
-					v212 := *(*uint32)(unsafe.Add(pw, v117*4+256))
-					v188 := *(*uint32)(unsafe.Add(pw, v117*4+192))
-					v164 := *(*uint32)(unsafe.Add(pw, v117*4+128))
-					v140 := *(*uint32)(unsafe.Add(pw, v117*4+64))
-					v118 := *(*uint32)(unsafe.Add(pw, v117*4))
-					v300 := float32(lane.Dot4US(v284, v288, lane.Dot4US(v260, v264, lane.Dot4US(v236, v240, lane.Dot4US(v212, v216, lane.Dot4US(v188, v192, lane.Dot4US(v164, v168, lane.Dot4US(v140, v144, lane.Dot4US(v118, v120, v101)))))))))
-					v309 := v304 + l
-					v311 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v309*2+1024)))
-					v320 := v319 + float32(v300*float32(v315*v311))
-					rsum[0][l] = v320
-					v329 := rsum[1][l]
-					v301 := float32(lane.Dot4US(v284, v293, lane.Dot4US(v260, v269, lane.Dot4US(v236, v245, lane.Dot4US(v212, v221, lane.Dot4US(v188, v197, lane.Dot4US(v164, v173, lane.Dot4US(v140, v149, lane.Dot4US(v118, v125, v107)))))))))
-					v330 := v329 + float32(v301*float32(v325*v311))
-					rsum[1][l] = v330
-					v339 := rsum[2][l]
-					v544 := *(*uint32)(unsafe.Add(pw, v117*4+960))
-					v520 := *(*uint32)(unsafe.Add(pw, v117*4+896))
-					v496 := *(*uint32)(unsafe.Add(pw, v117*4+832))
-					v472 := *(*uint32)(unsafe.Add(pw, v117*4+768))
-					v448 := *(*uint32)(unsafe.Add(pw, v117*4+704))
-					v424 := *(*uint32)(unsafe.Add(pw, v117*4+640))
-					v400 := *(*uint32)(unsafe.Add(pw, v117*4+576))
-					v378 := *(*uint32)(unsafe.Add(pw, v117*4+512))
-					v560 := float32(lane.Dot4US(v544, v548, lane.Dot4US(v520, v524, lane.Dot4US(v496, v500, lane.Dot4US(v472, v476, lane.Dot4US(v448, v452, lane.Dot4US(v424, v428, lane.Dot4US(v400, v404, lane.Dot4US(v378, v380, v357)))))))))
-					v571 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v309*2+1056)))
-					rsum[0][l] = v320 + float32(v560*float32(v575*v571))
-					v561 := float32(lane.Dot4US(v544, v553, lane.Dot4US(v520, v529, lane.Dot4US(v496, v505, lane.Dot4US(v472, v481, lane.Dot4US(v448, v457, lane.Dot4US(v424, v433, lane.Dot4US(v400, v409, lane.Dot4US(v378, v385, v363)))))))))
-					rsum[1][l] = v330 + float32(v561*float32(v585*v571))
-					v302 := float32(lane.Dot4US(v284, v298, lane.Dot4US(v260, v274, lane.Dot4US(v236, v250, lane.Dot4US(v212, v226, lane.Dot4US(v188, v202, lane.Dot4US(v164, v178, lane.Dot4US(v140, v154, lane.Dot4US(v118, v130, v113)))))))))
-					v562 := float32(lane.Dot4US(v544, v558, lane.Dot4US(v520, v534, lane.Dot4US(v496, v510, lane.Dot4US(v472, v486, lane.Dot4US(v448, v462, lane.Dot4US(v424, v438, lane.Dot4US(v400, v414, lane.Dot4US(v378, v390, v369)))))))))
-					rsum[2][l] = (v339 + float32(v302*float32(v335*v311))) + float32(v562*float32(v595*v571))
+					v326 := rsum[0][l]
+					v121 := v120 + l
+					v291 := *(*uint32)(unsafe.Add(pw, v121*4+448))
+					v267 := *(*uint32)(unsafe.Add(pw, v121*4+384))
+					v243 := *(*uint32)(unsafe.Add(pw, v121*4+320))
+					v219 := *(*uint32)(unsafe.Add(pw, v121*4+256))
+					v195 := *(*uint32)(unsafe.Add(pw, v121*4+192))
+					v171 := *(*uint32)(unsafe.Add(pw, v121*4+128))
+					v147 := *(*uint32)(unsafe.Add(pw, v121*4+64))
+					v125 := *(*uint32)(unsafe.Add(pw, v121*4))
+					v307 := float32(lane.Dot4US(v291, v295, lane.Dot4US(v267, v271, lane.Dot4US(v243, v247, lane.Dot4US(v219, v223, lane.Dot4US(v195, v199, lane.Dot4US(v171, v175, lane.Dot4US(v147, v151, lane.Dot4US(v125, v127, v106)))))))))
+					v312 := v311 + l
+					v318 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v312*2+1024)))
+					v327 := v326 + float32(v307*float32(v322*v318))
+					rsum[0][l] = v327
+					v336 := rsum[1][l]
+					v308 := float32(lane.Dot4US(v291, v300, lane.Dot4US(v267, v276, lane.Dot4US(v243, v252, lane.Dot4US(v219, v228, lane.Dot4US(v195, v204, lane.Dot4US(v171, v180, lane.Dot4US(v147, v156, lane.Dot4US(v125, v132, v112)))))))))
+					v337 := v336 + float32(v308*float32(v332*v318))
+					rsum[1][l] = v337
+					v346 := rsum[2][l]
+					v553 := *(*uint32)(unsafe.Add(pw, v121*4+960))
+					v529 := *(*uint32)(unsafe.Add(pw, v121*4+896))
+					v505 := *(*uint32)(unsafe.Add(pw, v121*4+832))
+					v481 := *(*uint32)(unsafe.Add(pw, v121*4+768))
+					v457 := *(*uint32)(unsafe.Add(pw, v121*4+704))
+					v433 := *(*uint32)(unsafe.Add(pw, v121*4+640))
+					v409 := *(*uint32)(unsafe.Add(pw, v121*4+576))
+					v387 := *(*uint32)(unsafe.Add(pw, v121*4+512))
+					v569 := float32(lane.Dot4US(v553, v557, lane.Dot4US(v529, v533, lane.Dot4US(v505, v509, lane.Dot4US(v481, v485, lane.Dot4US(v457, v461, lane.Dot4US(v433, v437, lane.Dot4US(v409, v413, lane.Dot4US(v387, v389, v366)))))))))
+					v580 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v312*2+1056)))
+					rsum[0][l] = v327 + float32(v569*float32(v584*v580))
+					v570 := float32(lane.Dot4US(v553, v562, lane.Dot4US(v529, v538, lane.Dot4US(v505, v514, lane.Dot4US(v481, v490, lane.Dot4US(v457, v466, lane.Dot4US(v433, v442, lane.Dot4US(v409, v418, lane.Dot4US(v387, v394, v372)))))))))
+					rsum[1][l] = v337 + float32(v570*float32(v594*v580))
+					v309 := float32(lane.Dot4US(v291, v305, lane.Dot4US(v267, v281, lane.Dot4US(v243, v257, lane.Dot4US(v219, v233, lane.Dot4US(v195, v209, lane.Dot4US(v171, v185, lane.Dot4US(v147, v161, lane.Dot4US(v125, v137, v118)))))))))
+					v571 := float32(lane.Dot4US(v553, v567, lane.Dot4US(v529, v543, lane.Dot4US(v505, v519, lane.Dot4US(v481, v495, lane.Dot4US(v457, v471, lane.Dot4US(v433, v447, lane.Dot4US(v409, v423, lane.Dot4US(v387, v399, v378)))))))))
+					rsum[2][l] = (v346 + float32(v309*float32(v342*v318))) + float32(v571*float32(v604*v580))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v607 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v607
-					v613 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v613
-					v619 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v619
+					v616 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v616
+					v621 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v621
+					v626 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v626
 				}
 			} else {
 				for l := range 16 {
-					v624 := *(*float32)(unsafe.Add(stotal, l*4))
-					v626 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v624 + v626
-					v636 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v638 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v636 + v638
-					v648 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v650 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v648 + v650
+					v629 := *(*float32)(unsafe.Add(stotal, l*4))
+					v631 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v629 + v631
+					v639 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v641 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v639 + v641
+					v649 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v651 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v649 + v651
 				}
 			}
 		}
-		v653 := t1 * 4
-		v655 := t0 * 16
-		for range 16 {
-		}
+		v654 := t1 * 4
+		v656 := t0 * 16
 		if nadd == 0 {
-			v665 := (v653 * nldo) + v655
-			v675 := ((v653 + 1) * nldo) + v655
-			v687 := ((v653 + 2) * nldo) + v655
+			v665 := v654 * nldo
+			v673 := (v654 + 1) * nldo
+			v683 := (v654 + 2) * nldo
 			for l := range 16 {
-				v670 := *(*float32)(unsafe.Add(stotal, l*4))
-				v660 := (v655 + l) < nn
-				if v660 {
-					*(*float32)(unsafe.Add(pout, (v665+l)*4)) = v670
+				v669 := *(*float32)(unsafe.Add(stotal, l*4))
+				v662 := v656 + l
+				v663 := v662 < nn
+				if v663 {
+					*(*float32)(unsafe.Add(pout, (v665+v662)*4)) = v669
 				}
-				v682 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v660 {
-					*(*float32)(unsafe.Add(pout, (v675+l)*4)) = v682
+				v679 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v663 {
+					*(*float32)(unsafe.Add(pout, (v673+v662)*4)) = v679
 				}
-				v694 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v660 {
-					*(*float32)(unsafe.Add(pout, (v687+l)*4)) = v694
+				v689 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v663 {
+					*(*float32)(unsafe.Add(pout, (v683+v662)*4)) = v689
 				}
 			}
 		} else {
-			v697 := (v653 * nldo) + v655
-			v709 := ((v653 + 1) * nldo) + v655
-			v723 := ((v653 + 2) * nldo) + v655
+			v695 := v654 * nldo
+			v705 := (v654 + 1) * nldo
+			v717 := (v654 + 2) * nldo
 			for l := range 16 {
-				v702 := *(*float32)(unsafe.Add(stotal, l*4))
-				v660 := (v655 + l) < nn
-				var v703 float32
-				v699 := v697 + l
-				if v660 {
-					v703 = *(*float32)(unsafe.Add(pout, v699*4))
+				v699 := *(*float32)(unsafe.Add(stotal, l*4))
+				v692 := v656 + l
+				v693 := v692 < nn
+				var v700 float32
+				v696 := v695 + v692
+				if v693 {
+					v700 = *(*float32)(unsafe.Add(pout, v696*4))
 				}
-				if v660 {
-					*(*float32)(unsafe.Add(pout, v699*4)) = v702 + v703
+				if v693 {
+					*(*float32)(unsafe.Add(pout, v696*4)) = v699 + v700
 				}
-				v716 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v717 float32
-				v711 := v709 + l
-				if v660 {
-					v717 = *(*float32)(unsafe.Add(pout, v711*4))
+				v711 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v712 float32
+				v706 := v705 + v692
+				if v693 {
+					v712 = *(*float32)(unsafe.Add(pout, v706*4))
 				}
-				if v660 {
-					*(*float32)(unsafe.Add(pout, v711*4)) = v716 + v717
+				if v693 {
+					*(*float32)(unsafe.Add(pout, v706*4)) = v711 + v712
 				}
-				v730 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v731 float32
-				v725 := v723 + l
-				if v660 {
-					v731 = *(*float32)(unsafe.Add(pout, v725*4))
+				v723 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v724 float32
+				v718 := v717 + v692
+				if v693 {
+					v724 = *(*float32)(unsafe.Add(pout, v718*4))
 				}
-				if v660 {
-					*(*float32)(unsafe.Add(pout, v725*4)) = v730 + v731
+				if v693 {
+					*(*float32)(unsafe.Add(pout, v718*4)) = v723 + v724
 				}
 			}
 		}

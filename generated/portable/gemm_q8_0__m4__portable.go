@@ -27,248 +27,248 @@ func gemm_q8_0__m4__portable(a *kernel.Args, lo, hi int) {
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
-		v7 := nk + 63
-		v10 := v7 >> 6
-		v18 := t0 * v10
-		v21 := t1 * ((v7 >> 6) << 1)
-		for v23 := 0; v23 < v10; v23 += 4 {
-			v34 := min(v23+4, v10)
+		v8 := nk + 63
+		v11 := v8 >> 6
+		v19 := t0 * v11
+		v22 := t1 * ((v8 >> 6) << 1)
+		for v24 := 0; v24 < v11; v24 += 4 {
+			v35 := min(v24+4, v11)
 			for l := range 16 {
 				rsum[0][l] = math.Float32frombits(0x00000000)
 				rsum[1][l] = math.Float32frombits(0x00000000)
 				rsum[2][l] = math.Float32frombits(0x00000000)
 				rsum[3][l] = math.Float32frombits(0x00000000)
 			}
-			for v35 := v23; v35 < v34; v35 += 1 {
-				v38 := (v18 + v35) * 1088
-				v96 := v21 + (v35 * 2)
-				v98 := v96 * 48
-				v104 := *(*int32)(unsafe.Add(pact, v98*4+160)) << 7
-				v110 := *(*int32)(unsafe.Add(pact, v98*4+164)) << 7
-				v116 := *(*int32)(unsafe.Add(pact, v98*4+168)) << 7
-				v122 := *(*int32)(unsafe.Add(pact, v98*4+172)) << 7
-				v124 := v38 >> 2
-				v129 := *(*uint32)(unsafe.Add(pact, v98*4))
-				v134 := *(*uint32)(unsafe.Add(pact, v98*4+32))
-				v139 := *(*uint32)(unsafe.Add(pact, v98*4+64))
-				v144 := *(*uint32)(unsafe.Add(pact, v98*4+96))
-				v158 := *(*uint32)(unsafe.Add(pact, v98*4+4))
-				v163 := *(*uint32)(unsafe.Add(pact, v98*4+36))
-				v168 := *(*uint32)(unsafe.Add(pact, v98*4+68))
-				v173 := *(*uint32)(unsafe.Add(pact, v98*4+100))
-				v187 := *(*uint32)(unsafe.Add(pact, v98*4+8))
-				v192 := *(*uint32)(unsafe.Add(pact, v98*4+40))
-				v197 := *(*uint32)(unsafe.Add(pact, v98*4+72))
-				v202 := *(*uint32)(unsafe.Add(pact, v98*4+104))
-				v216 := *(*uint32)(unsafe.Add(pact, v98*4+12))
-				v221 := *(*uint32)(unsafe.Add(pact, v98*4+44))
-				v226 := *(*uint32)(unsafe.Add(pact, v98*4+76))
-				v231 := *(*uint32)(unsafe.Add(pact, v98*4+108))
-				v245 := *(*uint32)(unsafe.Add(pact, v98*4+16))
-				v250 := *(*uint32)(unsafe.Add(pact, v98*4+48))
-				v255 := *(*uint32)(unsafe.Add(pact, v98*4+80))
-				v260 := *(*uint32)(unsafe.Add(pact, v98*4+112))
-				v274 := *(*uint32)(unsafe.Add(pact, v98*4+20))
-				v279 := *(*uint32)(unsafe.Add(pact, v98*4+52))
-				v284 := *(*uint32)(unsafe.Add(pact, v98*4+84))
-				v289 := *(*uint32)(unsafe.Add(pact, v98*4+116))
-				v303 := *(*uint32)(unsafe.Add(pact, v98*4+24))
-				v308 := *(*uint32)(unsafe.Add(pact, v98*4+56))
-				v313 := *(*uint32)(unsafe.Add(pact, v98*4+88))
-				v318 := *(*uint32)(unsafe.Add(pact, v98*4+120))
-				v332 := *(*uint32)(unsafe.Add(pact, v98*4+28))
-				v337 := *(*uint32)(unsafe.Add(pact, v98*4+60))
-				v342 := *(*uint32)(unsafe.Add(pact, v98*4+92))
-				v347 := *(*uint32)(unsafe.Add(pact, v98*4+124))
-				v354 := v38 >> 1
-				v365 := *(*float32)(unsafe.Add(pact, v98*4+128))
-				v375 := *(*float32)(unsafe.Add(pact, v98*4+132))
-				v385 := *(*float32)(unsafe.Add(pact, v98*4+136))
-				v395 := *(*float32)(unsafe.Add(pact, v98*4+140))
-				v411 := (v96 + 1) * 48
-				v417 := *(*int32)(unsafe.Add(pact, v411*4+160)) << 7
-				v423 := *(*int32)(unsafe.Add(pact, v411*4+164)) << 7
-				v429 := *(*int32)(unsafe.Add(pact, v411*4+168)) << 7
-				v435 := *(*int32)(unsafe.Add(pact, v411*4+172)) << 7
-				v446 := *(*uint32)(unsafe.Add(pact, v411*4))
-				v451 := *(*uint32)(unsafe.Add(pact, v411*4+32))
-				v456 := *(*uint32)(unsafe.Add(pact, v411*4+64))
-				v461 := *(*uint32)(unsafe.Add(pact, v411*4+96))
-				v475 := *(*uint32)(unsafe.Add(pact, v411*4+4))
-				v480 := *(*uint32)(unsafe.Add(pact, v411*4+36))
-				v485 := *(*uint32)(unsafe.Add(pact, v411*4+68))
-				v490 := *(*uint32)(unsafe.Add(pact, v411*4+100))
-				v504 := *(*uint32)(unsafe.Add(pact, v411*4+8))
-				v509 := *(*uint32)(unsafe.Add(pact, v411*4+40))
-				v514 := *(*uint32)(unsafe.Add(pact, v411*4+72))
-				v519 := *(*uint32)(unsafe.Add(pact, v411*4+104))
-				v533 := *(*uint32)(unsafe.Add(pact, v411*4+12))
-				v538 := *(*uint32)(unsafe.Add(pact, v411*4+44))
-				v543 := *(*uint32)(unsafe.Add(pact, v411*4+76))
-				v548 := *(*uint32)(unsafe.Add(pact, v411*4+108))
-				v562 := *(*uint32)(unsafe.Add(pact, v411*4+16))
-				v567 := *(*uint32)(unsafe.Add(pact, v411*4+48))
-				v572 := *(*uint32)(unsafe.Add(pact, v411*4+80))
-				v577 := *(*uint32)(unsafe.Add(pact, v411*4+112))
-				v591 := *(*uint32)(unsafe.Add(pact, v411*4+20))
-				v596 := *(*uint32)(unsafe.Add(pact, v411*4+52))
-				v601 := *(*uint32)(unsafe.Add(pact, v411*4+84))
-				v606 := *(*uint32)(unsafe.Add(pact, v411*4+116))
-				v620 := *(*uint32)(unsafe.Add(pact, v411*4+24))
-				v625 := *(*uint32)(unsafe.Add(pact, v411*4+56))
-				v630 := *(*uint32)(unsafe.Add(pact, v411*4+88))
-				v635 := *(*uint32)(unsafe.Add(pact, v411*4+120))
-				v649 := *(*uint32)(unsafe.Add(pact, v411*4+28))
-				v654 := *(*uint32)(unsafe.Add(pact, v411*4+60))
-				v659 := *(*uint32)(unsafe.Add(pact, v411*4+92))
-				v664 := *(*uint32)(unsafe.Add(pact, v411*4+124))
-				v682 := *(*float32)(unsafe.Add(pact, v411*4+128))
-				v692 := *(*float32)(unsafe.Add(pact, v411*4+132))
-				v702 := *(*float32)(unsafe.Add(pact, v411*4+136))
-				v712 := *(*float32)(unsafe.Add(pact, v411*4+140))
+			for v36 := v24; v36 < v35; v36 += 1 {
+				v39 := (v19 + v36) * 1088
+				v101 := v22 + (v36 * 2)
+				v103 := v101 * 48
+				v109 := *(*int32)(unsafe.Add(pact, v103*4+160)) << 7
+				v115 := *(*int32)(unsafe.Add(pact, v103*4+164)) << 7
+				v121 := *(*int32)(unsafe.Add(pact, v103*4+168)) << 7
+				v127 := *(*int32)(unsafe.Add(pact, v103*4+172)) << 7
+				v129 := v39 >> 2
+				v136 := *(*uint32)(unsafe.Add(pact, v103*4))
+				v141 := *(*uint32)(unsafe.Add(pact, v103*4+32))
+				v146 := *(*uint32)(unsafe.Add(pact, v103*4+64))
+				v151 := *(*uint32)(unsafe.Add(pact, v103*4+96))
+				v165 := *(*uint32)(unsafe.Add(pact, v103*4+4))
+				v170 := *(*uint32)(unsafe.Add(pact, v103*4+36))
+				v175 := *(*uint32)(unsafe.Add(pact, v103*4+68))
+				v180 := *(*uint32)(unsafe.Add(pact, v103*4+100))
+				v194 := *(*uint32)(unsafe.Add(pact, v103*4+8))
+				v199 := *(*uint32)(unsafe.Add(pact, v103*4+40))
+				v204 := *(*uint32)(unsafe.Add(pact, v103*4+72))
+				v209 := *(*uint32)(unsafe.Add(pact, v103*4+104))
+				v223 := *(*uint32)(unsafe.Add(pact, v103*4+12))
+				v228 := *(*uint32)(unsafe.Add(pact, v103*4+44))
+				v233 := *(*uint32)(unsafe.Add(pact, v103*4+76))
+				v238 := *(*uint32)(unsafe.Add(pact, v103*4+108))
+				v252 := *(*uint32)(unsafe.Add(pact, v103*4+16))
+				v257 := *(*uint32)(unsafe.Add(pact, v103*4+48))
+				v262 := *(*uint32)(unsafe.Add(pact, v103*4+80))
+				v267 := *(*uint32)(unsafe.Add(pact, v103*4+112))
+				v281 := *(*uint32)(unsafe.Add(pact, v103*4+20))
+				v286 := *(*uint32)(unsafe.Add(pact, v103*4+52))
+				v291 := *(*uint32)(unsafe.Add(pact, v103*4+84))
+				v296 := *(*uint32)(unsafe.Add(pact, v103*4+116))
+				v310 := *(*uint32)(unsafe.Add(pact, v103*4+24))
+				v315 := *(*uint32)(unsafe.Add(pact, v103*4+56))
+				v320 := *(*uint32)(unsafe.Add(pact, v103*4+88))
+				v325 := *(*uint32)(unsafe.Add(pact, v103*4+120))
+				v339 := *(*uint32)(unsafe.Add(pact, v103*4+28))
+				v344 := *(*uint32)(unsafe.Add(pact, v103*4+60))
+				v349 := *(*uint32)(unsafe.Add(pact, v103*4+92))
+				v354 := *(*uint32)(unsafe.Add(pact, v103*4+124))
+				v361 := v39 >> 1
+				v372 := *(*float32)(unsafe.Add(pact, v103*4+128))
+				v382 := *(*float32)(unsafe.Add(pact, v103*4+132))
+				v392 := *(*float32)(unsafe.Add(pact, v103*4+136))
+				v402 := *(*float32)(unsafe.Add(pact, v103*4+140))
+				v420 := (v101 + 1) * 48
+				v426 := *(*int32)(unsafe.Add(pact, v420*4+160)) << 7
+				v432 := *(*int32)(unsafe.Add(pact, v420*4+164)) << 7
+				v438 := *(*int32)(unsafe.Add(pact, v420*4+168)) << 7
+				v444 := *(*int32)(unsafe.Add(pact, v420*4+172)) << 7
+				v455 := *(*uint32)(unsafe.Add(pact, v420*4))
+				v460 := *(*uint32)(unsafe.Add(pact, v420*4+32))
+				v465 := *(*uint32)(unsafe.Add(pact, v420*4+64))
+				v470 := *(*uint32)(unsafe.Add(pact, v420*4+96))
+				v484 := *(*uint32)(unsafe.Add(pact, v420*4+4))
+				v489 := *(*uint32)(unsafe.Add(pact, v420*4+36))
+				v494 := *(*uint32)(unsafe.Add(pact, v420*4+68))
+				v499 := *(*uint32)(unsafe.Add(pact, v420*4+100))
+				v513 := *(*uint32)(unsafe.Add(pact, v420*4+8))
+				v518 := *(*uint32)(unsafe.Add(pact, v420*4+40))
+				v523 := *(*uint32)(unsafe.Add(pact, v420*4+72))
+				v528 := *(*uint32)(unsafe.Add(pact, v420*4+104))
+				v542 := *(*uint32)(unsafe.Add(pact, v420*4+12))
+				v547 := *(*uint32)(unsafe.Add(pact, v420*4+44))
+				v552 := *(*uint32)(unsafe.Add(pact, v420*4+76))
+				v557 := *(*uint32)(unsafe.Add(pact, v420*4+108))
+				v571 := *(*uint32)(unsafe.Add(pact, v420*4+16))
+				v576 := *(*uint32)(unsafe.Add(pact, v420*4+48))
+				v581 := *(*uint32)(unsafe.Add(pact, v420*4+80))
+				v586 := *(*uint32)(unsafe.Add(pact, v420*4+112))
+				v600 := *(*uint32)(unsafe.Add(pact, v420*4+20))
+				v605 := *(*uint32)(unsafe.Add(pact, v420*4+52))
+				v610 := *(*uint32)(unsafe.Add(pact, v420*4+84))
+				v615 := *(*uint32)(unsafe.Add(pact, v420*4+116))
+				v629 := *(*uint32)(unsafe.Add(pact, v420*4+24))
+				v634 := *(*uint32)(unsafe.Add(pact, v420*4+56))
+				v639 := *(*uint32)(unsafe.Add(pact, v420*4+88))
+				v644 := *(*uint32)(unsafe.Add(pact, v420*4+120))
+				v658 := *(*uint32)(unsafe.Add(pact, v420*4+28))
+				v663 := *(*uint32)(unsafe.Add(pact, v420*4+60))
+				v668 := *(*uint32)(unsafe.Add(pact, v420*4+92))
+				v673 := *(*uint32)(unsafe.Add(pact, v420*4+124))
+				v691 := *(*float32)(unsafe.Add(pact, v420*4+128))
+				v701 := *(*float32)(unsafe.Add(pact, v420*4+132))
+				v711 := *(*float32)(unsafe.Add(pact, v420*4+136))
+				v721 := *(*float32)(unsafe.Add(pact, v420*4+140))
 				for l := range 16 {
-					v369 := rsum[0][l]
-					v126 := v124 + l
-					v328 := *(*uint32)(unsafe.Add(pw, v126*4+448))
-					v299 := *(*uint32)(unsafe.Add(pw, v126*4+384))
-					v270 := *(*uint32)(unsafe.Add(pw, v126*4+320))
-					v241 := *(*uint32)(unsafe.Add(pw, v126*4+256))
-					v212 := *(*uint32)(unsafe.Add(pw, v126*4+192))
-					v183 := *(*uint32)(unsafe.Add(pw, v126*4+128))
-					v154 := *(*uint32)(unsafe.Add(pw, v126*4+64))
-					v127 := *(*uint32)(unsafe.Add(pw, v126*4))
-					v349 := float32(lane.Dot4US(v328, v332, lane.Dot4US(v299, v303, lane.Dot4US(v270, v274, lane.Dot4US(v241, v245, lane.Dot4US(v212, v216, lane.Dot4US(v183, v187, lane.Dot4US(v154, v158, lane.Dot4US(v127, v129, v104)))))))))
-					v359 := v354 + l
-					v361 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+1024)))
-					v370 := v369 + float32(v349*float32(v365*v361))
-					rsum[0][l] = v370
-					v379 := rsum[1][l]
-					v350 := float32(lane.Dot4US(v328, v337, lane.Dot4US(v299, v308, lane.Dot4US(v270, v279, lane.Dot4US(v241, v250, lane.Dot4US(v212, v221, lane.Dot4US(v183, v192, lane.Dot4US(v154, v163, lane.Dot4US(v127, v134, v110)))))))))
-					v380 := v379 + float32(v350*float32(v375*v361))
-					rsum[1][l] = v380
-					v389 := rsum[2][l]
-					v351 := float32(lane.Dot4US(v328, v342, lane.Dot4US(v299, v313, lane.Dot4US(v270, v284, lane.Dot4US(v241, v255, lane.Dot4US(v212, v226, lane.Dot4US(v183, v197, lane.Dot4US(v154, v168, lane.Dot4US(v127, v139, v116)))))))))
-					v390 := v389 + float32(v351*float32(v385*v361))
-					rsum[2][l] = v390
-					v399 := rsum[3][l]
-					v645 := *(*uint32)(unsafe.Add(pw, v126*4+960))
-					v616 := *(*uint32)(unsafe.Add(pw, v126*4+896))
-					v587 := *(*uint32)(unsafe.Add(pw, v126*4+832))
-					v558 := *(*uint32)(unsafe.Add(pw, v126*4+768))
-					v529 := *(*uint32)(unsafe.Add(pw, v126*4+704))
-					v500 := *(*uint32)(unsafe.Add(pw, v126*4+640))
-					v471 := *(*uint32)(unsafe.Add(pw, v126*4+576))
-					v444 := *(*uint32)(unsafe.Add(pw, v126*4+512))
-					v666 := float32(lane.Dot4US(v645, v649, lane.Dot4US(v616, v620, lane.Dot4US(v587, v591, lane.Dot4US(v558, v562, lane.Dot4US(v529, v533, lane.Dot4US(v500, v504, lane.Dot4US(v471, v475, lane.Dot4US(v444, v446, v417)))))))))
-					v678 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v359*2+1056)))
-					rsum[0][l] = v370 + float32(v666*float32(v682*v678))
-					v667 := float32(lane.Dot4US(v645, v654, lane.Dot4US(v616, v625, lane.Dot4US(v587, v596, lane.Dot4US(v558, v567, lane.Dot4US(v529, v538, lane.Dot4US(v500, v509, lane.Dot4US(v471, v480, lane.Dot4US(v444, v451, v423)))))))))
-					rsum[1][l] = v380 + float32(v667*float32(v692*v678))
-					v668 := float32(lane.Dot4US(v645, v659, lane.Dot4US(v616, v630, lane.Dot4US(v587, v601, lane.Dot4US(v558, v572, lane.Dot4US(v529, v543, lane.Dot4US(v500, v514, lane.Dot4US(v471, v485, lane.Dot4US(v444, v456, v429)))))))))
-					rsum[2][l] = v390 + float32(v668*float32(v702*v678))
-					v352 := float32(lane.Dot4US(v328, v347, lane.Dot4US(v299, v318, lane.Dot4US(v270, v289, lane.Dot4US(v241, v260, lane.Dot4US(v212, v231, lane.Dot4US(v183, v202, lane.Dot4US(v154, v173, lane.Dot4US(v127, v144, v122)))))))))
-					v669 := float32(lane.Dot4US(v645, v664, lane.Dot4US(v616, v635, lane.Dot4US(v587, v606, lane.Dot4US(v558, v577, lane.Dot4US(v529, v548, lane.Dot4US(v500, v519, lane.Dot4US(v471, v490, lane.Dot4US(v444, v461, v435)))))))))
-					rsum[3][l] = (v399 + float32(v352*float32(v395*v361))) + float32(v669*float32(v712*v678))
+					v376 := rsum[0][l]
+					v130 := v129 + l
+					v335 := *(*uint32)(unsafe.Add(pw, v130*4+448))
+					v306 := *(*uint32)(unsafe.Add(pw, v130*4+384))
+					v277 := *(*uint32)(unsafe.Add(pw, v130*4+320))
+					v248 := *(*uint32)(unsafe.Add(pw, v130*4+256))
+					v219 := *(*uint32)(unsafe.Add(pw, v130*4+192))
+					v190 := *(*uint32)(unsafe.Add(pw, v130*4+128))
+					v161 := *(*uint32)(unsafe.Add(pw, v130*4+64))
+					v134 := *(*uint32)(unsafe.Add(pw, v130*4))
+					v356 := float32(lane.Dot4US(v335, v339, lane.Dot4US(v306, v310, lane.Dot4US(v277, v281, lane.Dot4US(v248, v252, lane.Dot4US(v219, v223, lane.Dot4US(v190, v194, lane.Dot4US(v161, v165, lane.Dot4US(v134, v136, v109)))))))))
+					v362 := v361 + l
+					v368 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v362*2+1024)))
+					v377 := v376 + float32(v356*float32(v372*v368))
+					rsum[0][l] = v377
+					v386 := rsum[1][l]
+					v357 := float32(lane.Dot4US(v335, v344, lane.Dot4US(v306, v315, lane.Dot4US(v277, v286, lane.Dot4US(v248, v257, lane.Dot4US(v219, v228, lane.Dot4US(v190, v199, lane.Dot4US(v161, v170, lane.Dot4US(v134, v141, v115)))))))))
+					v387 := v386 + float32(v357*float32(v382*v368))
+					rsum[1][l] = v387
+					v396 := rsum[2][l]
+					v358 := float32(lane.Dot4US(v335, v349, lane.Dot4US(v306, v320, lane.Dot4US(v277, v291, lane.Dot4US(v248, v262, lane.Dot4US(v219, v233, lane.Dot4US(v190, v204, lane.Dot4US(v161, v175, lane.Dot4US(v134, v146, v121)))))))))
+					v397 := v396 + float32(v358*float32(v392*v368))
+					rsum[2][l] = v397
+					v406 := rsum[3][l]
+					v654 := *(*uint32)(unsafe.Add(pw, v130*4+960))
+					v625 := *(*uint32)(unsafe.Add(pw, v130*4+896))
+					v596 := *(*uint32)(unsafe.Add(pw, v130*4+832))
+					v567 := *(*uint32)(unsafe.Add(pw, v130*4+768))
+					v538 := *(*uint32)(unsafe.Add(pw, v130*4+704))
+					v509 := *(*uint32)(unsafe.Add(pw, v130*4+640))
+					v480 := *(*uint32)(unsafe.Add(pw, v130*4+576))
+					v453 := *(*uint32)(unsafe.Add(pw, v130*4+512))
+					v675 := float32(lane.Dot4US(v654, v658, lane.Dot4US(v625, v629, lane.Dot4US(v596, v600, lane.Dot4US(v567, v571, lane.Dot4US(v538, v542, lane.Dot4US(v509, v513, lane.Dot4US(v480, v484, lane.Dot4US(v453, v455, v426)))))))))
+					v687 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v362*2+1056)))
+					rsum[0][l] = v377 + float32(v675*float32(v691*v687))
+					v676 := float32(lane.Dot4US(v654, v663, lane.Dot4US(v625, v634, lane.Dot4US(v596, v605, lane.Dot4US(v567, v576, lane.Dot4US(v538, v547, lane.Dot4US(v509, v518, lane.Dot4US(v480, v489, lane.Dot4US(v453, v460, v432)))))))))
+					rsum[1][l] = v387 + float32(v676*float32(v701*v687))
+					v677 := float32(lane.Dot4US(v654, v668, lane.Dot4US(v625, v639, lane.Dot4US(v596, v610, lane.Dot4US(v567, v581, lane.Dot4US(v538, v552, lane.Dot4US(v509, v523, lane.Dot4US(v480, v494, lane.Dot4US(v453, v465, v438)))))))))
+					rsum[2][l] = v397 + float32(v677*float32(v711*v687))
+					v359 := float32(lane.Dot4US(v335, v354, lane.Dot4US(v306, v325, lane.Dot4US(v277, v296, lane.Dot4US(v248, v267, lane.Dot4US(v219, v238, lane.Dot4US(v190, v209, lane.Dot4US(v161, v180, lane.Dot4US(v134, v151, v127)))))))))
+					v678 := float32(lane.Dot4US(v654, v673, lane.Dot4US(v625, v644, lane.Dot4US(v596, v615, lane.Dot4US(v567, v586, lane.Dot4US(v538, v557, lane.Dot4US(v509, v528, lane.Dot4US(v480, v499, lane.Dot4US(v453, v470, v444)))))))))
+					rsum[3][l] = (v406 + float32(v359*float32(v402*v368))) + float32(v678*float32(v721*v687))
 				}
 			}
-			if v23 == 0 {
+			if v24 == 0 {
 				for l := range 16 {
-					v724 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v724
-					v730 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v730
-					v736 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v736
-					v742 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v742
+					v733 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v733
+					v738 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v738
+					v743 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v743
+					v748 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v748
 				}
 			} else {
 				for l := range 16 {
-					v747 := *(*float32)(unsafe.Add(stotal, l*4))
-					v749 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v747 + v749
-					v759 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v761 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v759 + v761
+					v751 := *(*float32)(unsafe.Add(stotal, l*4))
+					v753 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v751 + v753
+					v761 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v763 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v761 + v763
 					v771 := *(*float32)(unsafe.Add(stotal, l*4+128))
 					v773 := rsum[2][l]
 					*(*float32)(unsafe.Add(stotal, l*4+128)) = v771 + v773
-					v783 := *(*float32)(unsafe.Add(stotal, l*4+192))
-					v785 := rsum[3][l]
-					*(*float32)(unsafe.Add(stotal, l*4+192)) = v783 + v785
+					v781 := *(*float32)(unsafe.Add(stotal, l*4+192))
+					v783 := rsum[3][l]
+					*(*float32)(unsafe.Add(stotal, l*4+192)) = v781 + v783
 				}
 			}
 		}
-		v788 := t1 * 4
-		v790 := t0 * 16
-		for range 16 {
-		}
+		v786 := t1 * 4
+		v788 := t0 * 16
 		if nadd == 0 {
-			v800 := (v788 * nldo) + v790
-			v810 := ((v788 + 1) * nldo) + v790
-			v822 := ((v788 + 2) * nldo) + v790
-			v834 := ((v788 + 3) * nldo) + v790
+			v797 := v786 * nldo
+			v805 := (v786 + 1) * nldo
+			v815 := (v786 + 2) * nldo
+			v825 := (v786 + 3) * nldo
 			for l := range 16 {
-				v805 := *(*float32)(unsafe.Add(stotal, l*4))
-				v795 := (v790 + l) < nn
+				v801 := *(*float32)(unsafe.Add(stotal, l*4))
+				v794 := v788 + l
+				v795 := v794 < nn
 				if v795 {
-					*(*float32)(unsafe.Add(pout, (v800+l)*4)) = v805
+					*(*float32)(unsafe.Add(pout, (v797+v794)*4)) = v801
 				}
-				v817 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				v811 := *(*float32)(unsafe.Add(stotal, l*4+64))
 				if v795 {
-					*(*float32)(unsafe.Add(pout, (v810+l)*4)) = v817
+					*(*float32)(unsafe.Add(pout, (v805+v794)*4)) = v811
 				}
-				v829 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				v821 := *(*float32)(unsafe.Add(stotal, l*4+128))
 				if v795 {
-					*(*float32)(unsafe.Add(pout, (v822+l)*4)) = v829
+					*(*float32)(unsafe.Add(pout, (v815+v794)*4)) = v821
 				}
-				v841 := *(*float32)(unsafe.Add(stotal, l*4+192))
+				v831 := *(*float32)(unsafe.Add(stotal, l*4+192))
 				if v795 {
-					*(*float32)(unsafe.Add(pout, (v834+l)*4)) = v841
+					*(*float32)(unsafe.Add(pout, (v825+v794)*4)) = v831
 				}
 			}
 		} else {
-			v844 := (v788 * nldo) + v790
-			v856 := ((v788 + 1) * nldo) + v790
-			v870 := ((v788 + 2) * nldo) + v790
-			v884 := ((v788 + 3) * nldo) + v790
+			v837 := v786 * nldo
+			v847 := (v786 + 1) * nldo
+			v859 := (v786 + 2) * nldo
+			v871 := (v786 + 3) * nldo
 			for l := range 16 {
-				v849 := *(*float32)(unsafe.Add(stotal, l*4))
-				v795 := (v790 + l) < nn
-				var v850 float32
-				v846 := v844 + l
-				if v795 {
-					v850 = *(*float32)(unsafe.Add(pout, v846*4))
+				v841 := *(*float32)(unsafe.Add(stotal, l*4))
+				v834 := v788 + l
+				v835 := v834 < nn
+				var v842 float32
+				v838 := v837 + v834
+				if v835 {
+					v842 = *(*float32)(unsafe.Add(pout, v838*4))
 				}
-				if v795 {
-					*(*float32)(unsafe.Add(pout, v846*4)) = v849 + v850
+				if v835 {
+					*(*float32)(unsafe.Add(pout, v838*4)) = v841 + v842
 				}
-				v863 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v864 float32
-				v858 := v856 + l
-				if v795 {
-					v864 = *(*float32)(unsafe.Add(pout, v858*4))
+				v853 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v854 float32
+				v848 := v847 + v834
+				if v835 {
+					v854 = *(*float32)(unsafe.Add(pout, v848*4))
 				}
-				if v795 {
-					*(*float32)(unsafe.Add(pout, v858*4)) = v863 + v864
+				if v835 {
+					*(*float32)(unsafe.Add(pout, v848*4)) = v853 + v854
 				}
-				v877 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				v865 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v866 float32
+				v860 := v859 + v834
+				if v835 {
+					v866 = *(*float32)(unsafe.Add(pout, v860*4))
+				}
+				if v835 {
+					*(*float32)(unsafe.Add(pout, v860*4)) = v865 + v866
+				}
+				v877 := *(*float32)(unsafe.Add(stotal, l*4+192))
 				var v878 float32
-				v872 := v870 + l
-				if v795 {
+				v872 := v871 + v834
+				if v835 {
 					v878 = *(*float32)(unsafe.Add(pout, v872*4))
 				}
-				if v795 {
+				if v835 {
 					*(*float32)(unsafe.Add(pout, v872*4)) = v877 + v878
-				}
-				v891 := *(*float32)(unsafe.Add(stotal, l*4+192))
-				var v892 float32
-				v886 := v884 + l
-				if v795 {
-					v892 = *(*float32)(unsafe.Add(pout, v886*4))
-				}
-				if v795 {
-					*(*float32)(unsafe.Add(pout, v886*4)) = v891 + v892
 				}
 			}
 		}

@@ -125,49 +125,39 @@ func kv_store_f16__p2__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v184 := v148; v184 < nhd; v184 += 16 {
-					for l := range 16 {
-						v186 := v184 + l
-						v187 := v186 < nhd
-						var v191 float32
-						if v187 {
-							v191 = *(*float32)(unsafe.Add(sturned, v186*4))
-						}
-						var v199 float32
-						if v187 {
-							v199 = *(*float32)(unsafe.Add(sturned, v186*4+1024))
-						}
-						var v207 float32
-						if v187 {
-							v207 = *(*float32)(unsafe.Add(sturned, v186*4+2048))
-						}
-						var v215 float32
-						if v187 {
-							v215 = *(*float32)(unsafe.Add(sturned, v186*4+3072))
-						}
-						if v187 {
-							*(*uint16)(unsafe.Add(pkcache, (v144+(v186*16))*2)) = lane.F32ToF16(v191)
-							*(*uint16)(unsafe.Add(pkcache, (v144+(v186*16))*2+2)) = lane.F32ToF16(v199)
-							*(*uint16)(unsafe.Add(pkcache, (v144+(v186*16))*2+4)) = lane.F32ToF16(v207)
-							*(*uint16)(unsafe.Add(pkcache, (v144+(v186*16))*2+6)) = lane.F32ToF16(v215)
+					for range 16 {
+					}
+					for v189 := 0; v189 < 4; v189 += 1 {
+						v195 := v189 * 256
+						for l := range 16 {
+							v186 := v184 + l
+							v197 := v186 < nhd
+							var v198 float32
+							if v197 {
+								v198 = *(*float32)(unsafe.Add(sturned, (v195+v186)*4))
+							}
+							if v197 {
+								*(*uint16)(unsafe.Add(pkcache, ((v144+(v186*16))+v189)*2)) = lane.F32ToF16(v198)
+							}
 						}
 					}
 				}
 			} else {
-				for v224 := v7; v224 < v29; v224 += 1 {
-					v226 := int(*(*int32)(unsafe.Add(ppos, v224*4)))
-					v228 := v226 & 255
-					v245 := (((((int(*(*int32)(unsafe.Add(ppages, (v226>>8)*4))) * nkv) + v27) * 256) + ((v228 >> 4) * 16)) * nhd) + (v228 & 15)
-					for v247 := 0; v247 < nhd; v247 += 16 {
-						v255 := (v224 - v7) * 256
+				for v203 := v7; v203 < v29; v203 += 1 {
+					v205 := int(*(*int32)(unsafe.Add(ppos, v203*4)))
+					v207 := v205 & 255
+					v224 := (((((int(*(*int32)(unsafe.Add(ppages, (v205>>8)*4))) * nkv) + v27) * 256) + ((v207 >> 4) * 16)) * nhd) + (v207 & 15)
+					for v226 := 0; v226 < nhd; v226 += 16 {
+						v234 := (v203 - v7) * 256
 						for l := range 16 {
-							v249 := v247 + l
-							v257 := v249 < nhd
-							var v258 float32
-							if v257 {
-								v258 = *(*float32)(unsafe.Add(sturned, (v255+v249)*4))
+							v228 := v226 + l
+							v236 := v228 < nhd
+							var v237 float32
+							if v236 {
+								v237 = *(*float32)(unsafe.Add(sturned, (v234+v228)*4))
 							}
-							if v257 {
-								*(*uint16)(unsafe.Add(pkcache, (v245+(v249*16))*2)) = lane.F32ToF16(v258)
+							if v236 {
+								*(*uint16)(unsafe.Add(pkcache, (v224+(v228*16))*2)) = lane.F32ToF16(v237)
 							}
 						}
 					}

@@ -126,49 +126,39 @@ func kv_store_f32__p1__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v180 := v144; v180 < nhd; v180 += 16 {
-					for l := range 16 {
-						v182 := v180 + l
-						v183 := v182 < nhd
-						var v187 float32
-						if v183 {
-							v187 = *(*float32)(unsafe.Add(sturned, v182*4))
-						}
-						var v195 float32
-						if v183 {
-							v195 = *(*float32)(unsafe.Add(sturned, v182*4+1024))
-						}
-						var v203 float32
-						if v183 {
-							v203 = *(*float32)(unsafe.Add(sturned, v182*4+2048))
-						}
-						var v211 float32
-						if v183 {
-							v211 = *(*float32)(unsafe.Add(sturned, v182*4+3072))
-						}
-						if v183 {
-							*(*float32)(unsafe.Add(pkcache, (v140+(v182*16))*4)) = v187
-							*(*float32)(unsafe.Add(pkcache, (v140+(v182*16))*4+4)) = v195
-							*(*float32)(unsafe.Add(pkcache, (v140+(v182*16))*4+8)) = v203
-							*(*float32)(unsafe.Add(pkcache, (v140+(v182*16))*4+12)) = v211
+					for range 16 {
+					}
+					for v185 := 0; v185 < 4; v185 += 1 {
+						v191 := v185 * 256
+						for l := range 16 {
+							v182 := v180 + l
+							v193 := v182 < nhd
+							var v194 float32
+							if v193 {
+								v194 = *(*float32)(unsafe.Add(sturned, (v191+v182)*4))
+							}
+							if v193 {
+								*(*float32)(unsafe.Add(pkcache, ((v140+(v182*16))+v185)*4)) = v194
+							}
 						}
 					}
 				}
 			} else {
-				for v220 := v7; v220 < v29; v220 += 1 {
-					v222 := int(*(*int32)(unsafe.Add(ppos, v220*4)))
-					v224 := v222 & 255
-					v241 := (((((int(*(*int32)(unsafe.Add(ppages, (v222>>8)*4))) * nkv) + v27) * 256) + ((v224 >> 4) * 16)) * nhd) + (v224 & 15)
-					for v243 := 0; v243 < nhd; v243 += 16 {
-						v251 := (v220 - v7) * 256
+				for v199 := v7; v199 < v29; v199 += 1 {
+					v201 := int(*(*int32)(unsafe.Add(ppos, v199*4)))
+					v203 := v201 & 255
+					v220 := (((((int(*(*int32)(unsafe.Add(ppages, (v201>>8)*4))) * nkv) + v27) * 256) + ((v203 >> 4) * 16)) * nhd) + (v203 & 15)
+					for v222 := 0; v222 < nhd; v222 += 16 {
+						v230 := (v199 - v7) * 256
 						for l := range 16 {
-							v245 := v243 + l
-							v253 := v245 < nhd
-							var v254 float32
-							if v253 {
-								v254 = *(*float32)(unsafe.Add(sturned, (v251+v245)*4))
+							v224 := v222 + l
+							v232 := v224 < nhd
+							var v233 float32
+							if v232 {
+								v233 = *(*float32)(unsafe.Add(sturned, (v230+v224)*4))
 							}
-							if v253 {
-								*(*float32)(unsafe.Add(pkcache, (v241+(v245*16))*4)) = v254
+							if v232 {
+								*(*float32)(unsafe.Add(pkcache, (v220+(v224*16))*4)) = v233
 							}
 						}
 					}

@@ -106,30 +106,20 @@ func rope_query__p1r0__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v136 := v96; v136 < nhd; v136 += 16 {
-				for l := range 16 {
-					v138 := v136 + l
-					v139 := v138 < nhd
-					var v143 float32
-					if v139 {
-						v143 = *(*float32)(unsafe.Add(sturned, v138*4))
-					}
-					var v152 float32
-					if v139 {
-						v152 = *(*float32)(unsafe.Add(sturned, v138*4+1024))
-					}
-					var v161 float32
-					if v139 {
-						v161 = *(*float32)(unsafe.Add(sturned, v138*4+2048))
-					}
-					var v170 float32
-					if v139 {
-						v170 = *(*float32)(unsafe.Add(sturned, v138*4+3072))
-					}
-					if v139 {
-						*(*float32)(unsafe.Add(pout, ((v92+v138)*4)*4)) = float32(v143 * fscale)
-						*(*float32)(unsafe.Add(pout, ((v92+v138)*4)*4+4)) = float32(v152 * fscale)
-						*(*float32)(unsafe.Add(pout, ((v92+v138)*4)*4+8)) = float32(v161 * fscale)
-						*(*float32)(unsafe.Add(pout, ((v92+v138)*4)*4+12)) = float32(v170 * fscale)
+				for range 16 {
+				}
+				for v141 := 0; v141 < 4; v141 += 1 {
+					v147 := v141 * 256
+					for l := range 16 {
+						v138 := v136 + l
+						v149 := v138 < nhd
+						var v150 float32
+						if v149 {
+							v150 = *(*float32)(unsafe.Add(sturned, (v147+v138)*4))
+						}
+						if v149 {
+							*(*float32)(unsafe.Add(pout, (((v92+v138)*4)+v141)*4)) = float32(v150 * fscale)
+						}
 					}
 				}
 			}

@@ -120,42 +120,23 @@ func rope_query__p1r13__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v224 := v96; v224 < nhd; v224 += 16 {
-				for l := range 16 {
-					v226 := v224 + l
-					v227 := v226 < nhd
-					var v231 float32
-					if v227 {
-						v231 = *(*float32)(unsafe.Add(sturned, v226*4))
-					}
-					var v262 float32
-					if v227 {
-						v262 = *(*float32)(unsafe.Add(sturned, v226*4+1024))
-					}
-					var v293 float32
-					if v227 {
-						v293 = *(*float32)(unsafe.Add(sturned, v226*4+2048))
-					}
-					var v324 float32
-					if v227 {
-						v324 = *(*float32)(unsafe.Add(sturned, v226*4+3072))
-					}
-					v233 := math.Float32bits(float32(v231 * fscale))
-					v235 := v233 & 0x7FFFFFFF
-					v253 := lane.Select(0x5F7FFFFF < v235, uint32(0x7FC00000), lane.Select(v235 < 0x26800000, uint32(0x0), ((v233+0x3FF)+((v233>>11)&0x1))&0xFFFFF800))
-					v264 := math.Float32bits(float32(v262 * fscale))
-					v266 := v264 & 0x7FFFFFFF
-					v284 := lane.Select(0x5F7FFFFF < v266, uint32(0x7FC00000), lane.Select(v266 < 0x26800000, uint32(0x0), ((v264+0x3FF)+((v264>>11)&0x1))&0xFFFFF800))
-					v295 := math.Float32bits(float32(v293 * fscale))
-					v297 := v295 & 0x7FFFFFFF
-					v315 := lane.Select(0x5F7FFFFF < v297, uint32(0x7FC00000), lane.Select(v297 < 0x26800000, uint32(0x0), ((v295+0x3FF)+((v295>>11)&0x1))&0xFFFFF800))
-					v326 := math.Float32bits(float32(v324 * fscale))
-					v328 := v326 & 0x7FFFFFFF
-					v346 := lane.Select(0x5F7FFFFF < v328, uint32(0x7FC00000), lane.Select(v328 < 0x26800000, uint32(0x0), ((v326+0x3FF)+((v326>>11)&0x1))&0xFFFFF800))
-					if v227 {
-						*(*float32)(unsafe.Add(pout, ((v92+v226)*4)*4)) = math.Float32frombits(v253)
-						*(*float32)(unsafe.Add(pout, ((v92+v226)*4)*4+4)) = math.Float32frombits(v284)
-						*(*float32)(unsafe.Add(pout, ((v92+v226)*4)*4+8)) = math.Float32frombits(v315)
-						*(*float32)(unsafe.Add(pout, ((v92+v226)*4)*4+12)) = math.Float32frombits(v346)
+				for range 16 {
+				}
+				for v229 := 0; v229 < 4; v229 += 1 {
+					v235 := v229 * 256
+					for l := range 16 {
+						v226 := v224 + l
+						v237 := v226 < nhd
+						var v238 float32
+						if v237 {
+							v238 = *(*float32)(unsafe.Add(sturned, (v235+v226)*4))
+						}
+						v240 := math.Float32bits(float32(v238 * fscale))
+						v242 := v240 & 0x7FFFFFFF
+						v260 := lane.Select(0x5F7FFFFF < v242, uint32(0x7FC00000), lane.Select(v242 < 0x26800000, uint32(0x0), ((v240+0x3FF)+((v240>>11)&0x1))&0xFFFFF800))
+						if v237 {
+							*(*float32)(unsafe.Add(pout, (((v92+v226)*4)+v229)*4)) = math.Float32frombits(v260)
+						}
 					}
 				}
 			}

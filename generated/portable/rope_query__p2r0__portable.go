@@ -104,30 +104,20 @@ func rope_query__p2r0__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v140 := v100; v140 < nhd; v140 += 16 {
-				for l := range 16 {
-					v142 := v140 + l
-					v143 := v142 < nhd
-					var v147 float32
-					if v143 {
-						v147 = *(*float32)(unsafe.Add(sturned, v142*4))
-					}
-					var v156 float32
-					if v143 {
-						v156 = *(*float32)(unsafe.Add(sturned, v142*4+1024))
-					}
-					var v165 float32
-					if v143 {
-						v165 = *(*float32)(unsafe.Add(sturned, v142*4+2048))
-					}
-					var v174 float32
-					if v143 {
-						v174 = *(*float32)(unsafe.Add(sturned, v142*4+3072))
-					}
-					if v143 {
-						*(*float32)(unsafe.Add(pout, ((v96+v142)*4)*4)) = float32(v147 * fscale)
-						*(*float32)(unsafe.Add(pout, ((v96+v142)*4)*4+4)) = float32(v156 * fscale)
-						*(*float32)(unsafe.Add(pout, ((v96+v142)*4)*4+8)) = float32(v165 * fscale)
-						*(*float32)(unsafe.Add(pout, ((v96+v142)*4)*4+12)) = float32(v174 * fscale)
+				for range 16 {
+				}
+				for v145 := 0; v145 < 4; v145 += 1 {
+					v151 := v145 * 256
+					for l := range 16 {
+						v142 := v140 + l
+						v153 := v142 < nhd
+						var v154 float32
+						if v153 {
+							v154 = *(*float32)(unsafe.Add(sturned, (v151+v142)*4))
+						}
+						if v153 {
+							*(*float32)(unsafe.Add(pout, (((v96+v142)*4)+v145)*4)) = float32(v154 * fscale)
+						}
 					}
 				}
 			}

@@ -118,42 +118,23 @@ func rope_query__p2r13__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v228 := v100; v228 < nhd; v228 += 16 {
-				for l := range 16 {
-					v230 := v228 + l
-					v231 := v230 < nhd
-					var v235 float32
-					if v231 {
-						v235 = *(*float32)(unsafe.Add(sturned, v230*4))
-					}
-					var v266 float32
-					if v231 {
-						v266 = *(*float32)(unsafe.Add(sturned, v230*4+1024))
-					}
-					var v297 float32
-					if v231 {
-						v297 = *(*float32)(unsafe.Add(sturned, v230*4+2048))
-					}
-					var v328 float32
-					if v231 {
-						v328 = *(*float32)(unsafe.Add(sturned, v230*4+3072))
-					}
-					v237 := math.Float32bits(float32(v235 * fscale))
-					v239 := v237 & 0x7FFFFFFF
-					v257 := lane.Select(0x5F7FFFFF < v239, uint32(0x7FC00000), lane.Select(v239 < 0x26800000, uint32(0x0), ((v237+0x3FF)+((v237>>11)&0x1))&0xFFFFF800))
-					v268 := math.Float32bits(float32(v266 * fscale))
-					v270 := v268 & 0x7FFFFFFF
-					v288 := lane.Select(0x5F7FFFFF < v270, uint32(0x7FC00000), lane.Select(v270 < 0x26800000, uint32(0x0), ((v268+0x3FF)+((v268>>11)&0x1))&0xFFFFF800))
-					v299 := math.Float32bits(float32(v297 * fscale))
-					v301 := v299 & 0x7FFFFFFF
-					v319 := lane.Select(0x5F7FFFFF < v301, uint32(0x7FC00000), lane.Select(v301 < 0x26800000, uint32(0x0), ((v299+0x3FF)+((v299>>11)&0x1))&0xFFFFF800))
-					v330 := math.Float32bits(float32(v328 * fscale))
-					v332 := v330 & 0x7FFFFFFF
-					v350 := lane.Select(0x5F7FFFFF < v332, uint32(0x7FC00000), lane.Select(v332 < 0x26800000, uint32(0x0), ((v330+0x3FF)+((v330>>11)&0x1))&0xFFFFF800))
-					if v231 {
-						*(*float32)(unsafe.Add(pout, ((v96+v230)*4)*4)) = math.Float32frombits(v257)
-						*(*float32)(unsafe.Add(pout, ((v96+v230)*4)*4+4)) = math.Float32frombits(v288)
-						*(*float32)(unsafe.Add(pout, ((v96+v230)*4)*4+8)) = math.Float32frombits(v319)
-						*(*float32)(unsafe.Add(pout, ((v96+v230)*4)*4+12)) = math.Float32frombits(v350)
+				for range 16 {
+				}
+				for v233 := 0; v233 < 4; v233 += 1 {
+					v239 := v233 * 256
+					for l := range 16 {
+						v230 := v228 + l
+						v241 := v230 < nhd
+						var v242 float32
+						if v241 {
+							v242 = *(*float32)(unsafe.Add(sturned, (v239+v230)*4))
+						}
+						v244 := math.Float32bits(float32(v242 * fscale))
+						v246 := v244 & 0x7FFFFFFF
+						v264 := lane.Select(0x5F7FFFFF < v246, uint32(0x7FC00000), lane.Select(v246 < 0x26800000, uint32(0x0), ((v244+0x3FF)+((v244>>11)&0x1))&0xFFFFF800))
+						if v241 {
+							*(*float32)(unsafe.Add(pout, (((v96+v230)*4)+v233)*4)) = math.Float32frombits(v264)
+						}
 					}
 				}
 			}

@@ -21,14 +21,15 @@ type Args struct {
 	Floats  []float32
 }
 
-// Report counts what a run did. Wavefronts and sectors are those of one GPU warp access: the number of passes over 32 banks
+// Report counts what a run did. Unaligned counts, by lane, the loads and stores of two or four elements that don't start at a
+// multiple of as many: a GPU takes those one element at a time. Wavefronts and sectors are those of one GPU warp access: the number of passes over 32 banks
 // of 4 bytes, and of distinct 32-byte sectors, beside the least possible for the bytes asked for.
 type Report struct {
 	Instrs                        int64 // instructions, one per active lane group
 	Barriers                      int64
 	SharedWavefronts, SharedIdeal int64
 	GlobalSectors, GlobalIdeal    int64
-	AsyncCopies                   int64
+	AsyncCopies, Unaligned        int64
 	ByOp                          map[ir.Op]int64
 }
 

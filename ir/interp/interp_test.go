@@ -46,6 +46,12 @@ func TestFaults(t *testing.T) {
 		{"groups race", "race on byte 0 of out: lane 0 of tile 0 and lane 32 of tile 0", 2, func(b *ir.Builder) {
 			b.Store(b.Out("out", ir.U32), b.Lane(), b.U32(1))
 		}},
+		{"a buffer over a barrier", "race on byte 4 of io: lane 1 of tile 0 and lane 0 of tile 0, which no barrier orders, the first writes", 1, func(b *ir.Builder) {
+			io := b.InOut("io", ir.U32)
+			b.Store(io, b.Lane(), b.U32(1))
+			b.Barrier()
+			b.Load(io, b.Lane().Xor(1))
+		}},
 		{"tiles race", "race on byte 0 of out: lane 0 of tile 0 and lane 0 of tile 1", 1, func(b *ir.Builder) {
 			out := b.Out("out", ir.U32)
 			b.Tiles(b.Int("n"), 1)
@@ -477,6 +483,25 @@ func TestSectors(t *testing.T) {
 		}
 		if r.GlobalSectors != c.sectors || r.GlobalIdeal != c.ideal {
 			t.Errorf("stride %d: %d sectors, %d ideal, want %d and %d", c.stride, r.GlobalSectors, r.GlobalIdeal, c.sectors, c.ideal)
+		}
+	}
+}
+
+// Wide accesses that a GPU must split are counted by lane.
+func TestUnaligned(t *testing.T) {
+	for _, c := range []struct {
+		n, first int
+		want     int64
+	}{{1, 1, 0}, {2, 0, 0}, {2, 2, 0}, {2, 1, 32}, {4, 4, 0}, {4, 2, 32}} {
+		k := build(t, 32, 1, func(b *ir.Builder) {
+			b.LoadN(b.In("in", ir.F16), c.n, b.Lane().Mul(4).Add(c.first), nil)
+		})
+		r, err := interp.Run(k, interp.Args{Buffers: [][]byte{make([]byte, 512)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Unaligned != c.want {
+			t.Errorf("%d from %d on: %d unaligned, want %d", c.n, c.first, r.Unaligned, c.want)
 		}
 	}
 }

@@ -70,8 +70,8 @@ func (m *machine) memory(mem ir.Memory) *memory {
 	return m.mem[mem.Array]
 }
 
-// touchBytes records an access and fails on a race: another lane's access to the same byte since the last barrier, or
-// another tile's, where one of the two writes.
+// touchBytes records an access and fails on a race: another lane's access to the same byte, in shared memory since the last
+// barrier, which orders nothing else, or another tile's, where one of the two writes.
 func (m *machine) touchBytes(mem ir.Memory, b *memory, at, n int64, lane int, write bool) {
 	if mem.Param != nil && mem.Param.Access == ir.In {
 		return
@@ -80,12 +80,15 @@ func (m *machine) touchBytes(mem ir.Memory, b *memory, at, n int64, lane int, wr
 		b.wrote, b.read = make([]touch, len(b.data)), make([]touch, len(b.data))
 	}
 	now := touch{m.epoch, m.tileID, int32(lane)}
+	if mem.Param != nil {
+		now.epoch = 1
+	}
 	for i := at; i < min(at+n, int64(len(b.data))); i++ {
 		if b.pending != nil && b.pending[i] {
 			m.fail("%v touches byte %d of %s while an asynchronous copy to it is pending", now, i, mem.Name())
 		}
-		if w := b.wrote[i]; w.epoch > 0 && (w.tile != m.tileID || w.epoch == m.epoch && w.lane != now.lane) {
-			m.fail("race on byte %d of %s: %v and %v with no barrier between, the first writes", i, mem.Name(), w, now)
+		if w := b.wrote[i]; w.epoch > 0 && (w.tile != m.tileID || w.epoch == now.epoch && w.lane != now.lane) {
+			m.fail("race on byte %d of %s: %v and %v%s, the first writes", i, mem.Name(), w, now, unordered(mem))
 		}
 		if !write {
 			if b.undefined != nil && b.undefined[i] {
@@ -100,14 +103,22 @@ func (m *machine) touchBytes(mem ir.Memory, b *memory, at, n int64, lane int, wr
 			b.read[i] = n
 			continue
 		}
-		if r := b.read[i]; r.epoch > 0 && (r.tile != m.tileID || r.epoch == m.epoch && r.lane != now.lane) {
-			m.fail("race on byte %d of %s: %v and %v with no barrier between, the second writes", i, mem.Name(), r, now)
+		if r := b.read[i]; r.epoch > 0 && (r.tile != m.tileID || r.epoch == now.epoch && r.lane != now.lane) {
+			m.fail("race on byte %d of %s: %v and %v%s, the second writes", i, mem.Name(), r, now, unordered(mem))
 		}
 		b.wrote[i] = now
 		if b.undefined != nil {
 			b.undefined[i] = false
 		}
 	}
+}
+
+// unordered tells what could have ordered two accesses and doesn't.
+func unordered(mem ir.Memory) string {
+	if mem.Param != nil {
+		return ", which no barrier orders"
+	}
+	return " with no barrier between"
 }
 
 // masked reports whether the lane takes part in a memory access.
@@ -119,7 +130,7 @@ func (m *machine) load(i *ir.Instr, active []bool) {
 	size := int64(i.Mem.Type.Bytes())
 	v := i.Results[0]
 	mem := m.memory(i.Mem)
-	m.count(i.Mem, i.Args[0], i.Args[1], size*i.Imm, active, v.Span == ir.Varying)
+	m.count(i.Mem, i.Args[0], i.Args[1], size, i.Imm, active, v.Span == ir.Varying)
 	m.each(v, active, func(g, l, at int) {
 		off := m.index(i.Args[0], g, l) * size
 		off0 := m.masked(i.Args[1], g, l)
@@ -146,7 +157,7 @@ func (m *machine) store(i *ir.Instr, active []bool) {
 	for _, a := range i.Args[1:] {
 		varying = varying || a != nil && a.Span == ir.Varying
 	}
-	m.count(i.Mem, i.Args[0], i.Args[1], size*i.Imm, active, varying)
+	m.count(i.Mem, i.Args[0], i.Args[1], size, i.Imm, active, varying)
 	for g, on := range active {
 		if !on {
 			continue
@@ -203,8 +214,8 @@ func encode(t ir.Type, b []byte, w uint32) {
 	}
 }
 
-// count adds the wavefronts or sectors of an access of width bytes a lane.
-func (m *machine) count(mem ir.Memory, index, mask *ir.Value, width int64, active []bool, varying bool) {
+// count adds the wavefronts or sectors of an access of n elements of size bytes a lane.
+func (m *machine) count(mem ir.Memory, index, mask *ir.Value, size, n int64, active []bool, varying bool) {
 	for g, on := range active {
 		if !on {
 			continue
@@ -212,13 +223,17 @@ func (m *machine) count(mem ir.Memory, index, mask *ir.Value, width int64, activ
 		at := m.where[:0]
 		for l := range m.lanes {
 			if !m.masked(mask, g, l) {
-				at = append(at, int(m.index(index, g, l))*mem.Type.Bytes())
+				x := m.index(index, g, l)
+				at = append(at, int(x*size))
+				if x%n != 0 {
+					m.report.Unaligned++
+				}
 			}
 			if !varying {
 				break
 			}
 		}
-		m.countAt(mem, at, int(width))
+		m.countAt(mem, at, int(size*n))
 	}
 }
 

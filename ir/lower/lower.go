@@ -18,6 +18,13 @@ var CPU = []Pass{
 	{"prune", Prune},
 }
 
+// GPU is the list of passes for GPU backends, in order. Register tiles stay: they become local variables there.
+var GPU = []Pass{
+	{"unroll", Unroll},
+	{"share", Share},
+	{"prune", Prune},
+}
+
 // Run applies the passes in order.
 func Run(k *ir.Kernel, passes []Pass) (*ir.Kernel, error) {
 	for _, p := range passes {

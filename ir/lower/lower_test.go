@@ -122,6 +122,41 @@ func TestPassesKeepMeaning(t *testing.T) {
 	}
 }
 
+// The list for GPUs keeps the meaning, leaves no unrolled loop, and addresses register tiles by constants.
+func TestGPU(t *testing.T) {
+	for seed := range uint64(30) {
+		k := random.Kernel(rand.New(rand.NewPCG(seed, 1)), 32, 1+int(seed%3), 40)
+		want := run(t, k, seed)
+		k, err := Run(k, GPU)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := legal(k); err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, k)
+		}
+		for n, got := range run(t, k, seed) {
+			if !bytes.Equal(got, want[n]) {
+				t.Fatalf("seed %d: buffer %d changes\n%s", seed, n, k)
+			}
+		}
+		ir.Walk(k.Body, func(s ir.Stmt) {
+			switch s := s.(type) {
+			case *ir.For:
+				if s.Unroll {
+					t.Errorf("an unrolled loop is left\n%s", k)
+				}
+			case *ir.Instr:
+				if s.Reg == nil {
+					return
+				}
+				if _, ok := s.Args[0].Const(); !ok {
+					t.Errorf("register index is not constant in %q", ir.Format(k, s))
+				}
+			}
+		})
+	}
+}
+
 func FuzzPasses(f *testing.F) {
 	f.Add(uint64(1000), uint8(0))
 	f.Fuzz(func(t *testing.T, seed uint64, shape uint8) {

@@ -7,7 +7,6 @@ import (
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/canon"
 	"github.com/swizzle-rt/swizzle/ir/mathx"
-	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
 // Quantized activations on CPUs: a record of 192 bytes holds 32 consecutive k of four rows, which is three cache lines read
@@ -80,22 +79,10 @@ type quantizer struct {
 	base *ir.Value // index of the row's first record
 	slot *ir.Value
 	k    *ir.Value
-	wide bool // two blocks at a time
 }
 
-// rowOp are the variants of an op on rows, 32 lanes: wide tells that the target has registers for several vectors at a time.
-func rowOp(build func(b *ir.Builder, wide bool)) func(c *target.Caps) []Variant {
-	return func(c *target.Caps) []Variant {
-		if c.Family != target.CPU {
-			return nil
-		}
-		wide := c.VecRegs*c.VecBits >= 32*512
-		return []Variant{{Config: "any", Lanes: 32, Groups: 1, Build: func(b *ir.Builder) { build(b, wide) }}}
-	}
-}
-
-func newQuantizer(b *ir.Builder, act ir.Memory, row, k *ir.Value, wide bool) *quantizer {
-	return &quantizer{b: b, act: act, base: row.Shr(2).Mul(actBlocksIR(k)), slot: row.And(3), k: k, wide: wide}
+func newQuantizer(b *ir.Builder, act ir.Memory, row, k *ir.Value) *quantizer {
+	return &quantizer{b: b, act: act, base: row.Shr(2).Mul(actBlocksIR(k)), slot: row.And(3), k: k}
 }
 
 // block quantizes 32 lanes of x by rule 12 as block kb of the row.
@@ -125,14 +112,14 @@ func (q *quantizer) block(x, kb *ir.Value) {
 }
 
 // each runs f over the blocks of 32 of a row, padding included: elements first + lane, those that exist by a mask, which is
-// nil where all do. f is straight-line code.
-func (q *quantizer) each(f func(first, mask *ir.Value) *ir.Value) {
+// nil where all do. f is straight-line code; wide targets have registers for two blocks at a time.
+func (q *quantizer) each(wide bool, f func(first, mask *ir.Value) *ir.Value) {
 	b := q.b
 	whole := func(kb *ir.Value) func() {
 		return func() { q.block(f(kb.Mul(32), nil), kb) }
 	}
 	pairs := q.k.Shr(6)
-	if q.wide {
+	if wide {
 		b.For(0, pairs, 1, func(pair *ir.Value) { b.Interleave(whole(pair.Mul(2)), whole(pair.Mul(2).Add(1))) })
 	} else {
 		b.For(0, pairs.Mul(2), 1, func(kb *ir.Value) { whole(kb)() })

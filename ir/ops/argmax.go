@@ -8,7 +8,7 @@ import (
 func Argmax() *Op {
 	return &Op{
 		Name: "argmax", Source: "argmax.go", Doc: "index of the largest element of rows",
-		Variants: one(32, func(b *ir.Builder) {
+		Variants: withBlock(buildArgmaxBlock, func(b *ir.Builder, _ caps) {
 			x, out := b.In("x", ir.F32), b.Out("out", ir.I32)
 			m, n := b.Int("m"), b.Int("n")
 			row := b.Tiles(m, 1)

@@ -26,20 +26,23 @@ func Attention() []*Op {
 		list = append(list, &Op{
 			Name: "attention_" + t.String(), Source: "attention.go", Doc: "attention of query rows over one segment of an " + t.String() + " cache",
 			Variants: func(c *target.Caps) []Variant {
-				if c.Family != target.CPU {
-					return nil
+				if c.Family == target.GPU {
+					return attentionVariants(t)
 				}
 				var vs []Variant
 				for _, rows := range gemmRows(c) {
 					vectors := 1
-					if c.VecRegs*c.VecBits >= 32*512 {
+					switch wide := capsOf(c).wide; { // chains enough to hide the latency of their products
+					case wide && rows < 4:
+						vectors = 4
+					case wide || rows < 3:
 						vectors = 2
 					}
 					vs = append(vs, Variant{Config: fmt.Sprintf("r%d", rows), Lanes: 16, Groups: 1, Rows: rows, Build: attention{t, rows, vectors}.build})
 				}
 				return vs
 			},
-			Shapes: []Shape{{1, 1, 3, 64, 300, 1 << 20}, {4, 2, 1, 8, 5, 1 << 20}, {3, 1, 4, 40, 515, 7}, {13, 1, 1, 16, 262, 1 << 20}},
+			Shapes: []Shape{{1, 1, 3, 64, 300, 1 << 20}, {4, 2, 1, 8, 5, 1 << 20}, {3, 1, 4, 40, 515, 7}, {13, 1, 1, 16, 262, 1 << 20}, {4, 1, 2, 16, 514, 260}, {1, 1, 2, 132, 20, 1 << 20}},
 			Case:   func(v Variant, s Shape, d *Data) *Case { return attentionCase(t, v.Rows, s, d) },
 		})
 	}
@@ -251,7 +254,7 @@ func (a attention) values(b *ir.Builder, v, scores ir.Memory, at, stride *ir.Val
 func attentionMerge() *Op {
 	return &Op{
 		Name: "attention_merge", Source: "attention.go", Doc: "attention's segments merged in order",
-		Variants: one(16, buildMerge),
+		Variants: mergeVariants,
 		Shapes:   []Shape{{1, 1, 3, 64, 300, 1 << 20}, {4, 2, 1, 8, 5, 1 << 20}, {3, 1, 4, 40, 1030, 300}, {2, 1, 1, 16, 700, 1 << 20}},
 		Case:     mergeCase,
 	}

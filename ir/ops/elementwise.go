@@ -4,16 +4,17 @@ import (
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/canon"
 	"github.com/swizzle-rt/swizzle/ir/mathx"
+	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
 // Add adds x to out, element by element: the residual. Shape: n.
 func Add() *Op {
 	return &Op{
 		Name: "add", Source: "elementwise.go", Doc: "adds an array to another",
-		Variants: one(32, func(b *ir.Builder) {
+		Variants: two(32, func(b *ir.Builder, f target.Family) {
 			x, out := b.In("x", ir.F32), b.InOut("out", ir.F32)
 			n := b.Int("n")
-			eachElement(b, n, func(i, mask *ir.Value) {
+			eachElement(b, f, n, func(i, mask *ir.Value) {
 				b.StoreMasked(out, i, b.LoadMasked(out, i, mask).Add(b.LoadMasked(x, i, mask)), mask)
 			})
 		}),
@@ -27,14 +28,16 @@ func Add() *Op {
 	}
 }
 
-// chunk is the number of elements in a tile of an elementwise op.
-const chunk = 1024
-
-func eachElement(b *ir.Builder, n *ir.Value, f func(i, mask *ir.Value)) {
+// eachElement runs body for the elements of a tile of an elementwise op.
+func eachElement(b *ir.Builder, f target.Family, n *ir.Value, body func(i, mask *ir.Value)) {
+	chunk := 1024
+	if f == target.GPU {
+		chunk = gpuSpan
+	}
 	first := b.Tiles(n, chunk).Mul(chunk)
 	b.For(first, first.Add(chunk).Min(n), 32, func(i *ir.Value) {
 		at := i.Add(b.Lane())
-		f(at, at.Lt(n))
+		body(at, at.Lt(n))
 	})
 }
 
@@ -67,10 +70,10 @@ func ActMul() []*Op {
 	for _, a := range activations {
 		list = append(list, &Op{
 			Name: a.name + "_mul", Source: "elementwise.go", Doc: a.name + " of one array times another",
-			Variants: one(32, func(b *ir.Builder) {
+			Variants: two(32, func(b *ir.Builder, f target.Family) {
 				x, y, out := b.In("x", ir.F32), b.In("y", ir.F32), b.Out("out", ir.F32)
 				n := b.Int("n")
-				eachElement(b, n, func(i, mask *ir.Value) {
+				eachElement(b, f, n, func(i, mask *ir.Value) {
 					b.StoreMasked(out, i, a.ir(b.LoadMasked(x, i, mask)).Mul(b.LoadMasked(y, i, mask)), mask)
 				})
 			}),
@@ -81,11 +84,11 @@ func ActMul() []*Op {
 			},
 		}, &Op{
 			Name: a.name + "_mul_quantize", Source: "elementwise.go", Doc: a.name + " of one array times another, quantized",
-			Variants: rowOp(func(b *ir.Builder, wide bool) {
+			Variants: onRows(func(b *ir.Builder, c caps) {
 				x, y, act := b.In("x", ir.F32), b.In("y", ir.F32), b.Out("act", ir.I8)
 				m, k := b.Int("m"), b.Int("k")
 				row := b.Tiles(m, 1)
-				newQuantizer(b, act, row, k, wide).each(func(first, mask *ir.Value) *ir.Value {
+				newQuantizer(b, act, row, k).row(c, func(first, mask *ir.Value) *ir.Value {
 					i := row.Mul(k).Add(first).Add(b.Lane())
 					return a.ir(b.LoadMasked(x, i, mask)).Mul(b.LoadMasked(y, i, mask))
 				})

@@ -3,6 +3,7 @@ package ops
 import (
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/quant"
+	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
 // Gather reads rows of packed weights by id as f32, times scale: the token embedding, one op per format. A value is
@@ -12,7 +13,7 @@ func Gather() []*Op {
 	for _, f := range quant.Formats() {
 		list = append(list, &Op{
 			Name: "gather_" + f.Name, Source: "gather.go", Doc: "rows of " + f.Name + " weights by id, as f32", Pack: "pack_" + f.Name,
-			Variants: one(32, func(b *ir.Builder) { gatherQuant(b, f) }),
+			Variants: two(32, func(b *ir.Builder, family target.Family) { gatherQuant(b, family, f) }),
 			Shapes:   []Shape{{3, 40, f.Block}, {1, 16, 3 * f.Block}},
 			Case: func(_ Variant, s Shape, d *Data) *Case {
 				n, k := s[1], s[2]
@@ -24,13 +25,22 @@ func Gather() []*Op {
 	for _, f := range floatFormats {
 		list = append(list, &Op{
 			Name: "gather_" + f.name, Source: "gather.go", Doc: "rows of " + f.name + " weights by id, as f32", Pack: "pack_" + f.name,
-			Variants: one(32, func(b *ir.Builder) {
+			Variants: two(32, func(b *ir.Builder, family target.Family) {
 				ids, w, out := b.In("ids", ir.I32), b.In("w", f.t), b.Out("out", ir.F32)
 				m, k := b.Int("m"), b.Int("k")
 				scale := b.Float("scale")
 				row := b.Tiles(m, 1)
 				id := b.LoadIndex(ids, row)
 				from := id.Shr(4).Mul(k)
+				if family == target.GPU {
+					along(b, family, k, func(first *ir.Value) {
+						i := first.Add(b.Lane())
+						mask := i.Lt(k)
+						v := b.LoadMasked(w, from.Add(i).Mul(quant.Rows).Add(id.And(15)), mask)
+						b.StoreMasked(out, row.Mul(k).Add(i), v.Mul(scale), mask)
+					})
+					return
+				}
 				b.For(0, k, 1, func(i *ir.Value) {
 					b.Store(out, row.Mul(k).Add(i), b.Load(w, from.Add(i).Mul(quant.Rows).Add(id.And(15))).Mul(scale))
 				})
@@ -62,38 +72,42 @@ func gatherCase(s Shape, packed []byte, d *Data, row func(r int) []float32) *Cas
 	return c
 }
 
-// gatherQuant reads the row's words as uniform values; lane j takes code j mod 4 of word j / 4.
-func gatherQuant(b *ir.Builder, f *quant.Format) {
+// gatherQuant takes a 32-block at a time: a lane is an element, byte lane mod 4 of word lane / 4. On a GPU each block is a tile
+// of its own.
+func gatherQuant(b *ir.Builder, family target.Family, f *quant.Format) {
 	ids, w, out := b.In("ids", ir.I32), b.In("w", ir.U8), b.Out("out", ir.F32)
 	m, k, factor := b.Int("m"), b.Int("k"), b.Float("scale")
 	row := b.Tiles(m, 1)
 	id := b.LoadIndex(ids, row)
-	records := k.Add(f.Span - 1).Div(f.Span)
-	tile := id.Shr(4).Mul(records)
+	tile := id.Shr(4).Mul(k.Add(f.Span - 1).Div(f.Span))
 	lane := b.Lane().FromIndex()
-	b.For(0, records, 1, func(r *ir.Value) {
-		rec := f.Open(b, quant.Loader(b, w, tile.Add(r).Mul(f.Record), id.And(15)))
-		for i := range f.Span / 32 {
-			first := r.Mul(f.Span).Add(32 * i)
-			b.If(first.Lt(k), func() {
-				word := rec.Code(i, 0).As(ir.U32)
-				for g := 1; g < 8; g++ {
-					word = lane.Lt(4*g).Select(word, rec.Code(i, g).As(ir.U32))
-				}
-				code := word.Shr(lane.And(3).Shl(3).As(ir.U32)).And(0xFF).As(ir.I32).Sub(f.Bias).ToF32()
-				scale := rec.Scale(i)
-				if f.Halves {
-					scale = scale.Mul(lane.Lt(16).Select(rec.Half(i, 0), rec.Half(i, 1)).ToF32())
-				}
-				v := scale.Mul(code)
-				switch {
-				case f.Plus:
-					v = v.Add(rec.Min(i))
-				case f.Min:
-					v = v.Sub(rec.Min(i))
-				}
-				b.Store(out, row.Mul(k).Add(first).Add(b.Lane()), v.Mul(factor))
-			})
-		}
-	})
+	each := func(block *ir.Value) {
+		record := tile.Add(block.Div(f.Span / 32)).Mul(f.Record)
+		blk := f.At(quant.LoaderAt(b, w, record, id.And(15)), block.Mod(f.Span/32))
+		low, high := blk.Code(b.Lane().Shr(2).And(3))
+		v := dequantize(f, blk, lane.Lt(16).Select(low, high).As(ir.U32), lane)
+		b.Store(out, row.Mul(k).Add(block.Mul(32)).Add(b.Lane()), v.Mul(factor))
+	}
+	if family == target.GPU {
+		each(b.Tiles(k, 32))
+	} else {
+		b.For(0, k.Shr(5), 1, each)
+	}
+}
+
+// dequantize returns the value of a lane of a 32-block: its code is byte lane mod 4 of the word.
+func dequantize(f *quant.Format, blk quant.Block, word, lane *ir.Value) *ir.Value {
+	code := word.Shr(lane.And(3).Shl(3).As(ir.U32)).And(0xFF).As(ir.I32).Sub(f.Bias).ToF32()
+	scale := blk.Scale
+	if f.Halves {
+		scale = scale.Mul(lane.Lt(16).Select(blk.Half[0], blk.Half[1]).ToF32())
+	}
+	v := scale.Mul(code)
+	switch {
+	case f.Plus:
+		v = v.Add(blk.Min)
+	case f.Min:
+		v = v.Sub(blk.Min)
+	}
+	return v
 }

@@ -35,7 +35,7 @@ func gemmShapes(f *quant.Format) []Shape {
 
 func gemmVariants(f *quant.Format, c *target.Caps) []Variant {
 	if c.Family != target.CPU {
-		return nil
+		return gemmVariantsGPU(f, c)
 	}
 	var vs []Variant
 	for _, rows := range gemmRows(c) {
@@ -43,7 +43,11 @@ func gemmVariants(f *quant.Format, c *target.Caps) []Variant {
 		if c.VecRegs > 0 && c.VecRegs*c.VecBits < 32*512 {
 			s.interleave = rows // a word of codes meets all rows at once, and no two words are held
 		}
-		vs = append(vs, Variant{Config: fmt.Sprintf("m%d", rows), Lanes: quant.Rows, Groups: 1, Rows: rows, Build: s.build})
+		build := s.build
+		if rows == 2*wideRows && !f.Halves {
+			build = gemmWide{s}.build
+		}
+		vs = append(vs, Variant{Config: fmt.Sprintf("m%d", rows), Lanes: quant.Rows, Groups: 1, Rows: rows, Build: build})
 	}
 	return vs
 }
@@ -79,6 +83,10 @@ func (s gemm) build(b *ir.Builder) {
 	m, n, k := b.Int("m"), b.Int("n"), b.Int("k")
 	cols, tile := b.Tiles(n, quant.Rows), b.Tiles(m, max(s.rows, actRows)) // a tile's activations stay in the first cache
 
+	ldo := b.Int("ldo")
+	if s.rows > actRows {
+		prefetchOut(b, out, tile.Mul(s.rows), cols.Mul(quant.Rows), ldo, k, s.rows, 1)
+	}
 	total := b.Shared("total", ir.F32, 16*s.rows)
 	sum := b.Reg("sum", ir.F32, s.rows)
 	records := k.Add(f.Span - 1).Div(f.Span)
@@ -103,25 +111,36 @@ func (s gemm) build(b *ir.Builder) {
 			} else { // the first tile of rows brings them to the cache
 				b.If(tile.Eq(0), prefetch)
 			}
-			rec := f.Open(b, s.cached(quant.Loader(b, w, record, b.Lane())))
-			for i := range f.Span / 32 {
-				kb := r.Mul(f.Span / 32).Add(i)
-				var at []*ir.Value
-				for _, g := range groups {
-					at = append(at, g.Add(kb).Mul(actRecord/4))
+			eachPart(b, f, func(part *ir.Value) {
+				rec := f.Open(s.cached(quant.LoaderAt(b, w, record, b.Lane())), part)
+				for i := range f.Part {
+					kb := r.Mul(f.Span / 32).Add(part.Mul(f.Part)).Add(i)
+					var at []*ir.Value
+					for _, g := range groups {
+						at = append(at, g.Add(kb).Mul(actRecord/4))
+					}
+					s.block(b, rec, i, act, at, sum)
 				}
-				s.block(b, rec, i, act, at, sum)
-			}
+			})
 		})
-		addSegment(b, total, sum, segment, s.rows)
+		addSegment(b, b.Lane(), total, sum, segment, s.rows)
 	})
-	storeTotals(b, total, out, tile.Mul(max(s.rows, actRows)), cols.Mul(quant.Rows), n, s.rows)
+	storeTotals(b, total, out, tile.Mul(max(s.rows, actRows)), cols.Mul(quant.Rows), n, ldo, s.rows, 1, inOrder)
+}
+
+// eachPart runs body for the parts of a record.
+func eachPart(b *ir.Builder, f *quant.Format, body func(part *ir.Value)) {
+	if f.Span == 32*f.Part {
+		body(b.Idx(0))
+		return
+	}
+	b.For(0, f.Span/32/f.Part, 1, body)
 }
 
 // addSegment adds a segment's sums to the totals, which lie in scratch; the first one starts them. (A sum that starts at +0
 // is never −0, so +0 plus it is the sum.)
-func addSegment(b *ir.Builder, total ir.Memory, sum ir.Tile, segment *ir.Value, rows int) {
-	at := func(j int) *ir.Value { return b.Lane().Add(16 * j) }
+func addSegment(b *ir.Builder, first *ir.Value, total ir.Memory, sum ir.Tile, segment *ir.Value, rows int) {
+	at := func(j int) *ir.Value { return first.Add(16 * j) }
 	b.IfElse(segment.Eq(0), func() {
 		for j := range rows {
 			b.Store(total, at(j), sum.At(j))
@@ -133,45 +152,64 @@ func addSegment(b *ir.Builder, total ir.Memory, sum ir.Tile, segment *ir.Value, 
 	})
 }
 
-// storeTotals ends a product: totals of rows from row on, columns from col on, stored or added to the output.
-func storeTotals(b *ir.Builder, total, out ir.Memory, row, col, n *ir.Value, rows int) {
-	ldo, add := b.Int("ldo"), b.Int("add")
-	mask := col.Add(b.Lane()).Lt(n)
-	each := func(f func(at, y *ir.Value)) {
+// prefetchOut asks for the lines that a tile will store to, where it takes long enough for that to be worth it.
+func prefetchOut(b *ir.Builder, out ir.Memory, row, col, ldo, k *ir.Value, rows, cols int) {
+	b.If(b.Idx(1024).Le(k), func() {
 		for j := range rows {
-			f(row.Add(j).Mul(ldo).Add(col).Add(b.Lane()), b.Load(total, b.Lane().Add(16*j)))
+			for c := range cols {
+				b.Prefetch(out, row.Add(j).Mul(ldo).Add(col).Add(16*c))
+			}
+		}
+	})
+}
+
+// storeTotals ends a product: totals of rows from row on, cols vectors of columns from col on, stored or added to the output.
+// at gives the place of a row's totals.
+func storeTotals(b *ir.Builder, total, out ir.Memory, row, col, n, ldo *ir.Value, rows, cols int, at func(j int) int) {
+	add := b.Int("add")
+	each := func(f func(at, y, mask *ir.Value)) {
+		for c := range cols {
+			e := col.Add(16 * c).Add(b.Lane())
+			mask := e.Lt(n)
+			for j := range rows {
+				f(row.Add(j).Mul(ldo).Add(e), b.Load(total, b.Lane().Add(16*(cols*at(j)+c))), mask)
+			}
 		}
 	}
 	b.IfElse(add.Eq(0), func() {
-		each(func(at, y *ir.Value) { b.StoreMasked(out, at, y, mask) })
+		each(func(at, y, mask *ir.Value) { b.StoreMasked(out, at, y, mask) })
 	}, func() {
-		each(func(at, y *ir.Value) { b.StoreMasked(out, at, y.Add(b.LoadMasked(out, at, mask)), mask) })
+		each(func(at, y, mask *ir.Value) { b.StoreMasked(out, at, y.Add(b.LoadMasked(out, at, mask)), mask) })
 	})
 }
+
+// inOrder is the place of totals that lie in the order of rows.
+func inOrder(j int) int { return j }
 
 // prefetchAhead is how many bytes before their use weights are asked for.
 const prefetchAhead = 4096
 
 // cached keeps loaded words where several codes come from one and codes are held in registers anyway.
-func (s gemm) cached(load quant.Load) quant.Load {
+func (s gemm) cached(load quant.LoadAt) quant.LoadAt {
 	if s.interleave == s.rows {
 		return load
 	}
 	type key struct {
-		t  ir.Type
-		at int
+		t   ir.Type
+		at  int
+		vec *ir.Value
 	}
 	seen := map[key]*ir.Value{}
-	return func(t ir.Type, at int) *ir.Value {
-		k := key{t, at}
+	return func(t ir.Type, at int, vec *ir.Value) *ir.Value {
+		k := key{t, at, vec}
 		if seen[k] == nil {
-			seen[k] = load(t, at)
+			seen[k] = load(t, at, vec)
 		}
 		return seen[k]
 	}
 }
 
-// block adds 32-block i of a record to the sums: at holds, for each group of four rows, the first word of its activation
+// block adds 32-block i of a part to the sums: at holds, for each group of four rows, the first word of its activation
 // record.
 func (s gemm) block(b *ir.Builder, rec quant.Record, i int, act ir.Memory, at []*ir.Value, sum ir.Tile) {
 	f := s.f
@@ -273,6 +311,9 @@ func biased(b *ir.Builder, negated *ir.Value, bias int) *ir.Value {
 
 // gemmM rounds m to what a variant of that many rows takes.
 func gemmM(m, rows int) int {
+	if rows == 0 { // any number
+		return m
+	}
 	if rows < actRows {
 		return rows
 	}

@@ -29,7 +29,7 @@ func GEMMFloat() []*Op {
 			Name: "gemm_" + f.name, Source: "gemm_float.go", Doc: "product of f32 rows and " + f.name + " weights", Pack: "pack_" + f.name,
 			Variants: func(c *target.Caps) []Variant {
 				if c.Family != target.CPU {
-					return nil
+					return gemmFloatVariantsGPU(f)
 				}
 				var vs []Variant
 				for _, rows := range gemmRows(c) {
@@ -74,9 +74,9 @@ func (s gemmFloat) build(b *ir.Builder) {
 				}
 			}
 		})
-		addSegment(b, total, sum, segment, s.rows)
+		addSegment(b, b.Lane(), total, sum, segment, s.rows)
 	})
-	storeTotals(b, total, out, tile.Mul(max(s.rows, actRows)), cols.Mul(quant.Rows), n, s.rows)
+	storeTotals(b, total, out, tile.Mul(max(s.rows, actRows)), cols.Mul(quant.Rows), n, b.Int("ldo"), s.rows, 1, inOrder)
 }
 
 // floatWeights makes n rows of k elements, finite, as float32 and as stored.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/swizzle-rt/swizzle/ir"
+	"github.com/swizzle-rt/swizzle/ir/layout"
 	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
@@ -34,10 +35,18 @@ type Variant struct {
 	Groups int
 	Build  func(b *ir.Builder)
 	Rows   int // rows that a tile computes, of ops that have several row tiles
+	// Tiles are the tiles that the schedule stages through shared memory under the swizzle for their rows.
+	Tiles []StagedTile
 
 	length  int     // of the transform
 	bits    int     // that activations are rounded to
 	pairing pairing // of rotary embedding
+}
+
+// StagedTile is a tile of a matrix in shared memory, and the type of its elements as GPUs name it: s8, f16.
+type StagedTile struct {
+	layout.Tile
+	Type string
 }
 
 // Kernel builds the variant's kernel for a target.
@@ -75,7 +84,6 @@ func All() []*Op {
 	list = append(list, Gather()...)
 	list = append(list, GEMMFloat()...)
 	list = append(list, GEMM()...)
-	list = append(list, GEMMMatrix())
 	list = append(list, KVStore()...)
 	list = append(list, Pack()...)
 	list = append(list, Quantize(), RMSNorm(), RMSNormQuantize(), RopeQuery(), Round())
@@ -84,17 +92,45 @@ func All() []*Op {
 	return list
 }
 
-// cpu returns the variants on CPU targets only.
-func cpu(vs ...Variant) func(c *target.Caps) []Variant {
+// caps is what a schedule of one form asks of its target.
+type caps struct {
+	family target.Family
+	wide   bool // registers for several vectors of 32 lanes at a time
+}
+
+func capsOf(c *target.Caps) caps {
+	return caps{c.Family, c.Family == target.CPU && c.VecRegs*c.VecBits >= 32*512}
+}
+
+// onRows is the single variant of an op on rows, of 32 lanes.
+func onRows(build func(b *ir.Builder, c caps)) func(c *target.Caps) []Variant {
 	return func(c *target.Caps) []Variant {
-		if c.Family != target.CPU {
-			return nil
+		return []Variant{{Config: "any", Lanes: 32, Groups: 1, Build: func(b *ir.Builder) { build(b, capsOf(c)) }}}
+	}
+}
+
+// perFamily lists an op's configs; the schedules may differ between families. On a GPU a lane group has 32 lanes, so
+// schedules for both go by [ir.Builder.Lanes].
+func perFamily(list func(f target.Family) []Variant) func(c *target.Caps) []Variant {
+	return func(c *target.Caps) []Variant {
+		vs := list(c.Family)
+		if c.Family == target.GPU {
+			for i := range vs {
+				vs[i].Lanes = 32
+			}
 		}
 		return vs
 	}
 }
 
-// one is the single variant of an op with one schedule of that many lanes.
+// one is the single variant of an op with one schedule, of that many lanes on CPUs.
 func one(lanes int, build func(b *ir.Builder)) func(c *target.Caps) []Variant {
-	return cpu(Variant{Config: "any", Lanes: lanes, Groups: 1, Build: build})
+	return two(lanes, func(b *ir.Builder, _ target.Family) { build(b) })
+}
+
+// two is the single variant of an op, of that many lanes on CPUs, whose schedule differs between families in part.
+func two(lanes int, build func(b *ir.Builder, f target.Family)) func(c *target.Caps) []Variant {
+	return perFamily(func(f target.Family) []Variant {
+		return []Variant{{Config: "any", Lanes: lanes, Groups: 1, Build: func(b *ir.Builder) { build(b, f) }}}
+	})
 }

@@ -11,14 +11,14 @@ import (
 
 // Pack turns rows of weights as they stand in a file into the tiles that GEMM and gather read: one op per format. The
 // output is zero before. For each row, bad gets 1 if a scale or a weight is not finite or too large for the numerics
-// (rule 14), else 0. A tile is 16 rows; lanes are rows. Shape: n rows, k elements.
+// (rule 14), else 0. A tile of weights is 16 rows; lanes are rows, on a GPU those of two tiles. Shape: n rows, k elements.
 func Pack() []*Op {
 	var list []*Op
 	for _, f := range quant.Formats() {
 		list = append(list, &Op{
 			Name: "pack_" + f.Name, Source: "pack.go", Doc: f.Name + " rows to tiles of 16 rows",
 			Layout:   &Layout{quant.Rows, f.Span, f.Record, f.Block, f.BlockBytes},
-			Variants: portable(func(b *ir.Builder) { packQuant(b, f) }),
+			Variants: portable(func(b *ir.Builder, family target.Family) { packQuant(b, family, f) }),
 			Shapes:   []Shape{{16, f.Span}, {1, f.Block}, {19, 3 * f.Block}},
 			Case: func(_ Variant, s Shape, d *Data) *Case {
 				n, k := s[0], s[1]
@@ -39,7 +39,7 @@ func Pack() []*Op {
 		list = append(list, &Op{
 			Name: "pack_" + f.name, Source: "pack.go", Doc: f.name + " rows to tiles of 16 rows",
 			Layout:   &Layout{quant.Rows, 1, quant.Rows * f.t.Bytes(), 1, f.t.Bytes()},
-			Variants: portable(func(b *ir.Builder) { packFloats(b, f) }),
+			Variants: portable(func(b *ir.Builder, _ target.Family) { packFloats(b, f) }),
 			Shapes:   []Shape{{16, 32}, {1, 1}, {19, 37}},
 			Case:     func(_ Variant, s Shape, d *Data) *Case { return packFloatCase(f, s, d) },
 		})
@@ -47,14 +47,30 @@ func Pack() []*Op {
 	return list
 }
 
-// portable is the single variant of an op that only the portable backend has: it moves bytes once, at load.
-func portable(build func(b *ir.Builder)) func(c *target.Caps) []Variant {
+// portable is the single variant of an op that of the CPU backends only the portable one has: it moves bytes once, at load.
+func portable(build func(b *ir.Builder, family target.Family)) func(c *target.Caps) []Variant {
 	return func(c *target.Caps) []Variant {
-		if c.Arch != "portable" {
+		if c.Family == target.CPU && c.Arch != "portable" {
 			return nil
 		}
-		return []Variant{{Config: "any", Lanes: quant.Rows, Groups: 1, Build: build}}
+		return two(quant.Rows, build)(c)
 	}
+}
+
+// packTiles returns the lane's tile of weights, of the rows from b.Lanes()·block on.
+func packTiles(b *ir.Builder, block *ir.Value) *ir.Value {
+	if b.Lanes() == quant.Rows {
+		return block
+	}
+	return block.Mul(b.Lanes() / quant.Rows).Add(b.Lane().Div(quant.Rows))
+}
+
+// packSlot returns the lane's row in its tile.
+func packSlot(b *ir.Builder) *ir.Value {
+	if b.Lanes() == quant.Rows {
+		return b.Lane()
+	}
+	return b.Lane().Mod(quant.Rows)
 }
 
 func packCase(rows, packed []byte, bad []int32, n, k int) *Case {
@@ -70,27 +86,30 @@ func packCase(rows, packed []byte, bad []int32, n, k int) *Case {
 	return c
 }
 
-func packQuant(b *ir.Builder, f *quant.Format) {
+func packQuant(b *ir.Builder, family target.Family, f *quant.Format) {
 	rows, packed, bad := b.In("rows", ir.U8), b.Out("packed", ir.U8), b.Out("bad", ir.I32)
 	n, k := b.Int("n"), b.Int("k")
-	tile := b.Tiles(n, quant.Rows)
-	row := tile.Mul(quant.Rows).Add(b.Lane())
+	tile := b.Tiles(n, b.Lanes())
+	row := tile.Mul(b.Lanes()).Add(b.Lane())
 	flag := b.Reg("flag", ir.I32, 1)
 	flag.Fill(b.I32(0))
-	// Whole tiles need no mask, which lets a backend load words instead of bytes.
-	b.IfElse(tile.Add(1).Mul(quant.Rows).Le(n), func() { packTile(b, f, rows, packed, tile, row, k, flag, nil) }, func() {
+	if family == target.GPU {
 		packTile(b, f, rows, packed, tile, row, k, flag, row.Lt(n))
-	})
+	} else { // whole tiles need no mask, which lets a backend load words instead of bytes
+		b.IfElse(tile.Add(1).Mul(b.Lanes()).Le(n), func() { packTile(b, f, rows, packed, tile, row, k, flag, nil) }, func() {
+			packTile(b, f, rows, packed, tile, row, k, flag, row.Lt(n))
+		})
+	}
 	b.StoreMasked(bad, row, flag.At(0), row.Lt(n))
 }
 
-func packTile(b *ir.Builder, f *quant.Format, rows, packed ir.Memory, tile, row, k *ir.Value, flag ir.Tile, mask *ir.Value) {
+func packTile(b *ir.Builder, f *quant.Format, rows, packed ir.Memory, block, row, k *ir.Value, flag ir.Tile, mask *ir.Value) {
 	blocks := k.Div(f.Block)
 	source := row.Mul(blocks.Mul(f.BlockBytes))
 	records := k.Add(f.Span - 1).Div(f.Span)
 	per := f.Span / f.Block
 	b.For(0, records, 1, func(r *ir.Value) {
-		record := tile.Mul(records).Add(r).Mul(f.Record)
+		record := packTiles(b, block).Mul(records).Add(r).Mul(f.Record)
 		for i := range per {
 			blk := r.Mul(per).Add(i)
 			b.If(blk.Lt(blocks), func() {
@@ -99,7 +118,7 @@ func packTile(b *ir.Builder, f *quant.Format, rows, packed ir.Memory, tile, row,
 					packMove(b, rows, packed, m, from, record.Add(i*m.Stride), mask)
 				}
 				if f.PackRest != nil {
-					f.PackRest(b, rows, packed, from, record, b.Lane(), mask, i)
+					f.PackRest(b, rows, packed, from, record, packSlot(b), mask, i)
 				}
 				for _, s := range f.Scales {
 					high := b.LoadMasked(rows, from.Add(s+1), mask)
@@ -115,16 +134,16 @@ func packMove(b *ir.Builder, rows, packed ir.Memory, m quant.Move, from, record,
 		switch {
 		case m.Half:
 			v := packBytes(b, rows, from.Add(m.From+2*w), 2, mask)
-			b.StoreMasked(packed.As(ir.I16), record.Shr(1).Add((m.To+32*w)/2).Add(b.Lane()), v.As(ir.I32), mask)
+			b.StoreMasked(packed.As(ir.I16), record.Shr(1).Add((m.To+32*w)/2).Add(packSlot(b)), v.As(ir.I32), mask)
 		case m.Byte:
 			v := b.LoadMasked(rows, from.Add(m.From+w), mask)
-			b.StoreMasked(packed, record.Add(m.To+16*w).Add(b.Lane()), v, mask)
+			b.StoreMasked(packed, record.Add(m.To+16*w).Add(packSlot(b)), v, mask)
 		default:
 			v := packBytes(b, rows, from.Add(m.From+4*w), 4, mask)
 			if m.Xor != 0 {
 				v = v.Xor(int(m.Xor))
 			}
-			b.StoreMasked(packed.As(ir.U32), record.Shr(2).Add((m.To+64*w)/4).Add(b.Lane()), v, mask)
+			b.StoreMasked(packed.As(ir.U32), record.Shr(2).Add((m.To+64*w)/4).Add(packSlot(b)), v, mask)
 		}
 	}
 }
@@ -141,13 +160,13 @@ func packBytes(b *ir.Builder, rows ir.Memory, at *ir.Value, n int, mask *ir.Valu
 func packFloats(b *ir.Builder, f floatFormat) {
 	rows, packed, bad := b.In("rows", f.t), b.Out("packed", f.t), b.Out("bad", ir.I32)
 	n, k := b.Int("n"), b.Int("k")
-	tile := b.Tiles(n, quant.Rows)
-	row := tile.Mul(quant.Rows).Add(b.Lane())
+	block := b.Tiles(n, b.Lanes())
+	row := block.Mul(b.Lanes()).Add(b.Lane())
 	mask := row.Lt(n)
 	flag := b.Reg("flag", ir.I32, 1)
 	flag.Fill(b.I32(0))
 	b.For(0, k, 1, func(i *ir.Value) {
-		from, to := row.Mul(k).Add(i), tile.Mul(k).Add(i).Mul(quant.Rows).Add(b.Lane())
+		from, to := row.Mul(k).Add(i), packTiles(b, block).Mul(k).Add(i).Mul(quant.Rows).Add(packSlot(b))
 		bits := func(t ir.Type, mask32 int) *ir.Value {
 			return b.LoadMasked(rows.As(t), from, mask).As(ir.U32).And(mask32)
 		}

@@ -6,11 +6,11 @@ import "github.com/swizzle-rt/swizzle/ir"
 func Quantize() *Op {
 	return &Op{
 		Name: "quantize", Source: "quantize.go", Doc: "rows of f32 to int8 blocks of 32 with scales and sums",
-		Variants: rowOp(func(b *ir.Builder, wide bool) {
+		Variants: onRows(func(b *ir.Builder, c caps) {
 			x, act := b.In("x", ir.F32), b.Out("act", ir.I8)
 			m, k := b.Int("m"), b.Int("k")
 			row := b.Tiles(m, 1)
-			newQuantizer(b, act, row, k, wide).each(func(first, mask *ir.Value) *ir.Value {
+			newQuantizer(b, act, row, k).row(c, func(first, mask *ir.Value) *ir.Value {
 				return b.LoadMasked(x, row.Mul(k).Add(first).Add(b.Lane()), mask)
 			})
 		}),

@@ -6,18 +6,23 @@ import (
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/canon"
 	"github.com/swizzle-rt/swizzle/ir/mathx"
+	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
 // RMSNorm is (x·r)·w with r = rsqrt(Σx²·(1/n) + eps) on rows (numerics rules 15 and 16). Shape: m, k.
 func RMSNorm() *Op {
 	return &Op{
 		Name: "rmsnorm", Source: "rmsnorm.go", Doc: "root mean square normalisation of rows",
-		Variants: rowOp(func(b *ir.Builder, wide bool) {
+		Variants: withBlock(buildNormBlock, func(b *ir.Builder, c caps) {
 			x, w, out := b.In("x", ir.F32), b.In("w", ir.F32), b.Out("out", ir.F32)
 			m, k := b.Int("m"), b.Int("k")
 			a := normArgs{x, w, k, b.Float("inv"), b.Float("eps")}
+			if c.family == target.GPU {
+				newNorm(b, a, b.Tiles(m, 1), 1).write(out)
+				return
+			}
 			rows := 2 // of a head, which are short: their latencies overlap
-			if wide {
+			if c.wide {
 				rows = 4
 			}
 			first := b.Tiles(m, rows).Mul(rows)
@@ -27,7 +32,7 @@ func RMSNorm() *Op {
 				b.For(first, m, 1, func(row *ir.Value) { newNorm(b, a, row, 1).write(out) })
 			})
 		}),
-		Shapes: []Shape{{1, 32}, {2, 576}, {3, 40}, {1, 1}, {6, 100}},
+		Shapes: []Shape{{1, 32}, {2, 576}, {3, 40}, {1, 1}, {6, 100}, {1, 2100}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
 			c, rows := normCase(s, d)
 			out := filled(4 * s[0] * s[1])
@@ -54,12 +59,12 @@ func (n *norm) write(out ir.Memory) {
 func RMSNormQuantize() *Op {
 	return &Op{
 		Name: "rmsnorm_quantize", Source: "rmsnorm.go", Doc: "root mean square normalisation of rows, quantized",
-		Variants: rowOp(func(b *ir.Builder, wide bool) {
+		Variants: withBlock(buildNormQuantizeBlock, func(b *ir.Builder, c caps) {
 			x, w, act := b.In("x", ir.F32), b.In("w", ir.F32), b.Out("act", ir.I8)
 			m, k := b.Int("m"), b.Int("k")
 			row := b.Tiles(m, 1)
 			n := newNorm(b, normArgs{x, w, k, b.Float("inv"), b.Float("eps")}, row, 1)
-			newQuantizer(b, act, row, k, wide).each(func(first, mask *ir.Value) *ir.Value { return n.at(0, first, mask) })
+			newQuantizer(b, act, row, k).each(c.wide, func(first, mask *ir.Value) *ir.Value { return n.at(0, first, mask) })
 		}),
 		Shapes: []Shape{{1, 32}, {5, 64}, {2, 576}, {3, 40}},
 		Case: func(v Variant, s Shape, d *Data) *Case {

@@ -7,6 +7,7 @@ import (
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/canon"
 	"github.com/swizzle-rt/swizzle/ir/mathx"
+	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
 // Rotary embedding (numerics rule 18) of a head of hd elements of which the first rot turn. Tables hold, for each position,
@@ -57,17 +58,21 @@ const maxHead = 256
 
 // fours stores four turned heads of scratch, element by element: those of element e together, at(e) on.
 func fours(b *ir.Builder, turned, out ir.Memory, hd *ir.Value, at func(e *ir.Value) *ir.Value, f func(y *ir.Value) *ir.Value) {
-	store := func(first, mask *ir.Value) {
-		var ys [4]*ir.Value
-		for i := range ys {
-			ys[i] = f(b.LoadMasked(turned, first.Add(maxHead*i).Add(b.Lane()), mask))
-		}
-		b.StoreN(out, at(first.Add(b.Lane())), mask, ys[:]...)
-	}
 	n := b.Lanes()
 	whole := hd.Div(n).Mul(n)
-	b.For(0, whole, n, func(first *ir.Value) { store(first, nil) })
-	b.For(whole, hd, n, func(first *ir.Value) { store(first, first.Add(b.Lane()).Lt(hd)) })
+	b.For(0, whole, n, func(first *ir.Value) {
+		var ys [4]*ir.Value
+		for i := range ys {
+			ys[i] = f(b.Load(turned, first.Add(maxHead*i).Add(b.Lane())))
+		}
+		b.StoreN(out, at(first.Add(b.Lane())), nil, ys[:]...)
+	})
+	b.For(whole, hd, n, func(first *ir.Value) {
+		e := first.Add(b.Lane())
+		b.For(0, 4, 1, func(i *ir.Value) {
+			b.StoreMasked(out, at(e).Add(i), f(b.LoadMasked(turned, i.Mul(maxHead).Add(e), e.Lt(hd))), e.Lt(hd))
+		})
+	})
 }
 
 // rotateScalar is rotate for one head.
@@ -89,15 +94,17 @@ func (p pairing) rotateScalar(x, c, s []float32, rot int) []float32 {
 // rows of the last four are copies of the last. A head has at most 256 elements.
 // Config rN rounds to N significant bits (13 for an f16 cache, 0 for f32). Shape: m, kv, group, hd, rot.
 func RopeQuery() *Op {
-	var vs []Variant
-	for _, p := range []pairing{neighbours, halvesOf} {
-		for _, bits := range []int{13, 0} {
-			vs = append(vs, Variant{Config: fmt.Sprintf("p%dr%d", p, bits), Lanes: 16, Groups: 1, pairing: p, bits: bits, Build: func(b *ir.Builder) { ropeQuery(b, p, bits) }})
+	list := func(f target.Family) (vs []Variant) {
+		for _, p := range []pairing{neighbours, halvesOf} {
+			for _, bits := range []int{13, 0} {
+				vs = append(vs, Variant{Config: fmt.Sprintf("p%dr%d", p, bits), Lanes: 16, Groups: 1, pairing: p, bits: bits, Build: func(b *ir.Builder) { ropeQuery(b, f, p, bits) }})
+			}
 		}
+		return vs
 	}
 	return &Op{
 		Name: "rope_query", Source: "rope.go", Doc: "rotary embedding, scaling and rounding of queries",
-		Variants: cpu(vs...),
+		Variants: perFamily(list),
 		Shapes:   []Shape{{1, 3, 3, 64, 64}, {3, 2, 2, 8, 8}, {2, 1, 5, 40, 24}, {2, 2, 1, 4, 4}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
 			m, kv, group, hd, rot := s[0], s[1], s[2], s[3], s[4]
@@ -138,14 +145,14 @@ func RopeQuery() *Op {
 }
 
 // ropeQuery computes four rows a tile, which lie interleaved in the output; rows beyond the last are copies of it.
-func ropeQuery(b *ir.Builder, p pairing, bits int) {
+func ropeQuery(b *ir.Builder, f target.Family, p pairing, bits int) {
 	q, c, s, pos, out := b.In("q", ir.F32), b.In("c", ir.F32), b.In("s", ir.F32), b.In("pos", ir.I32), b.Out("out", ir.F32)
 	rows, kv, group, hd, rot := b.Int("rows"), b.Int("kv"), b.Int("group"), b.Int("hd"), b.Int("rot")
 	scale := b.Float("scale")
 	quad := b.Tiles(rows, 4)
 	stride := rows.Add(3).Shr(2).Mul(hd)
 	turned := b.Shared("turned", ir.F32, 4*maxHead)
-	b.For(0, kv, 1, func(h *ir.Value) {
+	times(b, f, kv, func(h *ir.Value) {
 		b.For(0, 4, 1, func(i *ir.Value) {
 			r := quad.Mul(4).Add(i).Min(rows.Sub(1))
 			token := r.Div(group)
@@ -171,13 +178,15 @@ func ropeQuery(b *ir.Builder, p pairing, bits int) {
 func KVStore() []*Op {
 	var list []*Op
 	for _, t := range []ir.Type{ir.F16, ir.F32} {
-		var vs []Variant
-		for _, p := range []pairing{neighbours, halvesOf} {
-			vs = append(vs, Variant{Config: fmt.Sprintf("p%d", p), Lanes: 16, Groups: 1, pairing: p, Build: func(b *ir.Builder) { kvStore(b, p, t) }})
+		variants := func(f target.Family) (vs []Variant) {
+			for _, p := range []pairing{neighbours, halvesOf} {
+				vs = append(vs, Variant{Config: fmt.Sprintf("p%d", p), Lanes: 16, Groups: 1, pairing: p, Build: func(b *ir.Builder) { kvStore(b, f, p, t) }})
+			}
+			return vs
 		}
 		list = append(list, &Op{
 			Name: "kv_store_" + t.String(), Source: "rope.go", Doc: "rotary embedding of keys; keys and values to an " + t.String() + " cache",
-			Variants: cpu(vs...),
+			Variants: perFamily(variants),
 			Shapes:   []Shape{{1, 3, 64, 64}, {5, 2, 8, 8}, {2, 1, 40, 24}, {3, 2, 4, 4}, {11, 2, 40, 24}, {10, 1, 64, 64}},
 			Case:     func(v Variant, s Shape, d *Data) *Case { return kvStoreCase(v.pairing, t, s, d) },
 		})
@@ -187,7 +196,7 @@ func KVStore() []*Op {
 
 // kvStore takes four tokens a tile. Where they fill four consecutive positions of a page's sixteen, their keys are stored
 // together.
-func kvStore(b *ir.Builder, p pairing, t ir.Type) {
+func kvStore(b *ir.Builder, f target.Family, p pairing, t ir.Type) {
 	k, v, c, s := b.In("k", ir.F32), b.In("v", ir.F32), b.In("c", ir.F32), b.In("s", ir.F32)
 	pos, pages, kc, vc := b.In("pos", ir.I32), b.In("pages", ir.I32), b.Out("kcache", t), b.Out("vcache", t)
 	m, kv, hd, rot := b.Int("m"), b.Int("kv"), b.Int("hd"), b.Int("rot")
@@ -203,7 +212,7 @@ func kvStore(b *ir.Builder, p pairing, t ir.Type) {
 	}
 	start := b.LoadIndex(pos, first)
 	together := b.LoadIndex(pos, last).Sub(start).Eq(3).AndB(start.And(3).Eq(0)) // positions ascend
-	b.For(0, kv, 1, func(h *ir.Value) {
+	times(b, f, kv, func(h *ir.Value) {
 		b.For(first, last.Add(1), 1, func(token *ir.Value) {
 			at, head := b.LoadIndex(pos, token), token.Mul(kv).Add(h).Mul(hd)
 			p.rotate(b, k, c, s, head, at.Mul(hd), hd, rot, turned, token.Sub(first).Mul(maxHead))

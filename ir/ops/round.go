@@ -6,32 +6,21 @@ import (
 	"github.com/swizzle-rt/swizzle/ir"
 	"github.com/swizzle-rt/swizzle/ir/canon"
 	"github.com/swizzle-rt/swizzle/ir/mathx"
+	"github.com/swizzle-rt/swizzle/ir/target"
 )
 
 // Round rounds rows of f32 to the significant bits that make products with float weights exact (numerics rule 24; 13 for
 // F16, 16 for BF16, none for F32) and interleaves four rows as gemm_f16 and its kin read them. Shape: m, k.
 func Round() *Op {
-	var vs []Variant
-	for _, f := range floatFormats {
-		vs = append(vs, Variant{Config: fmt.Sprintf("r%d", f.bits), Lanes: 32, Groups: 1, bits: f.bits, Build: func(b *ir.Builder) {
-			x, out := b.In("x", ir.F32), b.Out("out", ir.F32)
-			m, k := b.Int("m"), b.Int("k")
-			row := b.Tiles(m, 1)
-			to := row.Shr(2).Mul(k)
-			b.For(0, k, 32, func(first *ir.Value) {
-				i := first.Add(b.Lane())
-				mask := i.Lt(k)
-				v := b.LoadMasked(x, row.Mul(k).Add(i), mask)
-				if f.bits > 0 {
-					v = mathx.RoundSig(v, f.bits)
-				}
-				b.StoreMasked(out, to.Add(i).Mul(actRows).Add(row.And(3)), v, mask)
-			})
-		}})
+	list := func(f target.Family) (vs []Variant) {
+		for _, w := range floatFormats {
+			vs = append(vs, Variant{Config: fmt.Sprintf("r%d", w.bits), Lanes: 32, Groups: 1, bits: w.bits, Build: func(b *ir.Builder) { round(b, f, w.bits) }})
+		}
+		return vs
 	}
 	return &Op{
 		Name: "round", Source: "round.go", Doc: "rows of f32 rounded for exact products, four interleaved",
-		Variants: cpu(vs...),
+		Variants: perFamily(list),
 		Shapes:   []Shape{{1, 32}, {5, 70}, {4, 576}},
 		Case: func(v Variant, s Shape, d *Data) *Case {
 			m, k := s[0], s[1]
@@ -49,4 +38,20 @@ func Round() *Op {
 			return c
 		},
 	}
+}
+
+func round(b *ir.Builder, f target.Family, bits int) {
+	x, out := b.In("x", ir.F32), b.Out("out", ir.F32)
+	m, k := b.Int("m"), b.Int("k")
+	row := b.Tiles(m, 1)
+	to := row.Shr(2).Mul(k)
+	along(b, f, k, func(first *ir.Value) {
+		i := first.Add(b.Lane())
+		mask := i.Lt(k)
+		v := b.LoadMasked(x, row.Mul(k).Add(i), mask)
+		if bits > 0 {
+			v = mathx.RoundSig(v, bits)
+		}
+		b.StoreMasked(out, to.Add(i).Mul(actRows).Add(row.And(3)), v, mask)
+	})
 }

@@ -16,7 +16,7 @@ func WHT() *Op {
 		Name: "wht", Source: "wht.go", Doc: "signed Walsh-Hadamard transform of rows",
 		Variants: func(c *target.Caps) []Variant {
 			hold := 16
-			if c.VecRegs > 0 { // half of the registers: the others hold operands
+			if c.Family == target.CPU && c.VecRegs > 0 { // half of the registers: the others hold operands
 				hold = c.VecRegs * c.VecBits / 2 / (32 * 32)
 			}
 			var vs []Variant

@@ -18,11 +18,14 @@ func Q4_0() *Format {
 		}
 		return s
 	}
-	f.Open = func(_ *ir.Builder, load Load) Record {
+	f.Part, f.Open = f.Span/32, whole(func(load Load) Record {
 		return Record{
 			Code:  func(i, g int) *ir.Value { return nibble(load, 256*i, g) },
 			Scale: func(i int) *ir.Value { return load(ir.F16, 512+32*i) },
 		}
+	})
+	f.At = func(load LoadAt, i *ir.Value) Block {
+		return Block{Code: nibbles(load, 0, i.Mul(4)), Scale: load(ir.F16, 512, i)}
 	}
 	return f
 }

@@ -19,12 +19,15 @@ func Q4_1() *Format {
 		}
 		return s
 	}
-	f.Open = func(_ *ir.Builder, load Load) Record {
+	f.Part, f.Open = f.Span/32, whole(func(load Load) Record {
 		return Record{
 			Code:  func(_, g int) *ir.Value { return nibble(load, 0, g) },
 			Scale: func(int) *ir.Value { return load(ir.F16, 256) },
 			Min:   func(int) *ir.Value { return load(ir.F16, 288) },
 		}
+	})
+	f.At = func(load LoadAt, i *ir.Value) Block {
+		return Block{Code: nibbles(load, 0, i.Mul(4)), Scale: load(ir.F16, 256, i), Min: load(ir.F16, 288, i)}
 	}
 	return f
 }

@@ -20,9 +20,10 @@ func Q4K() *Format {
 		}
 		return s
 	}
-	f.Open = func(_ *ir.Builder, load Load) Record {
-		r := openScales6(load, 2048)
-		r.Code = func(i, g int) *ir.Value { return kNibble(load, i, g) }
+	f.Part, f.Open = 2, func(load LoadAt, pair *ir.Value) Record { return openPair(load, 2048, pair) }
+	f.At = func(load LoadAt, i *ir.Value) Block {
+		r := scales6(load, 2048, i)
+		r.Code = func(t *ir.Value) (lo, hi *ir.Value) { return kNibbles(load, i, t) }
 		return r
 	}
 	return f
@@ -55,24 +56,6 @@ func packScales6(moves []Move, at int) func(record, block []byte, n, r int) {
 			record[at+16*j+r], record[at+128+16*j+r] = sc, mn
 		}
 	}
-}
-
-// openScales6 makes w = d·sc and m = dmin·mn (both exact: 11 + 6 bits); d and dmin follow the 256 scale bytes.
-func openScales6(load Load, at int) Record {
-	d, dmin := load(ir.F16, at+256), load(ir.F16, at+288)
-	return Record{
-		Scale: func(i int) *ir.Value { return d.Mul(load(ir.U8, at+16*i).ToF32()) },
-		Min:   func(i int) *ir.Value { return dmin.Mul(load(ir.U8, at+128+16*i).ToF32()) },
-	}
-}
-
-// kNibble gives word g of 32-block i: of each 64 elements the first 32 lie in low nibbles, the others in high ones.
-func kNibble(load Load, i, g int) *ir.Value {
-	v := load(ir.U8x4, 512*(i/2)+64*g)
-	if i%2 == 0 {
-		return low(v)
-	}
-	return high(v)
 }
 
 // packRest6 is the part of packScales6 that spreads the scales, as IR.

@@ -23,11 +23,14 @@ func Q5_0() *Format {
 		}
 		return s
 	}
-	f.Open = func(_ *ir.Builder, load Load) Record {
+	f.Part, f.Open = f.Span/32, whole(func(load Load) Record {
 		return Record{
 			Code:  func(i, g int) *ir.Value { return fifth(load, 256*i, 512+64*i, g) },
 			Scale: func(i int) *ir.Value { return load(ir.F16, 640+32*i) },
 		}
+	})
+	f.At = func(load LoadAt, i *ir.Value) Block {
+		return Block{Code: fifths(load, 512, i, nibbles(load, 0, i.Mul(4))), Scale: load(ir.F16, 640, i)}
 	}
 	return f
 }
@@ -45,12 +48,15 @@ func Q5_1() *Format {
 	f.Sub = func(block []byte, _ int) Sub32 {
 		return Sub32{Sc: ones, W: halfFloat(block, 0), M: halfFloat(block, 2), Code: codes5(block[4:])}
 	}
-	f.Open = func(_ *ir.Builder, load Load) Record {
+	f.Part, f.Open = f.Span/32, whole(func(load Load) Record {
 		return Record{
 			Code:  func(_, g int) *ir.Value { return fifth(load, 0, 256, g) },
 			Scale: func(int) *ir.Value { return load(ir.F16, 320) },
 			Min:   func(int) *ir.Value { return load(ir.F16, 352) },
 		}
+	})
+	f.At = func(load LoadAt, i *ir.Value) Block {
+		return Block{Code: fifths(load, 256, i, nibbles(load, 0, i.Mul(4))), Scale: load(ir.F16, 320, i), Min: load(ir.F16, 352, i)}
 	}
 	return f
 }

@@ -20,16 +20,25 @@ func Q5K() *Format {
 		}
 		return s
 	}
-	f.Open = func(_ *ir.Builder, load Load) Record {
-		r := openScales6(load, 2560)
+	f.At = func(load LoadAt, i *ir.Value) Block {
+		r := scales6(load, 2560, i)
+		bit := number(i)
+		fifth := func(nibble, at *ir.Value) *ir.Value {
+			h := load(ir.U8x4, 2048, at).As(ir.U32).Shr(bit).And(0x01010101).Shl(4)
+			return nibble.As(ir.U32).Or(h).As(ir.U8x4)
+		}
+		r.Code = func(t *ir.Value) (lo, hi *ir.Value) {
+			lo, hi = kNibbles(load, i, t)
+			return fifth(lo, t), fifth(hi, t.Add(4))
+		}
+		return r
+	}
+	f.Part, f.Open = 2, func(load LoadAt, pair *ir.Value) Record {
+		r := openPair(load, 2560, pair)
+		nibble, zero := r.Code, pair.Builder().Idx(0)
 		r.Code = func(i, g int) *ir.Value {
-			h := load(ir.U8x4, 2048+64*g).As(ir.U32).And(0x01010101 << i)
-			if i < 4 {
-				h = h.Shl(4 - i)
-			} else {
-				h = h.Shr(i - 4)
-			}
-			return kNibble(load, i, g).As(ir.U32).Or(h).As(ir.U8x4)
+			h := load(ir.U8x4, 2048+64*g, zero).As(ir.U32).Shr(number(pair.Mul(2).Add(i))).And(0x01010101).Shl(4)
+			return nibble(i, g).As(ir.U32).Or(h).As(ir.U8x4)
 		}
 		return r
 	}

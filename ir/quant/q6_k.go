@@ -25,19 +25,18 @@ func Q6K() *Format {
 		}
 		return s
 	}
-	f.Open = func(_ *ir.Builder, load Load) Record {
-		d := load(ir.F16, 3328)
+	f.Part, f.Open = 4, func(load LoadAt, half *ir.Value) Record {
+		zero, fours, twos, scales := half.Builder().Idx(0), half.Mul(16), half.Mul(8), half.Mul(8)
 		return Record{
 			Code: func(i, g int) *ir.Value {
-				h, q := i/4, i%4
-				v := load(ir.U8x4, 1024*h+512*(q%2)+64*g)
-				two := load(ir.U8x4, 2048+512*h+64*g).As(ir.U32)
-				if q < 2 {
+				v := load(ir.U8x4, 512*(i%2)+64*g, fours)
+				two := load(ir.U8x4, 2048+64*g, twos).As(ir.U32)
+				if i < 2 {
 					v = low(v)
 				} else {
 					v = high(v)
 				}
-				switch q {
+				switch i {
 				case 0:
 					two = two.And(0x03030303).Shl(4)
 				case 1:
@@ -49,8 +48,22 @@ func Q6K() *Format {
 				}
 				return v.As(ir.U32).Or(two).As(ir.U8x4)
 			},
-			Scale: func(int) *ir.Value { return d },
-			Half:  func(i, h int) *ir.Value { return load(ir.I8, 3072+32*i+16*h) },
+			Scale: func(int) *ir.Value { return load(ir.F16, 3328, zero) },
+			Half:  func(i, h int) *ir.Value { return load(ir.I8, 3072+32*i+16*h, scales) },
+		}
+	}
+	f.At = func(load LoadAt, i *ir.Value) Block {
+		h, q := i.Shr(2).Mul(8), i.And(3)
+		half, pair := number(q.Shr(1).Mul(4)), number(q.Mul(2))
+		word := func(t *ir.Value) *ir.Value {
+			four := load(ir.U8x4, 0, h.Mul(2).Add(q.And(1).Mul(8)).Add(t)).As(ir.U32).Shr(half).And(0x0F0F0F0F)
+			two := load(ir.U8x4, 2048, h.Add(t)).As(ir.U32).Shr(pair).And(0x03030303).Shl(4)
+			return four.Or(two).As(ir.U8x4)
+		}
+		return Block{
+			Code:  func(t *ir.Value) (lo, hi *ir.Value) { return word(t), word(t.Add(4)) },
+			Scale: load(ir.F16, 3328, i.Builder().Idx(0)),
+			Half:  [2]*ir.Value{load(ir.I8, 3072, i.Mul(2)), load(ir.I8, 3072, i.Mul(2).Add(1))},
 		}
 	}
 	return f

@@ -18,10 +18,19 @@ func Q8_0() *Format {
 		}
 		return s
 	}
-	f.Open = func(_ *ir.Builder, load Load) Record {
+	f.Part, f.Open = f.Span/32, whole(func(load Load) Record {
 		return Record{
 			Code:  func(i, g int) *ir.Value { return load(ir.U8x4, 512*i+64*g) },
 			Scale: func(i int) *ir.Value { return load(ir.F16, 1024+32*i) },
+		}
+	})
+	f.At = func(load LoadAt, i *ir.Value) Block {
+		return Block{
+			Code: func(t *ir.Value) (lo, hi *ir.Value) {
+				at := i.Mul(8).Add(t)
+				return load(ir.U8x4, 0, at), load(ir.U8x4, 0, at.Add(4))
+			},
+			Scale: load(ir.F16, 1024, i),
 		}
 	}
 	return f

@@ -1,5 +1,5 @@
 // Package quant holds the weight formats, one file each: the GGUF block, its decoding as scalar Go and as IR, and the
-// packed layout that every CPU kernel of the format reads.
+// packed layout that every kernel of the format reads, on every device.
 //
 // A packed matrix consists of tiles of 16 rows. A tile is a run of records; a record holds Span consecutive k of its 16 rows
 // and starts on a 64-byte boundary. Within a record the words of the GGUF block are interleaved by row: word w of row r lies
@@ -43,8 +43,12 @@ type Format struct {
 	// Moves describes PackBlock for the generated pack kernel.
 	Moves []Move
 
-	// Open prepares what the 32-blocks of a record share.
-	Open func(b *ir.Builder, load Load) Record
+	// Open decodes part number part of a record: Part of its 32-blocks, which lie alike in every part, so that a loop over
+	// parts stays rolled.
+	Open func(load LoadAt, part *ir.Value) Record
+	Part int
+	// At gives 32-block i of a record, i an index value.
+	At func(load LoadAt, i *ir.Value) Block
 	// PackRest, where set, is what Moves leave of PackBlock in the generated pack kernel: block is the index of the first
 	// byte of the lane's GGUF block in rows, n its number in the record.
 	PackRest func(b *ir.Builder, rows, packed ir.Memory, block, record, row, mask *ir.Value, n int)
@@ -61,19 +65,7 @@ type Sub32 struct {
 // Load loads one element of a row of a record: that of type t of a vector of all rows that starts at byte at.
 type Load func(t ir.Type, at int) *ir.Value
 
-// Loader returns a Load of row (the lane in a matrix product, a uniform index in a gather) of the record whose first byte is
-// at index record of packed.
-func Loader(b *ir.Builder, packed ir.Memory, record, row *ir.Value) Load {
-	return func(t ir.Type, at int) *ir.Value {
-		shift := 0
-		for 1<<shift < t.Bytes() {
-			shift++
-		}
-		return b.Load(packed.As(t), record.Shr(shift).Add(at>>shift).Add(row))
-	}
-}
-
-// Record gives the IR values of 32-block i of a row, i constant.
+// Record gives the IR values of 32-block i of a part of a row's record, i constant.
 type Record struct {
 	Code  func(i, g int) *ir.Value // U8x4: unsigned codes of k = 4g … 4g+3
 	Scale func(i int) *ir.Value    // F32: w

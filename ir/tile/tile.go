@@ -6,61 +6,89 @@ import (
 	"github.com/swizzle-rt/swizzle/ir/layout"
 )
 
-// Stage is a shared tile of Rows rows of RowBytes bytes, several times over for a pipeline, swizzled so that the eight rows
-// of an ldmatrix phase lie in different banks.
+// Stage is a shared tile of rows of a number of bytes, several times over for a pipeline, swizzled so that the eight rows of
+// an ldmatrix phase lie in different banks.
 type Stage struct {
 	b        *ir.Builder
-	mem      ir.Memory
+	Memory   ir.Memory      // words
+	Words    int            // of one stage
 	swizzle  layout.Swizzle // of byte addresses
-	rows     int
 	rowBytes int
 }
 
-// NewStage declares the shared array. plain leaves the swizzle out.
-func NewStage(b *ir.Builder, name string, rows, rowBytes, stages int, plain bool) *Stage {
-	s, err := layout.ForRows(rowBytes)
+// NewStage declares the shared array, of so many tiles. plain leaves the swizzle out.
+func NewStage(b *ir.Builder, name string, t layout.Tile, stages int, plain bool) *Stage {
+	s, err := layout.ForRows(t.RowBytes)
 	if err != nil {
 		b.Fail("stage %s: %v", name, err)
 	}
 	if plain {
 		s = layout.Swizzle{}
 	}
-	return &Stage{b, b.Shared(name, ir.I8x4, rows*rowBytes/4*stages), s, rows, rowBytes}
+	words := t.Rows * t.RowBytes / 4
+	return &Stage{b, b.Shared(name, ir.I8x4, words*stages), words, s, t.RowBytes}
 }
 
-// at returns the word index of a byte of a row in a stage.
-func (s *Stage) at(stage, row, byteInRow *ir.Value) *ir.Value {
-	a := stage.Mul(s.rows).Add(row).Mul(s.rowBytes).Add(byteInRow)
+// At returns the word index, within a stage, of a byte of a row.
+func (s *Stage) At(row, byteInRow *ir.Value) *ir.Value {
+	a := row.Mul(s.rowBytes).Add(byteInRow)
 	if s.swizzle.B > 0 {
 		a = a.Xor(a.And((1<<s.swizzle.B - 1) << (s.swizzle.M + s.swizzle.S)).Shr(s.swizzle.S))
 	}
 	return a.Shr(2)
 }
 
-// Copy starts asynchronous copies of a tile, 16 bytes a lane and turn: row r of the tile from byte first of row
-// origin + r of src, rows of stride bytes; zeros for rows from limit on and for bytes from width on.
-func (s *Stage) Copy(groups int, stage *ir.Value, src ir.Memory, origin, limit, first, width, stride *ir.Value) {
-	b := s.b
-	lanes := groups * b.Lanes()
-	chunks := s.rowBytes / 16
-	thread := b.Group().Mul(b.Lanes()).Add(b.Lane())
-	for turn := 0; turn < s.rows*chunks; turn += lanes {
-		n := thread.Add(turn)
-		row, at := n.Div(chunks), n.Mod(chunks).Mul(16)
-		from := first.Add(at)
-		mask := origin.Add(row).Lt(limit).AndB(from.Lt(width))
-		b.AsyncCopy(s.mem, s.at(stage, row, at), src.As(ir.I8), origin.Add(row).Mul(stride).Add(from), mask)
+// OperandB returns the word index, within a stage, that each lane gives to LdMatrix (x4) for operand B of two 32 × 8
+// products, whose columns are rows 0 … 15: the result is the two registers of the first eight rows, then those of the
+// others, of bytes 0 … 31. Of rows from a multiple of eight on, the index is that many rows further.
+func (s *Stage) OperandB() *ir.Value {
+	l := s.b.Lane()
+	return s.At(l.And(7).Add(l.Shr(4).Mul(8)), l.Shr(3).And(1).Mul(16))
+}
+
+// Transfer is a number of asynchronous copies of 16 bytes from a buffer to shared memory, spread over all lanes of the block.
+// Its addresses are computed where it is made: outside of loops.
+type Transfer struct {
+	b        *ir.Builder
+	dst, src ir.Memory
+	groups   int
+	turns    []turn
+}
+
+// turn is one copy of each lane of the first groups.
+type turn struct {
+	groups int
+	Chunk
+}
+
+// Chunk says what a lane copies: to a word of shared memory from an element of a buffer, where Mask holds and K is below the
+// limit that Start is given, zeros elsewhere.
+type Chunk struct{ To, From, Mask, K *ir.Value }
+
+// NewTransfer makes a transfer of a number of chunks, a multiple of the lanes of a group, by all groups of the block: in each
+// turn, lane thread of the block copies one.
+func NewTransfer(b *ir.Builder, dst, src ir.Memory, chunks, groups int, chunk func(turn int, thread *ir.Value) Chunk) *Transfer {
+	t := &Transfer{b: b, dst: dst, src: src, groups: groups}
+	if chunks%b.Lanes() != 0 {
+		b.Fail("%d copies by groups of %d lanes", chunks, b.Lanes())
 	}
+	thread := b.Group().Mul(b.Lanes()).Add(b.Lane())
+	for left := chunks / b.Lanes(); left > 0; left -= groups {
+		n := len(t.turns)
+		t.turns = append(t.turns, turn{min(left, groups), chunk(n, thread)})
+	}
+	return t
 }
 
-// LoadA returns the registers of a 16 × 32 byte operand A: rows from row on, bytes from at on.
-func (s *Stage) LoadA(stage, row *ir.Value, at int) []*ir.Value {
-	l := s.b.Lane()
-	return s.b.LdMatrix(s.mem, 4, s.at(stage, row.Add(l.And(15)), l.Shr(4).Mul(16).Add(at)))
-}
-
-// LoadB returns the registers of a 32 × 8 operand B, whose columns are the tile's rows: rows from row on, bytes from at on.
-func (s *Stage) LoadB(stage, row *ir.Value, at int) []*ir.Value {
-	l := s.b.Lane()
-	return s.b.LdMatrix(s.mem, 2, s.at(stage, row.Add(l.And(7)), l.Shr(3).And(1).Mul(16).Add(at)))
+// Start starts the copies, to words and from elements further on.
+func (t *Transfer) Start(to, from, limit *ir.Value) {
+	b := t.b
+	for _, c := range t.turns {
+		part := func() { b.AsyncCopy(t.dst, c.To.Add(to), t.src, c.From.Add(from), c.Mask.AndB(c.K.Lt(limit))) }
+		if c.groups < t.groups {
+			b.If(b.Group().Lt(c.groups), part)
+		} else {
+			part()
+		}
+	}
 }

@@ -22,12 +22,24 @@ type worker struct {
 	_       [64]byte // keeps workers' arguments on different cache lines
 }
 
-// Call is one kernel with its arguments. Work is the size of a tile in multiply-adds or elements.
+// Call is one kernel with its arguments. Work is the size of a tile in multiply-adds; an element of an op on elements
+// counts as [Element] of them.
 type Call struct {
 	Kernel *kernel.Kernel
 	Args   *kernel.Args
 	Work   int
 	tiles  int // set by Run
+}
+
+// Element is the work of an element, in multiply-adds that take as long.
+const Element = 64
+
+// rate returns how many multiply-adds a kernel does in a nanosecond, roughly and rather too low.
+func rate(k *kernel.Kernel) int {
+	if k.Name.Arch == string(cpu.Portable) {
+		return 1
+	}
+	return 64
 }
 
 // NewDevice starts the workers.
@@ -52,23 +64,23 @@ func (d *Device) Close() { d.pool.Close() }
 func (d *Device) Threads() int { return len(d.workers) }
 
 const (
-	// callWork bounds the work of one kernel call to well under 100 µs: assembly can't be preempted.
-	callWork = 1 << 19
-	// soloWork is work that one worker does sooner than it could call others.
-	soloWork = 1 << 13
+	// callTime bounds one kernel call, in nanoseconds: assembly can't be preempted.
+	callTime = 50_000
+	// soloTime is what one worker does sooner than it could call others.
+	soloTime = 1_000
 )
 
 // Run runs every tile of every call; the calls don't depend on each other.
 func (d *Device) Run(calls ...Call) {
-	tiles, work := 0, 0
+	tiles, time := 0, 0
 	for i := range calls {
 		c := &calls[i]
 		c.tiles = c.Kernel.Tiles(c.Args)
 		tiles += c.tiles
-		work += c.tiles * c.Work
+		time += c.tiles * c.Work / rate(c.Kernel)
 	}
 	d.batch = calls
-	if work <= soloWork {
+	if time <= soloTime {
 		d.pool.Solo(tiles, d.job)
 	} else {
 		d.pool.Run(tiles, d.job)
@@ -84,7 +96,7 @@ func (d *Device) work(n, lo, hi int) {
 		if lo < c.tiles && lo < hi {
 			w.args = *c.Args
 			w.args.Scratch = unsafe.Pointer(unsafe.SliceData(w.scratch.Bytes()))
-			step := max(1, callWork/max(c.Work, 1))
+			step := max(1, callTime*rate(c.Kernel)/max(c.Work, 1))
 			end := min(hi, c.tiles)
 			for at := lo; at < end; at += step {
 				c.Kernel.Func(&w.args, at, min(at+step, end))

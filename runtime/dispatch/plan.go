@@ -154,11 +154,11 @@ func (r Rows) Tile(m int) *kernel.Kernel {
 // panelBytes is how much of a matrix several tiles of activations meet in turn: it stays in the second cache.
 const panelBytes = 512 << 10
 
-// Panel returns how many of the n rows of k weights a call takes, a multiple of a packed tile: all where the runs have one tile
+// Panel returns how many of the n rows of k weights a call takes, a multiple of two packed tiles: all where the runs have one tile
 // of activations in all, else as many as a cache holds.
 func Panel(runs []Run, l kernel.Layout, n, k int) int {
 	if len(runs) == 1 && runs[0].Rows <= runs[0].Tile {
 		return n
 	}
-	return max(1, panelBytes/l.Bytes(l.Rows, k)) * l.Rows
+	return max(1, panelBytes/l.Bytes(2*l.Rows, k)) * 2 * l.Rows
 }

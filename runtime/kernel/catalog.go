@@ -12,43 +12,91 @@ import (
 
 // Manifest lists the generated kernels with the hashes of their files.
 type Manifest struct {
-	Comment string  `json:"comment"`
-	Set     string  `json:"set"` // BLAKE3 of every entry's name and hash, in order
-	Kernels []Entry `json:"kernels"`
+	Comment string               `json:"comment"`
+	Set     string               `json:"set"` // BLAKE3 of every entry's name and hash, in order
+	Ops     map[string]Interface `json:"ops"`
+	Kernels []Entry              `json:"kernels"`
 }
 
-// Entry is one generated kernel.
+// Interface is what the kernels of an op have in common, whatever runs them. Its fields are those of [Kernel].
+type Interface struct {
+	Source string  `json:"source"`
+	Pack   string  `json:"pack,omitempty"`
+	Layout *Layout `json:"layout,omitempty"`
+	Params []Param `json:"params"`
+}
+
+// Entry is one generated kernel. A GPU's has what is needed to launch it.
 type Entry struct {
-	Name   string `json:"name"`
-	File   string `json:"file"`   // below generated/
-	BLAKE3 string `json:"blake3"` // of the file
+	Name    string   `json:"name"`
+	File    string   `json:"file"`             // below generated/
+	BLAKE3  string   `json:"blake3"`           // of the text
+	Serves  []string `json:"serves,omitempty"` // further architectures, whose kernel is the same
+	Threads int      `json:"threads,omitempty"`
+	Tiles   int      `json:"tiles,omitempty"`
+	Shared  int      `json:"shared,omitempty"`
+	Grid    []Axis   `json:"grid,omitempty"`
 }
 
-// Report lists the configs that were not generated.
-type Report struct {
-	Comment  string      `json:"comment"`
-	Rejected []Rejection `json:"rejected"`
+// Names returns the names of the kernels that the entry stands for: its own and those of the architectures that it serves.
+func (e Entry) Names() ([]Name, error) {
+	n, err := ParseName(e.Name)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	names := []Name{n}
+	for _, arch := range e.Serves {
+		names = append(names, Name{n.Op, n.Config, arch})
+	}
+	return names, nil
 }
 
-// Rejection is one config that a target can't have.
-type Rejection struct {
-	Op      string `json:"op"`
-	Config  string `json:"config"`
-	Arch    string `json:"arch"`
-	Line    string `json:"line,omitempty"` // of the op's source
-	Message string `json:"message"`
+// GPU returns the kernels of GPUs, in the manifest's order.
+func (m *Manifest) GPU() ([]Kernel, error) {
+	var list []Kernel
+	for _, e := range m.Kernels {
+		if e.Threads == 0 {
+			continue
+		}
+		names, err := e.Names()
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range names {
+			op, ok := m.Ops[n.Op]
+			if !ok || e.Tiles < 1 {
+				return nil, fmt.Errorf("manifest: kernel %s: op known: %v; %d tiles a block", n, ok, e.Tiles)
+			}
+			k := Kernel{Name: n, Source: op.Source, Pack: op.Pack, Params: op.Params, Grid: e.Grid, Shared: e.Shared, Launch: &Launch{e.File, e.Threads, e.Tiles}}
+			if op.Layout != nil {
+				k.Layout = *op.Layout
+			}
+			list = append(list, k)
+		}
+	}
+	return list, nil
+}
+
+// Target returns the backend that printed the kernel, which is the first element of its file's path.
+func (e Entry) Target() string {
+	target, _, _ := strings.Cut(e.File, "/")
+	return target
+}
+
+// Text returns the kernel as its backend printed it. Not every file is among the generated files of a program: what it
+// links as code lies in its source only, and gives an error that is [fs.ErrNotExist].
+func (e Entry) Text(generated fs.FS) (string, error) {
+	text, err := fs.ReadFile(generated, e.File)
+	if err != nil {
+		return "", fmt.Errorf("kernel %s: %w", e.Name, err)
+	}
+	return string(text), nil
 }
 
 // ReadManifest reads manifest.json of the generated files.
 func ReadManifest(generated fs.FS) (*Manifest, error) {
 	m := new(Manifest)
 	return m, readJSON(generated, "manifest.json", m)
-}
-
-// ReadReport reads report.json of the generated files.
-func ReadReport(generated fs.FS) (*Report, error) {
-	r := new(Report)
-	return r, readJSON(generated, "report.json", r)
 }
 
 func readJSON(files fs.FS, name string, to any) error {
@@ -73,7 +121,7 @@ func (k *Kernel) IR(generated fs.FS) (string, error) {
 	for entry := range strings.SplitSeq(text, "\n\n") {
 		head, body, _ := strings.Cut(entry, "\n")
 		if slices.Contains(strings.Fields(head), k.Name.String()) {
-			return strings.TrimRight(body, "\n") + "\n", nil
+			return numbers(strings.TrimRight(body, "\n")) + "\n", nil
 		}
 	}
 	return "", fmt.Errorf("kernel %s: %s doesn't have it", k.Name, file)
@@ -94,5 +142,5 @@ func readGzip(files fs.FS, name string) (string, error) {
 }
 
 // IRFile returns where the texts of the kernels of an op's source file lie below generated/: gzip over entries separated by
-// empty lines, each a comment with the names of the kernels and then their text.
+// empty lines, each a comment with the names of the kernels and then their text with [Distances] for numbers.
 func IRFile(source string) string { return "ir/" + strings.TrimSuffix(source, ".go") + ".ir.gz" }

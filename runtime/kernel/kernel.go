@@ -2,7 +2,11 @@
 // names. It is all that generated/ imports.
 package kernel
 
-import "unsafe"
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+)
 
 // Slots of Args, the same on every device.
 const (
@@ -33,19 +37,39 @@ const (
 	Float
 )
 
+var kinds = []string{"buffer", "int", "float"}
+
+// MarshalText returns buffer, int or float.
+func (k Kind) MarshalText() ([]byte, error) {
+	if int(k) >= len(kinds) {
+		return nil, fmt.Errorf("parameter kind %d; there are %v", k, kinds)
+	}
+	return []byte(kinds[k]), nil
+}
+
+// UnmarshalText parses what MarshalText returns.
+func (k *Kind) UnmarshalText(text []byte) error {
+	n := slices.Index(kinds, string(text))
+	if n < 0 {
+		return fmt.Errorf("parameter kind %q; there are %v", text, kinds)
+	}
+	*k = Kind(n)
+	return nil
+}
+
 // Param names one slot.
 type Param struct {
-	Name   string
-	Kind   Kind
-	Slot   int
-	Type   string // element type of a buffer as the IR prints it
-	Access string // in, out or inout
+	Name   string `json:"name"`
+	Kind   Kind   `json:"kind"`
+	Slot   int    `json:"slot"`
+	Type   string `json:"type,omitempty"`   // element type of a buffer as the IR prints it
+	Access string `json:"access,omitempty"` // in, out or inout
 }
 
 // Axis is one axis of the grid: ceil(Int[Slot] / Tile) tiles; the first axis runs fastest.
 type Axis struct {
-	Slot int
-	Tile int
+	Slot int `json:"slot"`
+	Tile int `json:"tile"`
 }
 
 // Kernel describes one generated kernel.
@@ -56,14 +80,27 @@ type Kernel struct {
 	Layout Layout // of a pack: what it writes
 	Params []Param
 	Grid   []Axis
-	Shared int // bytes of scratch it uses
+	Shared int // bytes of scratch it uses, or of a GPU's shared memory
 	Func   Func
+	Launch *Launch // of a GPU's kernel, in place of Func
+}
+
+// Launch is how a GPU runs a kernel: ceil(tiles / Tiles) blocks of Threads lanes. The entry point of the module is
+// [Name.Entry]; the backend's documentation says how arguments are passed.
+type Launch struct {
+	File    string // the module, below generated/
+	Threads int    // lanes of a block
+	Tiles   int    // tiles of the grid that a block computes
 }
 
 // Layout is the size of packed weights: tiles of Rows rows, each a run of records of Span elements of k and Record bytes.
 // Block and BlockBytes describe the rows before packing. The zero value belongs to ops that don't pack.
 type Layout struct {
-	Rows, Span, Record, Block, BlockBytes int
+	Rows       int `json:"rows"`
+	Span       int `json:"span"`
+	Record     int `json:"record"`
+	Block      int `json:"block"`
+	BlockBytes int `json:"block_bytes"`
 }
 
 // Bytes returns the size of n packed rows of k elements.

@@ -14,6 +14,9 @@ type Name struct {
 
 func (n Name) String() string { return n.Op + "__" + n.Config + "__" + n.Arch }
 
+// Entry returns the name of the entry point in a GPU's module, which may serve several architectures.
+func (n Name) Entry() string { return n.Op + "__" + n.Config }
+
 // ParseName parses the text form.
 func ParseName(s string) (Name, error) {
 	p := strings.Split(s, "__")

@@ -133,8 +133,8 @@ func (m *Decoder) MemoryBytes(tokens, longest int) float64 {
 			bytes += product64(tokens, c.KVHeads, c.HeadDim+values, m.kvElem())
 		}
 	}
-	bytes += product64(4, rows, longest/PageTokens+1, c.Heads, c.HeadDim+2) // partial results of attention
-	bytes += product64(4, rows, 4*c.Width+6*c.Heads*c.HeadDim+4*c.FF)       // other activations
+	bytes += product64(4, partialRows(c, longest), c.HeadDim+2)       // partial results of attention
+	bytes += product64(4, rows, 4*c.Width+6*c.Heads*c.HeadDim+4*c.FF) // other activations
 	return bytes + product64(4, logitRows, c.Vocab)
 }
 

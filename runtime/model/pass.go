@@ -59,7 +59,7 @@ func newPass(m *Decoder, tokens int) (p *pass, err error) {
 	n, group := min(ChunkTokens, tokens), c.Heads/c.KVHeads
 	n = (n + 3) &^ 3
 	heads, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	segments := (tokens + PageTokens - 1) / PageTokens
+	partial := partialRows(c, tokens)
 	wide := max(c.Width, c.FF, heads)
 	bcx, rawQ, rawK := 0, 0, 0
 	if m.Recurrent() {
@@ -74,8 +74,8 @@ func newPass(m *Decoder, tokens int) (p *pass, err error) {
 	}{
 		{&p.x, n * c.Width}, {&p.y, n * wide}, {&p.q, n * heads}, {&p.k, n * kv}, {&p.v, n * kv}, {&p.attn, n * max(heads, c.Width)},
 		{&p.bcx, n * bcx}, {&p.rawQ, n * rawQ}, {&p.rawK, n * rawK},
-		{&p.gate, n * c.FF}, {&p.up, n * c.FF}, {&p.turned, (n*group + 3) &^ 3 * kv},
-		{&p.o, segments * n * heads}, {&p.ml, 2 * segments * n * c.Heads}, {&p.logits, logitRows * c.Vocab},
+		{&p.gate, n * c.FF}, {&p.up, n * c.FF}, {&p.turned, (min(n, attentionTokens(c, 1))*group + 3) &^ 3 * kv},
+		{&p.o, partial * c.HeadDim}, {&p.ml, 2 * partial}, {&p.logits, logitRows * c.Vocab},
 	} {
 		buf, err := p.reserve(4 * b.n)
 		if err != nil {
@@ -175,7 +175,7 @@ func (p *pass) embed(w *Matrix, n int) {
 	g.int(3, n)
 	g.int(4, p.c.Width)
 	g.float(5, p.c.EmbedScale)
-	g.run(p.c.Width)
+	g.run(dispatch.Element * p.c.Width)
 }
 
 // mul computes products with the activations of n rows that normalise, convert or activate left for their matrices.
@@ -223,7 +223,7 @@ func (p *pass) runNorm(c *call, x, norm []float32, out unsafe.Pointer, m, k int)
 	c.int(4, k)
 	c.float(5, 1/float32(k))
 	c.float(6, p.c.Eps)
-	c.run(8 * k)
+	c.run(dispatch.Element * k * c.k.Grid[0].Tile)
 }
 
 // residual adds the product of the activations of n rows with w to the residual stream, after its norm where there is one.
@@ -237,7 +237,7 @@ func (p *pass) residual(w *Matrix, norm []float32, n int) {
 	p.add.buf(0, pointer(p.y))
 	p.add.buf(1, pointer(p.x))
 	p.add.int(2, n*p.c.Width)
-	p.add.run(1024)
+	p.add.run(dispatch.Element * p.add.k.Grid[0].Tile)
 }
 
 // convolve runs a layer's short convolution on bcx and leaves its result in attn.
@@ -248,7 +248,7 @@ func (p *pass) convolve(l *layer, state []float32, n int) {
 	}
 	c.int(4, n)
 	c.int(5, p.c.Width)
-	c.run(16 * 32 * n)
+	c.run(dispatch.Element * c.k.Grid[0].Tile * n)
 }
 
 // activate makes activations of the gated feed-forward layer.
@@ -260,7 +260,7 @@ func (p *pass) activate(n int, user *Matrix) {
 		c.buf(2, pointer(p.records))
 		c.int(3, n)
 		c.int(4, p.c.FF)
-		c.run(16 * p.c.FF)
+		c.run(2 * dispatch.Element * p.c.FF)
 		return
 	}
 	c := p.gated
@@ -268,7 +268,7 @@ func (p *pass) activate(n int, user *Matrix) {
 	c.buf(1, pointer(p.up))
 	c.buf(2, pointer(p.y))
 	c.int(3, n*p.c.FF)
-	c.run(16 * 1024)
+	c.run(2 * dispatch.Element * c.k.Grid[0].Tile)
 	p.convert(p.y, p.c.FF, n, user)
 }
 
@@ -293,12 +293,12 @@ func runConversion(c *call, x []float32, to []byte, k, n int) {
 	c.buf(1, pointer(to))
 	c.int(2, n)
 	c.int(3, k)
-	c.run(8 * k)
+	c.run(dispatch.Element * k * c.k.Grid[0].Tile)
 }
 
 // attend turns queries and keys, stores keys and values of the layer and leaves the heads' results in attn.
 func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
-	c, group := p.c, p.c.Heads/p.c.KVHeads
+	c := p.c
 	window := noWindow
 	if l.Window > 0 {
 		window = l.Window
@@ -311,38 +311,70 @@ func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
 	for i, v := range [...]int{n, c.KVHeads, c.HeadDim, c.Rot} {
 		st.int(8+i, v)
 	}
-	st.run(64 * c.KVHeads * c.HeadDim)
+	st.run(2 * dispatch.Element * st.k.Grid[0].Tile * c.KVHeads * c.HeadDim)
 
+	for first := 0; first < n; {
+		segments := (s.n + first + PageTokens) / PageTokens // at least
+		count := min(attentionTokens(c, segments), n-first)
+		if last := (s.n + first + count + PageTokens - 1) / PageTokens; last > segments {
+			segments = last
+			count = min(attentionTokens(c, segments), n-first)
+		}
+		p.attendTo(s, keys, values, rope, window, first, count, segments)
+		first += count
+	}
+}
+
+// partialBytes is what attention's partial results may take, to be in the cache when they are merged.
+const partialBytes = 2 << 20
+
+// attentionTokens returns the number of tokens that attention over so many segments takes at once: a multiple of every row
+// tile.
+func attentionTokens(c Config, segments int) int {
+	const tile = 12
+	return max(1, partialBytes/(4*segments*c.Heads*c.HeadDim*tile)) * tile
+}
+
+// partialRows returns the most partial results, rows of a head's elements, that attention over so many tokens has at once.
+func partialRows(c Config, tokens int) int {
+	segments := (tokens + PageTokens - 1) / PageTokens
+	return max(partialBytes/(4*c.HeadDim), segments*attentionTokens(c, segments)*c.Heads)
+}
+
+// attendTo is attention of count tokens of the chunk, from number first on.
+func (p *pass) attendTo(s *Sequence, keys, values unsafe.Pointer, rope *ropeTable, window, first, count, segments int) {
+	c, group := p.c, p.c.Heads/p.c.KVHeads
+	heads, rows := c.Heads*c.HeadDim, count*group
 	q := p.ropeQuery
-	for i, b := range [...]unsafe.Pointer{pointer(p.q), pointer(rope.cos), pointer(rope.sin), pointer(p.pos), pointer(p.turned)} {
+	for i, b := range [...]unsafe.Pointer{pointer(p.q[first*heads:]), pointer(rope.cos), pointer(rope.sin), pointer(p.pos[first:]), pointer(p.turned)} {
 		q.buf(i, b)
 	}
-	for i, v := range [...]int{n * group, c.KVHeads, group, c.HeadDim, c.Rot} {
+	for i, v := range [...]int{rows, c.KVHeads, group, c.HeadDim, c.Rot} {
 		q.int(5+i, v)
 	}
 	q.float(10, attentionScale(c.HeadDim))
-	q.run(32 * c.KVHeads * c.HeadDim)
+	q.run(dispatch.Element * q.k.Grid[0].Tile * c.KVHeads * c.HeadDim)
 
-	rows, segments := n*group, (s.n+n+PageTokens-1)/PageTokens
 	tile := p.attention.plan.Tile(rows)
 	a := &p.segments
 	a.k = tile
-	for i, b := range [...]unsafe.Pointer{pointer(p.turned), keys, values, pointer(s.pages), pointer(p.rowPos), pointer(p.o), pointer(p.ml)} {
+	position := pointer(p.rowPos[first*group:])
+	for i, b := range [...]unsafe.Pointer{pointer(p.turned), keys, values, pointer(s.pages), position, pointer(p.o), pointer(p.ml)} {
 		a.buf(i, b)
 	}
 	for i, v := range [...]int{rows, c.KVHeads, segments, c.HeadDim, window} {
 		a.int(7+i, v)
 	}
-	a.run(2 * PageTokens * c.HeadDim * tile.Grid[0].Tile)
+	a.run(4 * PageTokens * c.HeadDim * tile.Grid[0].Tile)
 
 	g := p.merge
-	for i, b := range [...]unsafe.Pointer{pointer(p.o), pointer(p.ml), pointer(p.rowPos), pointer(p.attn)} {
+	for i, b := range [...]unsafe.Pointer{pointer(p.o), pointer(p.ml), position, pointer(p.attn[first*heads:])} {
 		g.buf(i, b)
 	}
 	for i, v := range [...]int{rows, c.KVHeads, group, c.HeadDim, window} {
 		g.int(4+i, v)
 	}
-	g.run(8 * segments * c.HeadDim)
+	g.run(dispatch.Element * segments * c.HeadDim)
 }
 
 // noWindow is a window that no position reaches.

@@ -264,7 +264,7 @@ func (w *weights) pack(m *Matrix) int {
 			a.Int[p.Slot] = int64(m.K)
 		}
 	}
-	w.dev.Run(dispatch.Call{Kernel: m.pack, Args: &a, Work: 64 * m.K})
+	w.dev.Run(dispatch.Call{Kernel: m.pack, Args: &a, Work: 16 * dispatch.Element * m.K})
 	for r, b := range bad {
 		if b != 0 {
 			return r

@@ -149,7 +149,7 @@ func (t *tuner) vector(k *kernel.Kernel, r *Timing) (*job, error) {
 		return nil, fmt.Errorf("%s can't be measured alone: its parameters are %v", k.Name.Op, names(k))
 	}
 	j := &job{args: []kernel.Args{args}, offsets: []int{0}, turn: turning{slotOf(k, first), v.bufs[first], size, len(t.space) / size}}
-	j.calls = []dispatch.Call{{Kernel: k, Args: &j.args[0], Work: 8 * r.K}}
+	j.calls = []dispatch.Call{{Kernel: k, Args: &j.args[0], Work: dispatch.Element * r.K}}
 	return j, nil
 }
 

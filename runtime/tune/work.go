@@ -158,7 +158,7 @@ func newProduct(mem *memory, d *dispatch.Device, like *kernel.Kernel, n, k, rows
 	if err != nil {
 		return nil, err
 	}
-	d.Run(dispatch.Call{Kernel: pack, Args: &args, Work: 64 * k})
+	d.Run(dispatch.Call{Kernel: pack, Args: &args, Work: 16 * dispatch.Element * k})
 	p.w, p.copies = space, len(space)/p.stride
 	if p.copies == 0 {
 		p.copies = 1
@@ -206,7 +206,7 @@ func (p *product) activate(mem *memory, d *dispatch.Device, random *rand.Rand) (
 	if err != nil {
 		return err
 	}
-	d.Run(dispatch.Call{Kernel: quantize, Args: &args, Work: 8 * p.k})
+	d.Run(dispatch.Call{Kernel: quantize, Args: &args, Work: dispatch.Element * p.k})
 	return nil
 }
 

@@ -1,0 +1,5 @@
+//go:build !linux || !amd64 || static
+
+package conform
+
+var vulkanDevices []*device
