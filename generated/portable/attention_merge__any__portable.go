@@ -23,78 +23,94 @@ func attention_merge__any__portable(a *kernel.Args, lo, hi int) {
 	ngroup := int(a.Int[2])
 	nhd := int(a.Int[3])
 	nwindow := int(a.Int[4])
+	sy := unsafe.Add(a.Scratch, 0)
 	var rm [1]float32
 	var rl [1]float32
-	var ry [1][16]float32
 	tiles0 := int((a.Int[0] + 0) / 1)
 	t0 := lo % tiles0
 	t1 := lo / tiles0
 	for ; lo < hi; lo++ {
 		v9 := int(*(*int32)(unsafe.Add(pposition, t0*4)))
 		v17 := max((v9-nwindow)+1, 0) >> 8
-		v19 := v9 >> 8
 		v20 := t0 / ngroup
 		v27 := ((((v20 * nkv) + t1) * ngroup) + (t0 - (v20 * ngroup))) * nhd
-		for v29 := 0; v29 < nhd; v29 += 16 {
-			v36 := (((v17 * nkv) + t1) * nrows) + t0
-			v38 := v36 * 2
-			v54 := v36 * nhd
-			rm[0] = *(*float32)(unsafe.Add(pml, v38*4))
-			rl[0] = *(*float32)(unsafe.Add(pml, v38*4+4))
-			v64 := v19 + 1
+		v31 := (((v17 * nkv) + t1) * nrows) + t0
+		v33 := v31 * 2
+		rm[0] = *(*float32)(unsafe.Add(pml, v33*4))
+		rl[0] = *(*float32)(unsafe.Add(pml, v33*4+4))
+		for v48 := 0; v48 < nhd; v48 += 16 {
+			v56 := v31 * nhd
 			for l := range 16 {
-				v31 := v29 + l
-				var v56 float32
-				if v31 < nhd {
-					v56 = *(*float32)(unsafe.Add(po, (v54+v31)*4))
+				v50 := v48 + l
+				v51 := v50 < nhd
+				var v58 float32
+				if v51 {
+					v58 = *(*float32)(unsafe.Add(po, (v56+v50)*4))
 				}
-				ry[0][l] = v56
+				if v51 {
+					*(*float32)(unsafe.Add(sy, v50*4)) = v58
+				}
 			}
-			for v66 := v17 + 1; v66 < v64; v66 += 1 {
-				v70 := (((v66 * nkv) + t1) * nrows) + t0
-				v72 := v70 * 2
-				v73 := *(*float32)(unsafe.Add(pml, v72*4))
-				v88 := v70 * nhd
-				v92 := rm[0]
-				v95 := rm[0]
-				v96 := lane.Select(v92 < v73, v73, v95)
-				v98 := rm[0]
-				v99 := v98 - v96
-				v103 := float32(v99*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-				v105 := v103 - math.Float32frombits(0x4B40007F)
-				v111 := (v99 - float32(v105*math.Float32frombits(0x3F317200))) - float32(v105*math.Float32frombits(0x35BFBE8E))
-				v139 := lane.Select(v99 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v111)+math.Float32frombits(0x3C092F9D))*v111)+math.Float32frombits(0x3D2AACD0))*v111)+math.Float32frombits(0x3E2AAA32))*v111)+math.Float32frombits(0x3EFFFFFD))*v111)+math.Float32frombits(0x3F800000))*v111)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v103)<<23)))
-				v140 := v73 - v96
-				v144 := float32(v140*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-				v146 := v144 - math.Float32frombits(0x4B40007F)
-				v152 := (v140 - float32(v146*math.Float32frombits(0x3F317200))) - float32(v146*math.Float32frombits(0x35BFBE8E))
-				v180 := lane.Select(v140 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v152)+math.Float32frombits(0x3C092F9D))*v152)+math.Float32frombits(0x3D2AACD0))*v152)+math.Float32frombits(0x3E2AAA32))*v152)+math.Float32frombits(0x3EFFFFFD))*v152)+math.Float32frombits(0x3F800000))*v152)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v144)<<23)))
-				v182 := rl[0]
-				rl[0] = float32(v182*v139) + float32(*(*float32)(unsafe.Add(pml, v72*4+4))*v180)
-				rm[0] = v96
+		}
+		v63 := (v9 >> 8) + 1
+		for v65 := v17 + 1; v65 < v63; v65 += 1 {
+			v69 := (((v65 * nkv) + t1) * nrows) + t0
+			v71 := v69 * 2
+			v72 := *(*float32)(unsafe.Add(pml, v71*4))
+			v84 := rm[0]
+			v87 := rm[0]
+			v88 := lane.Select(v84 < v72, v72, v87)
+			v90 := rm[0]
+			v91 := v90 - v88
+			v95 := float32(v91*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+			v97 := v95 - math.Float32frombits(0x4B40007F)
+			v103 := (v91 - float32(v97*math.Float32frombits(0x3F317200))) - float32(v97*math.Float32frombits(0x35BFBE8E))
+			v131 := lane.Select(v91 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v103)+math.Float32frombits(0x3C092F9D))*v103)+math.Float32frombits(0x3D2AACD0))*v103)+math.Float32frombits(0x3E2AAA32))*v103)+math.Float32frombits(0x3EFFFFFD))*v103)+math.Float32frombits(0x3F800000))*v103)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v95)<<23)))
+			v132 := v72 - v88
+			v136 := float32(v132*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+			v138 := v136 - math.Float32frombits(0x4B40007F)
+			v144 := (v132 - float32(v138*math.Float32frombits(0x3F317200))) - float32(v138*math.Float32frombits(0x35BFBE8E))
+			v172 := lane.Select(v132 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v144)+math.Float32frombits(0x3C092F9D))*v144)+math.Float32frombits(0x3D2AACD0))*v144)+math.Float32frombits(0x3E2AAA32))*v144)+math.Float32frombits(0x3EFFFFFD))*v144)+math.Float32frombits(0x3F800000))*v144)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v136)<<23)))
+			v174 := rl[0]
+			rl[0] = float32(v174*v131) + float32(*(*float32)(unsafe.Add(pml, v71*4+4))*v172)
+			rm[0] = v88
+			for v181 := 0; v181 < nhd; v181 += 16 {
+				v191 := v69 * nhd
 				for l := range 16 {
-					v31 := v29 + l
-					var v90 float32
-					if v31 < nhd {
-						v90 = *(*float32)(unsafe.Add(po, (v88+v31)*4))
+					v183 := v181 + l
+					v184 := v183 < nhd
+					var v185 float32
+					if v184 {
+						v185 = *(*float32)(unsafe.Add(sy, v183*4))
 					}
-					v188 := ry[0][l]
-					ry[0][l] = float32(v188*v139) + float32(v90*v180)
+					var v193 float32
+					if v184 {
+						v193 = *(*float32)(unsafe.Add(po, (v191+v183)*4))
+					}
+					if v184 {
+						*(*float32)(unsafe.Add(sy, v183*4)) = float32(v185*v131) + float32(v193*v172)
+					}
 				}
 			}
-			v198 := rl[0]
-			v200 := math.Float32bits(v198)
-			v202 := math.Float32frombits(0x7F000000 - v200)
-			v203 := float32(v198 * v202)
-			v211 := float32(v202 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v203)+math.Float32frombits(0xC02A8710))*v203) + math.Float32frombits(0x40350755)))
-			v218 := v200 & 0x7FFFFFFF
-			v221 := v200 & 0x80000000
-			v232 := lane.Select(v218 < 0x800000, math.Float32frombits(v221|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v218), math.Float32frombits(v221), float32(v211*(math.Float32frombits(0x40000000)-float32(v198*v211)))))
+		}
+		v197 := rl[0]
+		v199 := math.Float32bits(v197)
+		v201 := math.Float32frombits(0x7F000000 - v199)
+		v202 := float32(v197 * v201)
+		v210 := float32(v201 * (float32((float32(math.Float32frombits(0x3F55FEEF)*v202)+math.Float32frombits(0xC02A8710))*v202) + math.Float32frombits(0x40350755)))
+		v217 := v199 & 0x7FFFFFFF
+		v220 := v199 & 0x80000000
+		v231 := lane.Select(v217 < 0x800000, math.Float32frombits(v220|0x7F800000), lane.Select(math.Float32frombits(0x7E800000) < math.Float32frombits(v217), math.Float32frombits(v220), float32(v210*(math.Float32frombits(0x40000000)-float32(v197*v210)))))
+		for v233 := 0; v233 < nhd; v233 += 16 {
 			for l := range 16 {
-				v196 := ry[0][l]
-				v31 := v29 + l
-				if v31 < nhd {
-					*(*float32)(unsafe.Add(pout, (v27+v31)*4)) = float32(v196 * v232)
+				v235 := v233 + l
+				v236 := v235 < nhd
+				var v238 float32
+				if v236 {
+					v238 = *(*float32)(unsafe.Add(sy, v235*4))
+				}
+				if v236 {
+					*(*float32)(unsafe.Add(pout, (v27+v235)*4)) = float32(v238 * v231)
 				}
 			}
 		}

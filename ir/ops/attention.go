@@ -92,6 +92,17 @@ func (a attention) build(b *ir.Builder) {
 	b.Barrier() // lanes read what others stored
 	b.If(all.lo.Lt(all.hi), func() {
 		page := b.LoadIndex(pages, segment).Mul(kv).Add(h).Mul(256)
+		if a.rows > actRows { // the first rows bring keys and values to the cache
+			b.If(tile.Eq(0), func() {
+				line := 64 / a.t.Bytes()
+				b.For(0, valueStride(hd).Mul(256), 4*line, func(i *ir.Value) {
+					for n := range 4 {
+						b.Prefetch(k, page.Mul(hd).Add(i).Add(n*line))
+						b.Prefetch(v, page.Mul(valueStride(hd)).Add(i).Add(n*line))
+					}
+				})
+			})
+		}
 		part := segment.Mul(kv).Add(h).Mul(rows).Add(row0)
 		// The rows' groups of four; those beyond the last are read as the last.
 		groups := make([]*ir.Value, (a.rows+3)/4)
@@ -268,28 +279,32 @@ func buildMerge(b *ir.Builder) {
 	firstSegment, lastSegment := n.Sub(window).Add(1).Max(0).Shr(8), n.Shr(8)
 	token := r.Div(group)
 	to := token.Mul(kv).Add(h).Mul(group).Add(r.Sub(token.Mul(group))).Mul(hd)
-	m, l, y := b.UniformReg("m", ir.F32, 1), b.UniformReg("l", ir.F32, 1), b.Reg("y", ir.F32, 1)
+	m, l, y := b.UniformReg("m", ir.F32, 1), b.UniformReg("l", ir.F32, 1), b.Shared("y", ir.F32, maxHead)
 	at := func(s *ir.Value) *ir.Value { return s.Mul(kv).Add(h).Mul(rows).Add(r) }
-	b.For(0, hd, 16, func(first *ir.Value) {
-		e := first.Add(b.Lane())
-		mask := e.Lt(hd)
-		load := func(s *ir.Value) (m, l, o2 *ir.Value) {
-			return b.Load(ml, at(s).Mul(2)), b.Load(ml, at(s).Mul(2).Add(1)), b.LoadMasked(o, at(s).Mul(hd).Add(e), mask)
-		}
-		m0, l0, y0 := load(firstSegment)
-		m.Set(m0, 0)
-		l.Set(l0, 0)
-		y.Set(y0, 0)
-		b.For(firstSegment.Add(1), lastSegment.Add(1), 1, func(s *ir.Value) {
-			ms, ls, ys := load(s)
-			top := m.At(0).Lt(ms).Select(ms, m.At(0))
-			x, z := cutExp(m.At(0).Sub(top)), cutExp(ms.Sub(top))
-			l.Set(l.At(0).Mul(x).Add(ls.Mul(z)), 0)
-			y.Set(y.At(0).Mul(x).Add(ys.Mul(z)), 0)
-			m.Set(top, 0)
+	each := func(f func(e, mask *ir.Value)) {
+		b.For(0, hd, 16, func(first *ir.Value) {
+			e := first.Add(b.Lane())
+			f(e, e.Lt(hd))
 		})
-		b.StoreMasked(out, to.Add(e), y.At(0).Mul(mathx.Rcp(l.At(0))), mask)
+	}
+	load := func(s *ir.Value) (m, l *ir.Value) { return b.Load(ml, at(s).Mul(2)), b.Load(ml, at(s).Mul(2).Add(1)) }
+	values := func(s, e, mask *ir.Value) *ir.Value { return b.LoadMasked(o, at(s).Mul(hd).Add(e), mask) }
+	m0, l0 := load(firstSegment)
+	m.Set(m0, 0)
+	l.Set(l0, 0)
+	each(func(e, mask *ir.Value) { b.StoreMasked(y, e, values(firstSegment, e, mask), mask) })
+	b.For(firstSegment.Add(1), lastSegment.Add(1), 1, func(s *ir.Value) {
+		ms, ls := load(s)
+		top := m.At(0).Lt(ms).Select(ms, m.At(0))
+		x, z := cutExp(m.At(0).Sub(top)), cutExp(ms.Sub(top))
+		l.Set(l.At(0).Mul(x).Add(ls.Mul(z)), 0)
+		m.Set(top, 0)
+		each(func(e, mask *ir.Value) {
+			b.StoreMasked(y, e, b.LoadMasked(y, e, mask).Mul(x).Add(values(s, e, mask).Mul(z)), mask)
+		})
 	})
+	f := mathx.Rcp(l.At(0))
+	each(func(e, mask *ir.Value) { b.StoreMasked(out, to.Add(e), b.LoadMasked(y, e, mask).Mul(f), mask) })
 }
 
 // cutExp is exp of a difference to a maximum, +0 below −44.

@@ -329,10 +329,13 @@ func (p *pass) attend(s *Sequence, i int, l *layer, rope *ropeTable, n int) {
 const partialBytes = 2 << 20
 
 // attentionTokens returns the number of tokens that attention over so many segments takes at once: a multiple of every row
-// tile.
+// tile, and enough that keys and values, once they are in a cache, meet many rows.
 func attentionTokens(c Config, segments int) int {
-	const tile = 12
-	return max(1, partialBytes/(4*segments*c.Heads*c.HeadDim*tile)) * tile
+	const (
+		tile  = 12
+		least = 8 * tile
+	)
+	return max(least, partialBytes/(4*segments*c.Heads*c.HeadDim*tile)*tile)
 }
 
 // partialRows returns the most partial results, rows of a head's elements, that attention over so many tokens has at once.
