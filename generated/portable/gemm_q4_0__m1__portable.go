@@ -38,83 +38,83 @@ func gemm_q4_0__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v24; v33 < v32; v33 += 1 {
 				v36 := (v19 + v33) * 576
-				v72 := v22 + (v33 * 2)
-				v74 := v72 * 48
-				v80 := *(*int32)(unsafe.Add(pact, v74*4+160)) << 3
-				v82 := v36 >> 2
-				v93 := *(*uint32)(unsafe.Add(pact, v74*4))
-				v111 := *(*uint32)(unsafe.Add(pact, v74*4+4))
-				v129 := *(*uint32)(unsafe.Add(pact, v74*4+8))
-				v147 := *(*uint32)(unsafe.Add(pact, v74*4+12))
-				v165 := *(*uint32)(unsafe.Add(pact, v74*4+16))
-				v185 := *(*uint32)(unsafe.Add(pact, v74*4+20))
-				v205 := *(*uint32)(unsafe.Add(pact, v74*4+24))
-				v225 := *(*uint32)(unsafe.Add(pact, v74*4+28))
-				v229 := v36 >> 1
-				v240 := *(*float32)(unsafe.Add(pact, v74*4+128))
-				v258 := (v72 + 1) * 48
-				v264 := *(*int32)(unsafe.Add(pact, v258*4+160)) << 3
-				v279 := *(*uint32)(unsafe.Add(pact, v258*4))
-				v297 := *(*uint32)(unsafe.Add(pact, v258*4+4))
-				v315 := *(*uint32)(unsafe.Add(pact, v258*4+8))
-				v333 := *(*uint32)(unsafe.Add(pact, v258*4+12))
-				v353 := *(*uint32)(unsafe.Add(pact, v258*4+16))
-				v373 := *(*uint32)(unsafe.Add(pact, v258*4+20))
-				v393 := *(*uint32)(unsafe.Add(pact, v258*4+24))
-				v413 := *(*uint32)(unsafe.Add(pact, v258*4+28))
-				v428 := *(*float32)(unsafe.Add(pact, v258*4+128))
+				v63 := v22 + (v33 * 2)
+				v65 := v63 * 48
+				v71 := *(*int32)(unsafe.Add(pact, v65*4+160)) << 3
+				v73 := v36 >> 2
+				v84 := *(*uint32)(unsafe.Add(pact, v65*4))
+				v102 := *(*uint32)(unsafe.Add(pact, v65*4+4))
+				v120 := *(*uint32)(unsafe.Add(pact, v65*4+8))
+				v138 := *(*uint32)(unsafe.Add(pact, v65*4+12))
+				v156 := *(*uint32)(unsafe.Add(pact, v65*4+16))
+				v176 := *(*uint32)(unsafe.Add(pact, v65*4+20))
+				v196 := *(*uint32)(unsafe.Add(pact, v65*4+24))
+				v216 := *(*uint32)(unsafe.Add(pact, v65*4+28))
+				v220 := v36 >> 1
+				v231 := *(*float32)(unsafe.Add(pact, v65*4+128))
+				v269 := (v63 + 1) * 48
+				v275 := *(*int32)(unsafe.Add(pact, v269*4+160)) << 3
+				v290 := *(*uint32)(unsafe.Add(pact, v269*4))
+				v308 := *(*uint32)(unsafe.Add(pact, v269*4+4))
+				v326 := *(*uint32)(unsafe.Add(pact, v269*4+8))
+				v344 := *(*uint32)(unsafe.Add(pact, v269*4+12))
+				v364 := *(*uint32)(unsafe.Add(pact, v269*4+16))
+				v384 := *(*uint32)(unsafe.Add(pact, v269*4+20))
+				v404 := *(*uint32)(unsafe.Add(pact, v269*4+24))
+				v424 := *(*uint32)(unsafe.Add(pact, v269*4+28))
+				v439 := *(*float32)(unsafe.Add(pact, v269*4+128))
 				for l := range 16 {
-					v244 := rsum[0][l]
-					v83 := v82 + l
-					v112 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+64))) & 0xF0F0F0F), v111, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4)))&0xF0F0F0F), v93, v80))
-					v148 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+192))) & 0xF0F0F0F), v147, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+128)))&0xF0F0F0F), v129, v112))
-					v206 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+128))) >> 4) & 0xF0F0F0F), v205, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+64)))>>4)&0xF0F0F0F), v185, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4)))>>4)&0xF0F0F0F), v165, v148)))
-					v230 := v229 + l
-					v245 := v244 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+192)))>>4)&0xF0F0F0F), v225, v206))*float32(v240*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v230*2+512)))))
-					v298 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+320))) & 0xF0F0F0F), v297, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+256)))&0xF0F0F0F), v279, v264))
-					v334 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+448))) & 0xF0F0F0F), v333, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v83*4+384)))&0xF0F0F0F), v315, v298))
-					v394 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+384))) >> 4) & 0xF0F0F0F), v393, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+320)))>>4)&0xF0F0F0F), v373, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+256)))>>4)&0xF0F0F0F), v353, v334)))
-					v433 := v245 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v83*4+448)))>>4)&0xF0F0F0F), v413, v394))*float32(v428*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v230*2+544)))))
-					rsum[0][l] = v433
+					v235 := rsum[0][l]
+					v74 := v73 + l
+					v103 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v74*4+64))) & 0xF0F0F0F), v102, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v74*4)))&0xF0F0F0F), v84, v71))
+					v139 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v74*4+192))) & 0xF0F0F0F), v138, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v74*4+128)))&0xF0F0F0F), v120, v103))
+					v197 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v74*4+128))) >> 4) & 0xF0F0F0F), v196, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v74*4+64)))>>4)&0xF0F0F0F), v176, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v74*4)))>>4)&0xF0F0F0F), v156, v139)))
+					v221 := v220 + l
+					v236 := v235 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v74*4+192)))>>4)&0xF0F0F0F), v216, v197))*float32(v231*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v221*2+512)))))
+					v309 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v74*4+320))) & 0xF0F0F0F), v308, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v74*4+256)))&0xF0F0F0F), v290, v275))
+					v345 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v74*4+448))) & 0xF0F0F0F), v344, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v74*4+384)))&0xF0F0F0F), v326, v309))
+					v405 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v74*4+384))) >> 4) & 0xF0F0F0F), v404, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v74*4+320)))>>4)&0xF0F0F0F), v384, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v74*4+256)))>>4)&0xF0F0F0F), v364, v345)))
+					v444 := v236 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v74*4+448)))>>4)&0xF0F0F0F), v424, v405))*float32(v439*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v221*2+544)))))
+					rsum[0][l] = v444
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v440 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v440
+					v451 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v451
 				}
 			} else {
 				for l := range 16 {
-					v443 := *(*float32)(unsafe.Add(stotal, l*4))
-					v445 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v443 + v445
+					v454 := *(*float32)(unsafe.Add(stotal, l*4))
+					v456 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v454 + v456
 				}
 			}
 		}
-		v448 := t1 * 4
-		v450 := t0 * 16
+		v459 := t1 * 4
+		v461 := t0 * 16
 		if nadd == 0 {
-			v459 := v448 * nldo
+			v470 := v459 * nldo
 			for l := range 16 {
-				v463 := *(*float32)(unsafe.Add(stotal, l*4))
-				v456 := v450 + l
-				if v456 < nn {
-					*(*float32)(unsafe.Add(pout, (v459+v456)*4)) = v463
+				v474 := *(*float32)(unsafe.Add(stotal, l*4))
+				v467 := v461 + l
+				if v467 < nn {
+					*(*float32)(unsafe.Add(pout, (v470+v467)*4)) = v474
 				}
 			}
 		} else {
-			v469 := v448 * nldo
+			v480 := v459 * nldo
 			for l := range 16 {
-				v473 := *(*float32)(unsafe.Add(stotal, l*4))
-				v466 := v450 + l
-				v467 := v466 < nn
-				var v474 float32
-				v470 := v469 + v466
-				if v467 {
-					v474 = *(*float32)(unsafe.Add(pout, v470*4))
+				v484 := *(*float32)(unsafe.Add(stotal, l*4))
+				v477 := v461 + l
+				v478 := v477 < nn
+				var v485 float32
+				v481 := v480 + v477
+				if v478 {
+					v485 = *(*float32)(unsafe.Add(pout, v481*4))
 				}
-				if v467 {
-					*(*float32)(unsafe.Add(pout, v470*4)) = v473 + v474
+				if v478 {
+					*(*float32)(unsafe.Add(pout, v481*4)) = v484 + v485
 				}
 			}
 		}

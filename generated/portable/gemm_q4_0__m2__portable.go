@@ -39,142 +39,142 @@ func gemm_q4_0__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v24; v34 < v33; v34 += 1 {
 				v37 := (v19 + v34) * 576
-				v73 := v22 + (v34 * 2)
-				v75 := v73 * 48
-				v81 := *(*int32)(unsafe.Add(pact, v75*4+160)) << 3
-				v87 := *(*int32)(unsafe.Add(pact, v75*4+164)) << 3
-				v89 := v37 >> 2
-				v100 := *(*uint32)(unsafe.Add(pact, v75*4))
-				v105 := *(*uint32)(unsafe.Add(pact, v75*4+32))
-				v123 := *(*uint32)(unsafe.Add(pact, v75*4+4))
-				v128 := *(*uint32)(unsafe.Add(pact, v75*4+36))
-				v146 := *(*uint32)(unsafe.Add(pact, v75*4+8))
-				v151 := *(*uint32)(unsafe.Add(pact, v75*4+40))
-				v169 := *(*uint32)(unsafe.Add(pact, v75*4+12))
-				v174 := *(*uint32)(unsafe.Add(pact, v75*4+44))
-				v192 := *(*uint32)(unsafe.Add(pact, v75*4+16))
-				v197 := *(*uint32)(unsafe.Add(pact, v75*4+48))
-				v217 := *(*uint32)(unsafe.Add(pact, v75*4+20))
-				v222 := *(*uint32)(unsafe.Add(pact, v75*4+52))
-				v242 := *(*uint32)(unsafe.Add(pact, v75*4+24))
-				v247 := *(*uint32)(unsafe.Add(pact, v75*4+56))
-				v267 := *(*uint32)(unsafe.Add(pact, v75*4+28))
-				v272 := *(*uint32)(unsafe.Add(pact, v75*4+60))
-				v277 := v37 >> 1
-				v288 := *(*float32)(unsafe.Add(pact, v75*4+128))
-				v298 := *(*float32)(unsafe.Add(pact, v75*4+132))
-				v316 := (v73 + 1) * 48
-				v322 := *(*int32)(unsafe.Add(pact, v316*4+160)) << 3
-				v328 := *(*int32)(unsafe.Add(pact, v316*4+164)) << 3
-				v343 := *(*uint32)(unsafe.Add(pact, v316*4))
-				v348 := *(*uint32)(unsafe.Add(pact, v316*4+32))
-				v366 := *(*uint32)(unsafe.Add(pact, v316*4+4))
-				v371 := *(*uint32)(unsafe.Add(pact, v316*4+36))
-				v389 := *(*uint32)(unsafe.Add(pact, v316*4+8))
-				v394 := *(*uint32)(unsafe.Add(pact, v316*4+40))
-				v412 := *(*uint32)(unsafe.Add(pact, v316*4+12))
-				v417 := *(*uint32)(unsafe.Add(pact, v316*4+44))
-				v437 := *(*uint32)(unsafe.Add(pact, v316*4+16))
-				v442 := *(*uint32)(unsafe.Add(pact, v316*4+48))
-				v462 := *(*uint32)(unsafe.Add(pact, v316*4+20))
-				v467 := *(*uint32)(unsafe.Add(pact, v316*4+52))
-				v487 := *(*uint32)(unsafe.Add(pact, v316*4+24))
-				v492 := *(*uint32)(unsafe.Add(pact, v316*4+56))
-				v512 := *(*uint32)(unsafe.Add(pact, v316*4+28))
-				v517 := *(*uint32)(unsafe.Add(pact, v316*4+60))
-				v533 := *(*float32)(unsafe.Add(pact, v316*4+128))
-				v543 := *(*float32)(unsafe.Add(pact, v316*4+132))
+				v64 := v22 + (v34 * 2)
+				v66 := v64 * 48
+				v72 := *(*int32)(unsafe.Add(pact, v66*4+160)) << 3
+				v78 := *(*int32)(unsafe.Add(pact, v66*4+164)) << 3
+				v80 := v37 >> 2
+				v91 := *(*uint32)(unsafe.Add(pact, v66*4))
+				v96 := *(*uint32)(unsafe.Add(pact, v66*4+32))
+				v114 := *(*uint32)(unsafe.Add(pact, v66*4+4))
+				v119 := *(*uint32)(unsafe.Add(pact, v66*4+36))
+				v137 := *(*uint32)(unsafe.Add(pact, v66*4+8))
+				v142 := *(*uint32)(unsafe.Add(pact, v66*4+40))
+				v160 := *(*uint32)(unsafe.Add(pact, v66*4+12))
+				v165 := *(*uint32)(unsafe.Add(pact, v66*4+44))
+				v183 := *(*uint32)(unsafe.Add(pact, v66*4+16))
+				v188 := *(*uint32)(unsafe.Add(pact, v66*4+48))
+				v208 := *(*uint32)(unsafe.Add(pact, v66*4+20))
+				v213 := *(*uint32)(unsafe.Add(pact, v66*4+52))
+				v233 := *(*uint32)(unsafe.Add(pact, v66*4+24))
+				v238 := *(*uint32)(unsafe.Add(pact, v66*4+56))
+				v258 := *(*uint32)(unsafe.Add(pact, v66*4+28))
+				v263 := *(*uint32)(unsafe.Add(pact, v66*4+60))
+				v268 := v37 >> 1
+				v279 := *(*float32)(unsafe.Add(pact, v66*4+128))
+				v289 := *(*float32)(unsafe.Add(pact, v66*4+132))
+				v327 := (v64 + 1) * 48
+				v333 := *(*int32)(unsafe.Add(pact, v327*4+160)) << 3
+				v339 := *(*int32)(unsafe.Add(pact, v327*4+164)) << 3
+				v354 := *(*uint32)(unsafe.Add(pact, v327*4))
+				v359 := *(*uint32)(unsafe.Add(pact, v327*4+32))
+				v377 := *(*uint32)(unsafe.Add(pact, v327*4+4))
+				v382 := *(*uint32)(unsafe.Add(pact, v327*4+36))
+				v400 := *(*uint32)(unsafe.Add(pact, v327*4+8))
+				v405 := *(*uint32)(unsafe.Add(pact, v327*4+40))
+				v423 := *(*uint32)(unsafe.Add(pact, v327*4+12))
+				v428 := *(*uint32)(unsafe.Add(pact, v327*4+44))
+				v448 := *(*uint32)(unsafe.Add(pact, v327*4+16))
+				v453 := *(*uint32)(unsafe.Add(pact, v327*4+48))
+				v473 := *(*uint32)(unsafe.Add(pact, v327*4+20))
+				v478 := *(*uint32)(unsafe.Add(pact, v327*4+52))
+				v498 := *(*uint32)(unsafe.Add(pact, v327*4+24))
+				v503 := *(*uint32)(unsafe.Add(pact, v327*4+56))
+				v523 := *(*uint32)(unsafe.Add(pact, v327*4+28))
+				v528 := *(*uint32)(unsafe.Add(pact, v327*4+60))
+				v544 := *(*float32)(unsafe.Add(pact, v327*4+128))
+				v554 := *(*float32)(unsafe.Add(pact, v327*4+132))
 				for l := range 16 {
-					v292 := rsum[0][l]
-					v90 := v89 + l
-					v263 := (((*(*uint32)(unsafe.Add(pw, v90*4+192))) >> 4) & 0xF0F0F0F)
-					v238 := (((*(*uint32)(unsafe.Add(pw, v90*4+128))) >> 4) & 0xF0F0F0F)
-					v213 := (((*(*uint32)(unsafe.Add(pw, v90*4+64))) >> 4) & 0xF0F0F0F)
-					v188 := (((*(*uint32)(unsafe.Add(pw, v90*4))) >> 4) & 0xF0F0F0F)
-					v165 := ((*(*uint32)(unsafe.Add(pw, v90*4+192))) & 0xF0F0F0F)
-					v142 := ((*(*uint32)(unsafe.Add(pw, v90*4+128))) & 0xF0F0F0F)
-					v119 := ((*(*uint32)(unsafe.Add(pw, v90*4+64))) & 0xF0F0F0F)
-					v98 := ((*(*uint32)(unsafe.Add(pw, v90*4))) & 0xF0F0F0F)
-					v274 := float32(lane.Dot4US(v263, v267, lane.Dot4US(v238, v242, lane.Dot4US(v213, v217, lane.Dot4US(v188, v192, lane.Dot4US(v165, v169, lane.Dot4US(v142, v146, lane.Dot4US(v119, v123, lane.Dot4US(v98, v100, v81)))))))))
-					v278 := v277 + l
-					v284 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v278*2+512)))
-					v293 := v292 + float32(v274*float32(v288*v284))
-					rsum[0][l] = v293
-					v302 := rsum[1][l]
-					v508 := (((*(*uint32)(unsafe.Add(pw, v90*4+448))) >> 4) & 0xF0F0F0F)
-					v483 := (((*(*uint32)(unsafe.Add(pw, v90*4+384))) >> 4) & 0xF0F0F0F)
-					v458 := (((*(*uint32)(unsafe.Add(pw, v90*4+320))) >> 4) & 0xF0F0F0F)
-					v433 := (((*(*uint32)(unsafe.Add(pw, v90*4+256))) >> 4) & 0xF0F0F0F)
-					v408 := ((*(*uint32)(unsafe.Add(pw, v90*4+448))) & 0xF0F0F0F)
-					v385 := ((*(*uint32)(unsafe.Add(pw, v90*4+384))) & 0xF0F0F0F)
-					v362 := ((*(*uint32)(unsafe.Add(pw, v90*4+320))) & 0xF0F0F0F)
-					v341 := ((*(*uint32)(unsafe.Add(pw, v90*4+256))) & 0xF0F0F0F)
-					v519 := float32(lane.Dot4US(v508, v512, lane.Dot4US(v483, v487, lane.Dot4US(v458, v462, lane.Dot4US(v433, v437, lane.Dot4US(v408, v412, lane.Dot4US(v385, v389, lane.Dot4US(v362, v366, lane.Dot4US(v341, v343, v322)))))))))
-					v529 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v278*2+544)))
-					rsum[0][l] = v293 + float32(v519*float32(v533*v529))
-					v275 := float32(lane.Dot4US(v263, v272, lane.Dot4US(v238, v247, lane.Dot4US(v213, v222, lane.Dot4US(v188, v197, lane.Dot4US(v165, v174, lane.Dot4US(v142, v151, lane.Dot4US(v119, v128, lane.Dot4US(v98, v105, v87)))))))))
-					v520 := float32(lane.Dot4US(v508, v517, lane.Dot4US(v483, v492, lane.Dot4US(v458, v467, lane.Dot4US(v433, v442, lane.Dot4US(v408, v417, lane.Dot4US(v385, v394, lane.Dot4US(v362, v371, lane.Dot4US(v341, v348, v328)))))))))
-					rsum[1][l] = (v302 + float32(v275*float32(v298*v284))) + float32(v520*float32(v543*v529))
+					v283 := rsum[0][l]
+					v81 := v80 + l
+					v254 := (((*(*uint32)(unsafe.Add(pw, v81*4+192))) >> 4) & 0xF0F0F0F)
+					v229 := (((*(*uint32)(unsafe.Add(pw, v81*4+128))) >> 4) & 0xF0F0F0F)
+					v204 := (((*(*uint32)(unsafe.Add(pw, v81*4+64))) >> 4) & 0xF0F0F0F)
+					v179 := (((*(*uint32)(unsafe.Add(pw, v81*4))) >> 4) & 0xF0F0F0F)
+					v156 := ((*(*uint32)(unsafe.Add(pw, v81*4+192))) & 0xF0F0F0F)
+					v133 := ((*(*uint32)(unsafe.Add(pw, v81*4+128))) & 0xF0F0F0F)
+					v110 := ((*(*uint32)(unsafe.Add(pw, v81*4+64))) & 0xF0F0F0F)
+					v89 := ((*(*uint32)(unsafe.Add(pw, v81*4))) & 0xF0F0F0F)
+					v265 := float32(lane.Dot4US(v254, v258, lane.Dot4US(v229, v233, lane.Dot4US(v204, v208, lane.Dot4US(v179, v183, lane.Dot4US(v156, v160, lane.Dot4US(v133, v137, lane.Dot4US(v110, v114, lane.Dot4US(v89, v91, v72)))))))))
+					v269 := v268 + l
+					v275 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v269*2+512)))
+					v284 := v283 + float32(v265*float32(v279*v275))
+					rsum[0][l] = v284
+					v293 := rsum[1][l]
+					v519 := (((*(*uint32)(unsafe.Add(pw, v81*4+448))) >> 4) & 0xF0F0F0F)
+					v494 := (((*(*uint32)(unsafe.Add(pw, v81*4+384))) >> 4) & 0xF0F0F0F)
+					v469 := (((*(*uint32)(unsafe.Add(pw, v81*4+320))) >> 4) & 0xF0F0F0F)
+					v444 := (((*(*uint32)(unsafe.Add(pw, v81*4+256))) >> 4) & 0xF0F0F0F)
+					v419 := ((*(*uint32)(unsafe.Add(pw, v81*4+448))) & 0xF0F0F0F)
+					v396 := ((*(*uint32)(unsafe.Add(pw, v81*4+384))) & 0xF0F0F0F)
+					v373 := ((*(*uint32)(unsafe.Add(pw, v81*4+320))) & 0xF0F0F0F)
+					v352 := ((*(*uint32)(unsafe.Add(pw, v81*4+256))) & 0xF0F0F0F)
+					v530 := float32(lane.Dot4US(v519, v523, lane.Dot4US(v494, v498, lane.Dot4US(v469, v473, lane.Dot4US(v444, v448, lane.Dot4US(v419, v423, lane.Dot4US(v396, v400, lane.Dot4US(v373, v377, lane.Dot4US(v352, v354, v333)))))))))
+					v540 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v269*2+544)))
+					rsum[0][l] = v284 + float32(v530*float32(v544*v540))
+					v266 := float32(lane.Dot4US(v254, v263, lane.Dot4US(v229, v238, lane.Dot4US(v204, v213, lane.Dot4US(v179, v188, lane.Dot4US(v156, v165, lane.Dot4US(v133, v142, lane.Dot4US(v110, v119, lane.Dot4US(v89, v96, v78)))))))))
+					v531 := float32(lane.Dot4US(v519, v528, lane.Dot4US(v494, v503, lane.Dot4US(v469, v478, lane.Dot4US(v444, v453, lane.Dot4US(v419, v428, lane.Dot4US(v396, v405, lane.Dot4US(v373, v382, lane.Dot4US(v352, v359, v339)))))))))
+					rsum[1][l] = (v293 + float32(v266*float32(v289*v275))) + float32(v531*float32(v554*v540))
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v555 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v555
-					v560 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v560
+					v566 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v566
+					v571 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v571
 				}
 			} else {
 				for l := range 16 {
-					v563 := *(*float32)(unsafe.Add(stotal, l*4))
-					v565 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v563 + v565
-					v573 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v575 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v573 + v575
+					v574 := *(*float32)(unsafe.Add(stotal, l*4))
+					v576 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v574 + v576
+					v584 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v586 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v584 + v586
 				}
 			}
 		}
-		v578 := t1 * 4
-		v580 := t0 * 16
+		v589 := t1 * 4
+		v591 := t0 * 16
 		if nadd == 0 {
-			v589 := v578 * nldo
-			v597 := (v578 + 1) * nldo
+			v600 := v589 * nldo
+			v608 := (v589 + 1) * nldo
 			for l := range 16 {
-				v593 := *(*float32)(unsafe.Add(stotal, l*4))
-				v586 := v580 + l
-				v587 := v586 < nn
-				if v587 {
-					*(*float32)(unsafe.Add(pout, (v589+v586)*4)) = v593
+				v604 := *(*float32)(unsafe.Add(stotal, l*4))
+				v597 := v591 + l
+				v598 := v597 < nn
+				if v598 {
+					*(*float32)(unsafe.Add(pout, (v600+v597)*4)) = v604
 				}
-				v603 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v587 {
-					*(*float32)(unsafe.Add(pout, (v597+v586)*4)) = v603
+				v614 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v598 {
+					*(*float32)(unsafe.Add(pout, (v608+v597)*4)) = v614
 				}
 			}
 		} else {
-			v609 := v578 * nldo
-			v619 := (v578 + 1) * nldo
+			v620 := v589 * nldo
+			v630 := (v589 + 1) * nldo
 			for l := range 16 {
-				v613 := *(*float32)(unsafe.Add(stotal, l*4))
-				v606 := v580 + l
-				v607 := v606 < nn
-				var v614 float32
-				v610 := v609 + v606
-				if v607 {
-					v614 = *(*float32)(unsafe.Add(pout, v610*4))
+				v624 := *(*float32)(unsafe.Add(stotal, l*4))
+				v617 := v591 + l
+				v618 := v617 < nn
+				var v625 float32
+				v621 := v620 + v617
+				if v618 {
+					v625 = *(*float32)(unsafe.Add(pout, v621*4))
 				}
-				if v607 {
-					*(*float32)(unsafe.Add(pout, v610*4)) = v613 + v614
+				if v618 {
+					*(*float32)(unsafe.Add(pout, v621*4)) = v624 + v625
 				}
-				v625 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v626 float32
-				v620 := v619 + v606
-				if v607 {
-					v626 = *(*float32)(unsafe.Add(pout, v620*4))
+				v636 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v637 float32
+				v631 := v630 + v617
+				if v618 {
+					v637 = *(*float32)(unsafe.Add(pout, v631*4))
 				}
-				if v607 {
-					*(*float32)(unsafe.Add(pout, v620*4)) = v625 + v626
+				if v618 {
+					*(*float32)(unsafe.Add(pout, v631*4)) = v636 + v637
 				}
 			}
 		}

@@ -40,188 +40,188 @@ func gemm_q4_0__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v24; v35 < v34; v35 += 1 {
 				v38 := (v19 + v35) * 576
-				v74 := v22 + (v35 * 2)
-				v76 := v74 * 48
-				v82 := *(*int32)(unsafe.Add(pact, v76*4+160)) << 3
-				v88 := *(*int32)(unsafe.Add(pact, v76*4+164)) << 3
-				v94 := *(*int32)(unsafe.Add(pact, v76*4+168)) << 3
-				v96 := v38 >> 2
-				v107 := *(*uint32)(unsafe.Add(pact, v76*4))
-				v112 := *(*uint32)(unsafe.Add(pact, v76*4+32))
-				v117 := *(*uint32)(unsafe.Add(pact, v76*4+64))
-				v135 := *(*uint32)(unsafe.Add(pact, v76*4+4))
-				v140 := *(*uint32)(unsafe.Add(pact, v76*4+36))
-				v145 := *(*uint32)(unsafe.Add(pact, v76*4+68))
-				v163 := *(*uint32)(unsafe.Add(pact, v76*4+8))
-				v168 := *(*uint32)(unsafe.Add(pact, v76*4+40))
-				v173 := *(*uint32)(unsafe.Add(pact, v76*4+72))
-				v191 := *(*uint32)(unsafe.Add(pact, v76*4+12))
-				v196 := *(*uint32)(unsafe.Add(pact, v76*4+44))
-				v201 := *(*uint32)(unsafe.Add(pact, v76*4+76))
-				v219 := *(*uint32)(unsafe.Add(pact, v76*4+16))
-				v224 := *(*uint32)(unsafe.Add(pact, v76*4+48))
-				v229 := *(*uint32)(unsafe.Add(pact, v76*4+80))
-				v249 := *(*uint32)(unsafe.Add(pact, v76*4+20))
-				v254 := *(*uint32)(unsafe.Add(pact, v76*4+52))
-				v259 := *(*uint32)(unsafe.Add(pact, v76*4+84))
-				v279 := *(*uint32)(unsafe.Add(pact, v76*4+24))
-				v284 := *(*uint32)(unsafe.Add(pact, v76*4+56))
-				v289 := *(*uint32)(unsafe.Add(pact, v76*4+88))
-				v309 := *(*uint32)(unsafe.Add(pact, v76*4+28))
-				v314 := *(*uint32)(unsafe.Add(pact, v76*4+60))
-				v319 := *(*uint32)(unsafe.Add(pact, v76*4+92))
-				v325 := v38 >> 1
-				v336 := *(*float32)(unsafe.Add(pact, v76*4+128))
-				v346 := *(*float32)(unsafe.Add(pact, v76*4+132))
-				v356 := *(*float32)(unsafe.Add(pact, v76*4+136))
-				v374 := (v74 + 1) * 48
-				v380 := *(*int32)(unsafe.Add(pact, v374*4+160)) << 3
-				v386 := *(*int32)(unsafe.Add(pact, v374*4+164)) << 3
-				v392 := *(*int32)(unsafe.Add(pact, v374*4+168)) << 3
-				v407 := *(*uint32)(unsafe.Add(pact, v374*4))
-				v412 := *(*uint32)(unsafe.Add(pact, v374*4+32))
-				v417 := *(*uint32)(unsafe.Add(pact, v374*4+64))
-				v435 := *(*uint32)(unsafe.Add(pact, v374*4+4))
-				v440 := *(*uint32)(unsafe.Add(pact, v374*4+36))
-				v445 := *(*uint32)(unsafe.Add(pact, v374*4+68))
-				v463 := *(*uint32)(unsafe.Add(pact, v374*4+8))
-				v468 := *(*uint32)(unsafe.Add(pact, v374*4+40))
-				v473 := *(*uint32)(unsafe.Add(pact, v374*4+72))
-				v491 := *(*uint32)(unsafe.Add(pact, v374*4+12))
-				v496 := *(*uint32)(unsafe.Add(pact, v374*4+44))
-				v501 := *(*uint32)(unsafe.Add(pact, v374*4+76))
-				v521 := *(*uint32)(unsafe.Add(pact, v374*4+16))
-				v526 := *(*uint32)(unsafe.Add(pact, v374*4+48))
-				v531 := *(*uint32)(unsafe.Add(pact, v374*4+80))
-				v551 := *(*uint32)(unsafe.Add(pact, v374*4+20))
-				v556 := *(*uint32)(unsafe.Add(pact, v374*4+52))
-				v561 := *(*uint32)(unsafe.Add(pact, v374*4+84))
-				v581 := *(*uint32)(unsafe.Add(pact, v374*4+24))
-				v586 := *(*uint32)(unsafe.Add(pact, v374*4+56))
-				v591 := *(*uint32)(unsafe.Add(pact, v374*4+88))
-				v611 := *(*uint32)(unsafe.Add(pact, v374*4+28))
-				v616 := *(*uint32)(unsafe.Add(pact, v374*4+60))
-				v621 := *(*uint32)(unsafe.Add(pact, v374*4+92))
-				v638 := *(*float32)(unsafe.Add(pact, v374*4+128))
-				v648 := *(*float32)(unsafe.Add(pact, v374*4+132))
-				v658 := *(*float32)(unsafe.Add(pact, v374*4+136))
+				v65 := v22 + (v35 * 2)
+				v67 := v65 * 48
+				v73 := *(*int32)(unsafe.Add(pact, v67*4+160)) << 3
+				v79 := *(*int32)(unsafe.Add(pact, v67*4+164)) << 3
+				v85 := *(*int32)(unsafe.Add(pact, v67*4+168)) << 3
+				v87 := v38 >> 2
+				v98 := *(*uint32)(unsafe.Add(pact, v67*4))
+				v103 := *(*uint32)(unsafe.Add(pact, v67*4+32))
+				v108 := *(*uint32)(unsafe.Add(pact, v67*4+64))
+				v126 := *(*uint32)(unsafe.Add(pact, v67*4+4))
+				v131 := *(*uint32)(unsafe.Add(pact, v67*4+36))
+				v136 := *(*uint32)(unsafe.Add(pact, v67*4+68))
+				v154 := *(*uint32)(unsafe.Add(pact, v67*4+8))
+				v159 := *(*uint32)(unsafe.Add(pact, v67*4+40))
+				v164 := *(*uint32)(unsafe.Add(pact, v67*4+72))
+				v182 := *(*uint32)(unsafe.Add(pact, v67*4+12))
+				v187 := *(*uint32)(unsafe.Add(pact, v67*4+44))
+				v192 := *(*uint32)(unsafe.Add(pact, v67*4+76))
+				v210 := *(*uint32)(unsafe.Add(pact, v67*4+16))
+				v215 := *(*uint32)(unsafe.Add(pact, v67*4+48))
+				v220 := *(*uint32)(unsafe.Add(pact, v67*4+80))
+				v240 := *(*uint32)(unsafe.Add(pact, v67*4+20))
+				v245 := *(*uint32)(unsafe.Add(pact, v67*4+52))
+				v250 := *(*uint32)(unsafe.Add(pact, v67*4+84))
+				v270 := *(*uint32)(unsafe.Add(pact, v67*4+24))
+				v275 := *(*uint32)(unsafe.Add(pact, v67*4+56))
+				v280 := *(*uint32)(unsafe.Add(pact, v67*4+88))
+				v300 := *(*uint32)(unsafe.Add(pact, v67*4+28))
+				v305 := *(*uint32)(unsafe.Add(pact, v67*4+60))
+				v310 := *(*uint32)(unsafe.Add(pact, v67*4+92))
+				v316 := v38 >> 1
+				v327 := *(*float32)(unsafe.Add(pact, v67*4+128))
+				v337 := *(*float32)(unsafe.Add(pact, v67*4+132))
+				v347 := *(*float32)(unsafe.Add(pact, v67*4+136))
+				v385 := (v65 + 1) * 48
+				v391 := *(*int32)(unsafe.Add(pact, v385*4+160)) << 3
+				v397 := *(*int32)(unsafe.Add(pact, v385*4+164)) << 3
+				v403 := *(*int32)(unsafe.Add(pact, v385*4+168)) << 3
+				v418 := *(*uint32)(unsafe.Add(pact, v385*4))
+				v423 := *(*uint32)(unsafe.Add(pact, v385*4+32))
+				v428 := *(*uint32)(unsafe.Add(pact, v385*4+64))
+				v446 := *(*uint32)(unsafe.Add(pact, v385*4+4))
+				v451 := *(*uint32)(unsafe.Add(pact, v385*4+36))
+				v456 := *(*uint32)(unsafe.Add(pact, v385*4+68))
+				v474 := *(*uint32)(unsafe.Add(pact, v385*4+8))
+				v479 := *(*uint32)(unsafe.Add(pact, v385*4+40))
+				v484 := *(*uint32)(unsafe.Add(pact, v385*4+72))
+				v502 := *(*uint32)(unsafe.Add(pact, v385*4+12))
+				v507 := *(*uint32)(unsafe.Add(pact, v385*4+44))
+				v512 := *(*uint32)(unsafe.Add(pact, v385*4+76))
+				v532 := *(*uint32)(unsafe.Add(pact, v385*4+16))
+				v537 := *(*uint32)(unsafe.Add(pact, v385*4+48))
+				v542 := *(*uint32)(unsafe.Add(pact, v385*4+80))
+				v562 := *(*uint32)(unsafe.Add(pact, v385*4+20))
+				v567 := *(*uint32)(unsafe.Add(pact, v385*4+52))
+				v572 := *(*uint32)(unsafe.Add(pact, v385*4+84))
+				v592 := *(*uint32)(unsafe.Add(pact, v385*4+24))
+				v597 := *(*uint32)(unsafe.Add(pact, v385*4+56))
+				v602 := *(*uint32)(unsafe.Add(pact, v385*4+88))
+				v622 := *(*uint32)(unsafe.Add(pact, v385*4+28))
+				v627 := *(*uint32)(unsafe.Add(pact, v385*4+60))
+				v632 := *(*uint32)(unsafe.Add(pact, v385*4+92))
+				v649 := *(*float32)(unsafe.Add(pact, v385*4+128))
+				v659 := *(*float32)(unsafe.Add(pact, v385*4+132))
+				v669 := *(*float32)(unsafe.Add(pact, v385*4+136))
 				for l := range 16 {
-					v340 := rsum[0][l]
-					v97 := v96 + l
-					v305 := (((*(*uint32)(unsafe.Add(pw, v97*4+192))) >> 4) & 0xF0F0F0F)
-					v275 := (((*(*uint32)(unsafe.Add(pw, v97*4+128))) >> 4) & 0xF0F0F0F)
-					v245 := (((*(*uint32)(unsafe.Add(pw, v97*4+64))) >> 4) & 0xF0F0F0F)
-					v215 := (((*(*uint32)(unsafe.Add(pw, v97*4))) >> 4) & 0xF0F0F0F)
-					v187 := ((*(*uint32)(unsafe.Add(pw, v97*4+192))) & 0xF0F0F0F)
-					v159 := ((*(*uint32)(unsafe.Add(pw, v97*4+128))) & 0xF0F0F0F)
-					v131 := ((*(*uint32)(unsafe.Add(pw, v97*4+64))) & 0xF0F0F0F)
-					v105 := ((*(*uint32)(unsafe.Add(pw, v97*4))) & 0xF0F0F0F)
-					v321 := float32(lane.Dot4US(v305, v309, lane.Dot4US(v275, v279, lane.Dot4US(v245, v249, lane.Dot4US(v215, v219, lane.Dot4US(v187, v191, lane.Dot4US(v159, v163, lane.Dot4US(v131, v135, lane.Dot4US(v105, v107, v82)))))))))
-					v326 := v325 + l
-					v332 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v326*2+512)))
-					v341 := v340 + float32(v321*float32(v336*v332))
-					rsum[0][l] = v341
-					v350 := rsum[1][l]
-					v322 := float32(lane.Dot4US(v305, v314, lane.Dot4US(v275, v284, lane.Dot4US(v245, v254, lane.Dot4US(v215, v224, lane.Dot4US(v187, v196, lane.Dot4US(v159, v168, lane.Dot4US(v131, v140, lane.Dot4US(v105, v112, v88)))))))))
-					v351 := v350 + float32(v322*float32(v346*v332))
-					rsum[1][l] = v351
-					v360 := rsum[2][l]
-					v607 := (((*(*uint32)(unsafe.Add(pw, v97*4+448))) >> 4) & 0xF0F0F0F)
-					v577 := (((*(*uint32)(unsafe.Add(pw, v97*4+384))) >> 4) & 0xF0F0F0F)
-					v547 := (((*(*uint32)(unsafe.Add(pw, v97*4+320))) >> 4) & 0xF0F0F0F)
-					v517 := (((*(*uint32)(unsafe.Add(pw, v97*4+256))) >> 4) & 0xF0F0F0F)
-					v487 := ((*(*uint32)(unsafe.Add(pw, v97*4+448))) & 0xF0F0F0F)
-					v459 := ((*(*uint32)(unsafe.Add(pw, v97*4+384))) & 0xF0F0F0F)
-					v431 := ((*(*uint32)(unsafe.Add(pw, v97*4+320))) & 0xF0F0F0F)
-					v405 := ((*(*uint32)(unsafe.Add(pw, v97*4+256))) & 0xF0F0F0F)
-					v623 := float32(lane.Dot4US(v607, v611, lane.Dot4US(v577, v581, lane.Dot4US(v547, v551, lane.Dot4US(v517, v521, lane.Dot4US(v487, v491, lane.Dot4US(v459, v463, lane.Dot4US(v431, v435, lane.Dot4US(v405, v407, v380)))))))))
-					v634 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v326*2+544)))
-					rsum[0][l] = v341 + float32(v623*float32(v638*v634))
-					v624 := float32(lane.Dot4US(v607, v616, lane.Dot4US(v577, v586, lane.Dot4US(v547, v556, lane.Dot4US(v517, v526, lane.Dot4US(v487, v496, lane.Dot4US(v459, v468, lane.Dot4US(v431, v440, lane.Dot4US(v405, v412, v386)))))))))
-					rsum[1][l] = v351 + float32(v624*float32(v648*v634))
-					v323 := float32(lane.Dot4US(v305, v319, lane.Dot4US(v275, v289, lane.Dot4US(v245, v259, lane.Dot4US(v215, v229, lane.Dot4US(v187, v201, lane.Dot4US(v159, v173, lane.Dot4US(v131, v145, lane.Dot4US(v105, v117, v94)))))))))
-					v625 := float32(lane.Dot4US(v607, v621, lane.Dot4US(v577, v591, lane.Dot4US(v547, v561, lane.Dot4US(v517, v531, lane.Dot4US(v487, v501, lane.Dot4US(v459, v473, lane.Dot4US(v431, v445, lane.Dot4US(v405, v417, v392)))))))))
-					rsum[2][l] = (v360 + float32(v323*float32(v356*v332))) + float32(v625*float32(v658*v634))
+					v331 := rsum[0][l]
+					v88 := v87 + l
+					v296 := (((*(*uint32)(unsafe.Add(pw, v88*4+192))) >> 4) & 0xF0F0F0F)
+					v266 := (((*(*uint32)(unsafe.Add(pw, v88*4+128))) >> 4) & 0xF0F0F0F)
+					v236 := (((*(*uint32)(unsafe.Add(pw, v88*4+64))) >> 4) & 0xF0F0F0F)
+					v206 := (((*(*uint32)(unsafe.Add(pw, v88*4))) >> 4) & 0xF0F0F0F)
+					v178 := ((*(*uint32)(unsafe.Add(pw, v88*4+192))) & 0xF0F0F0F)
+					v150 := ((*(*uint32)(unsafe.Add(pw, v88*4+128))) & 0xF0F0F0F)
+					v122 := ((*(*uint32)(unsafe.Add(pw, v88*4+64))) & 0xF0F0F0F)
+					v96 := ((*(*uint32)(unsafe.Add(pw, v88*4))) & 0xF0F0F0F)
+					v312 := float32(lane.Dot4US(v296, v300, lane.Dot4US(v266, v270, lane.Dot4US(v236, v240, lane.Dot4US(v206, v210, lane.Dot4US(v178, v182, lane.Dot4US(v150, v154, lane.Dot4US(v122, v126, lane.Dot4US(v96, v98, v73)))))))))
+					v317 := v316 + l
+					v323 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v317*2+512)))
+					v332 := v331 + float32(v312*float32(v327*v323))
+					rsum[0][l] = v332
+					v341 := rsum[1][l]
+					v313 := float32(lane.Dot4US(v296, v305, lane.Dot4US(v266, v275, lane.Dot4US(v236, v245, lane.Dot4US(v206, v215, lane.Dot4US(v178, v187, lane.Dot4US(v150, v159, lane.Dot4US(v122, v131, lane.Dot4US(v96, v103, v79)))))))))
+					v342 := v341 + float32(v313*float32(v337*v323))
+					rsum[1][l] = v342
+					v351 := rsum[2][l]
+					v618 := (((*(*uint32)(unsafe.Add(pw, v88*4+448))) >> 4) & 0xF0F0F0F)
+					v588 := (((*(*uint32)(unsafe.Add(pw, v88*4+384))) >> 4) & 0xF0F0F0F)
+					v558 := (((*(*uint32)(unsafe.Add(pw, v88*4+320))) >> 4) & 0xF0F0F0F)
+					v528 := (((*(*uint32)(unsafe.Add(pw, v88*4+256))) >> 4) & 0xF0F0F0F)
+					v498 := ((*(*uint32)(unsafe.Add(pw, v88*4+448))) & 0xF0F0F0F)
+					v470 := ((*(*uint32)(unsafe.Add(pw, v88*4+384))) & 0xF0F0F0F)
+					v442 := ((*(*uint32)(unsafe.Add(pw, v88*4+320))) & 0xF0F0F0F)
+					v416 := ((*(*uint32)(unsafe.Add(pw, v88*4+256))) & 0xF0F0F0F)
+					v634 := float32(lane.Dot4US(v618, v622, lane.Dot4US(v588, v592, lane.Dot4US(v558, v562, lane.Dot4US(v528, v532, lane.Dot4US(v498, v502, lane.Dot4US(v470, v474, lane.Dot4US(v442, v446, lane.Dot4US(v416, v418, v391)))))))))
+					v645 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v317*2+544)))
+					rsum[0][l] = v332 + float32(v634*float32(v649*v645))
+					v635 := float32(lane.Dot4US(v618, v627, lane.Dot4US(v588, v597, lane.Dot4US(v558, v567, lane.Dot4US(v528, v537, lane.Dot4US(v498, v507, lane.Dot4US(v470, v479, lane.Dot4US(v442, v451, lane.Dot4US(v416, v423, v397)))))))))
+					rsum[1][l] = v342 + float32(v635*float32(v659*v645))
+					v314 := float32(lane.Dot4US(v296, v310, lane.Dot4US(v266, v280, lane.Dot4US(v236, v250, lane.Dot4US(v206, v220, lane.Dot4US(v178, v192, lane.Dot4US(v150, v164, lane.Dot4US(v122, v136, lane.Dot4US(v96, v108, v85)))))))))
+					v636 := float32(lane.Dot4US(v618, v632, lane.Dot4US(v588, v602, lane.Dot4US(v558, v572, lane.Dot4US(v528, v542, lane.Dot4US(v498, v512, lane.Dot4US(v470, v484, lane.Dot4US(v442, v456, lane.Dot4US(v416, v428, v403)))))))))
+					rsum[2][l] = (v351 + float32(v314*float32(v347*v323))) + float32(v636*float32(v669*v645))
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v670 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v670
-					v675 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v675
-					v680 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v680
+					v681 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v681
+					v686 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v686
+					v691 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v691
 				}
 			} else {
 				for l := range 16 {
-					v683 := *(*float32)(unsafe.Add(stotal, l*4))
-					v685 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v683 + v685
-					v693 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v695 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v693 + v695
-					v703 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v705 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v703 + v705
+					v694 := *(*float32)(unsafe.Add(stotal, l*4))
+					v696 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v694 + v696
+					v704 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v706 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v704 + v706
+					v714 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v716 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v714 + v716
 				}
 			}
 		}
-		v708 := t1 * 4
-		v710 := t0 * 16
+		v719 := t1 * 4
+		v721 := t0 * 16
 		if nadd == 0 {
-			v719 := v708 * nldo
-			v727 := (v708 + 1) * nldo
-			v737 := (v708 + 2) * nldo
+			v730 := v719 * nldo
+			v738 := (v719 + 1) * nldo
+			v748 := (v719 + 2) * nldo
 			for l := range 16 {
-				v723 := *(*float32)(unsafe.Add(stotal, l*4))
-				v716 := v710 + l
-				v717 := v716 < nn
-				if v717 {
-					*(*float32)(unsafe.Add(pout, (v719+v716)*4)) = v723
+				v734 := *(*float32)(unsafe.Add(stotal, l*4))
+				v727 := v721 + l
+				v728 := v727 < nn
+				if v728 {
+					*(*float32)(unsafe.Add(pout, (v730+v727)*4)) = v734
 				}
-				v733 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v717 {
-					*(*float32)(unsafe.Add(pout, (v727+v716)*4)) = v733
+				v744 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v728 {
+					*(*float32)(unsafe.Add(pout, (v738+v727)*4)) = v744
 				}
-				v743 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v717 {
-					*(*float32)(unsafe.Add(pout, (v737+v716)*4)) = v743
+				v754 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v728 {
+					*(*float32)(unsafe.Add(pout, (v748+v727)*4)) = v754
 				}
 			}
 		} else {
-			v749 := v708 * nldo
-			v759 := (v708 + 1) * nldo
-			v771 := (v708 + 2) * nldo
+			v760 := v719 * nldo
+			v770 := (v719 + 1) * nldo
+			v782 := (v719 + 2) * nldo
 			for l := range 16 {
-				v753 := *(*float32)(unsafe.Add(stotal, l*4))
-				v746 := v710 + l
-				v747 := v746 < nn
-				var v754 float32
-				v750 := v749 + v746
-				if v747 {
-					v754 = *(*float32)(unsafe.Add(pout, v750*4))
+				v764 := *(*float32)(unsafe.Add(stotal, l*4))
+				v757 := v721 + l
+				v758 := v757 < nn
+				var v765 float32
+				v761 := v760 + v757
+				if v758 {
+					v765 = *(*float32)(unsafe.Add(pout, v761*4))
 				}
-				if v747 {
-					*(*float32)(unsafe.Add(pout, v750*4)) = v753 + v754
+				if v758 {
+					*(*float32)(unsafe.Add(pout, v761*4)) = v764 + v765
 				}
-				v765 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v766 float32
-				v760 := v759 + v746
-				if v747 {
-					v766 = *(*float32)(unsafe.Add(pout, v760*4))
+				v776 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v777 float32
+				v771 := v770 + v757
+				if v758 {
+					v777 = *(*float32)(unsafe.Add(pout, v771*4))
 				}
-				if v747 {
-					*(*float32)(unsafe.Add(pout, v760*4)) = v765 + v766
+				if v758 {
+					*(*float32)(unsafe.Add(pout, v771*4)) = v776 + v777
 				}
-				v777 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v778 float32
-				v772 := v771 + v746
-				if v747 {
-					v778 = *(*float32)(unsafe.Add(pout, v772*4))
+				v788 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v789 float32
+				v783 := v782 + v757
+				if v758 {
+					v789 = *(*float32)(unsafe.Add(pout, v783*4))
 				}
-				if v747 {
-					*(*float32)(unsafe.Add(pout, v772*4)) = v777 + v778
+				if v758 {
+					*(*float32)(unsafe.Add(pout, v783*4)) = v788 + v789
 				}
 			}
 		}

@@ -37,67 +37,67 @@ func gemm_q4_1__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v24; v33 < v32; v33 += 1 {
 				v36 := (v19 + v33) * 320
-				v61 := (v22 + v33) * 48
-				v68 := v36 >> 2
-				v79 := *(*uint32)(unsafe.Add(pact, v61*4))
-				v97 := *(*uint32)(unsafe.Add(pact, v61*4+4))
-				v115 := *(*uint32)(unsafe.Add(pact, v61*4+8))
-				v133 := *(*uint32)(unsafe.Add(pact, v61*4+12))
-				v151 := *(*uint32)(unsafe.Add(pact, v61*4+16))
-				v171 := *(*uint32)(unsafe.Add(pact, v61*4+20))
-				v191 := *(*uint32)(unsafe.Add(pact, v61*4+24))
-				v211 := *(*uint32)(unsafe.Add(pact, v61*4+28))
-				v215 := v36 >> 1
-				v226 := *(*float32)(unsafe.Add(pact, v61*4+128))
-				v245 := *(*float32)(unsafe.Add(pact, v61*4+144))
+				v64 := (v22 + v33) * 48
+				v71 := v36 >> 2
+				v82 := *(*uint32)(unsafe.Add(pact, v64*4))
+				v100 := *(*uint32)(unsafe.Add(pact, v64*4+4))
+				v118 := *(*uint32)(unsafe.Add(pact, v64*4+8))
+				v136 := *(*uint32)(unsafe.Add(pact, v64*4+12))
+				v154 := *(*uint32)(unsafe.Add(pact, v64*4+16))
+				v174 := *(*uint32)(unsafe.Add(pact, v64*4+20))
+				v194 := *(*uint32)(unsafe.Add(pact, v64*4+24))
+				v214 := *(*uint32)(unsafe.Add(pact, v64*4+28))
+				v218 := v36 >> 1
+				v229 := *(*float32)(unsafe.Add(pact, v64*4+128))
+				v248 := *(*float32)(unsafe.Add(pact, v64*4+144))
 				for l := range 16 {
-					v230 := rsum[0][l]
-					v69 := v68 + l
-					v98 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v69*4+64))) & 0xF0F0F0F), v97, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v69*4)))&0xF0F0F0F), v79, int32(0)))
-					v134 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v69*4+192))) & 0xF0F0F0F), v133, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v69*4+128)))&0xF0F0F0F), v115, v98))
-					v192 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v69*4+128))) >> 4) & 0xF0F0F0F), v191, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v69*4+64)))>>4)&0xF0F0F0F), v171, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v69*4)))>>4)&0xF0F0F0F), v151, v134)))
-					v216 := v215 + l
-					v231 := v230 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v69*4+192)))>>4)&0xF0F0F0F), v211, v192))*float32(v226*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v216*2+256)))))
-					rsum[0][l] = v231 + float32(v245*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v216*2+288))))
+					v233 := rsum[0][l]
+					v72 := v71 + l
+					v101 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v72*4+64))) & 0xF0F0F0F), v100, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v72*4)))&0xF0F0F0F), v82, int32(0)))
+					v137 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v72*4+192))) & 0xF0F0F0F), v136, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v72*4+128)))&0xF0F0F0F), v118, v101))
+					v195 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+128))) >> 4) & 0xF0F0F0F), v194, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+64)))>>4)&0xF0F0F0F), v174, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4)))>>4)&0xF0F0F0F), v154, v137)))
+					v219 := v218 + l
+					v234 := v233 + float32(float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+192)))>>4)&0xF0F0F0F), v214, v195))*float32(v229*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v219*2+256)))))
+					rsum[0][l] = v234 + float32(v248*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v219*2+288))))
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v256 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v256
+					v259 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v259
 				}
 			} else {
 				for l := range 16 {
-					v259 := *(*float32)(unsafe.Add(stotal, l*4))
-					v261 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v259 + v261
+					v262 := *(*float32)(unsafe.Add(stotal, l*4))
+					v264 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v262 + v264
 				}
 			}
 		}
-		v264 := t1 * 4
-		v266 := t0 * 16
+		v267 := t1 * 4
+		v269 := t0 * 16
 		if nadd == 0 {
-			v275 := v264 * nldo
+			v278 := v267 * nldo
 			for l := range 16 {
-				v279 := *(*float32)(unsafe.Add(stotal, l*4))
-				v272 := v266 + l
-				if v272 < nn {
-					*(*float32)(unsafe.Add(pout, (v275+v272)*4)) = v279
+				v282 := *(*float32)(unsafe.Add(stotal, l*4))
+				v275 := v269 + l
+				if v275 < nn {
+					*(*float32)(unsafe.Add(pout, (v278+v275)*4)) = v282
 				}
 			}
 		} else {
-			v285 := v264 * nldo
+			v288 := v267 * nldo
 			for l := range 16 {
-				v289 := *(*float32)(unsafe.Add(stotal, l*4))
-				v282 := v266 + l
-				v283 := v282 < nn
-				var v290 float32
-				v286 := v285 + v282
-				if v283 {
-					v290 = *(*float32)(unsafe.Add(pout, v286*4))
+				v292 := *(*float32)(unsafe.Add(stotal, l*4))
+				v285 := v269 + l
+				v286 := v285 < nn
+				var v293 float32
+				v289 := v288 + v285
+				if v286 {
+					v293 = *(*float32)(unsafe.Add(pout, v289*4))
 				}
-				if v283 {
-					*(*float32)(unsafe.Add(pout, v286*4)) = v289 + v290
+				if v286 {
+					*(*float32)(unsafe.Add(pout, v289*4)) = v292 + v293
 				}
 			}
 		}

@@ -38,110 +38,110 @@ func gemm_q4_1__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v24; v34 < v33; v34 += 1 {
 				v37 := (v19 + v34) * 320
-				v62 := (v22 + v34) * 48
-				v74 := v37 >> 2
-				v85 := *(*uint32)(unsafe.Add(pact, v62*4))
-				v90 := *(*uint32)(unsafe.Add(pact, v62*4+32))
-				v108 := *(*uint32)(unsafe.Add(pact, v62*4+4))
-				v113 := *(*uint32)(unsafe.Add(pact, v62*4+36))
-				v131 := *(*uint32)(unsafe.Add(pact, v62*4+8))
-				v136 := *(*uint32)(unsafe.Add(pact, v62*4+40))
-				v154 := *(*uint32)(unsafe.Add(pact, v62*4+12))
-				v159 := *(*uint32)(unsafe.Add(pact, v62*4+44))
-				v177 := *(*uint32)(unsafe.Add(pact, v62*4+16))
-				v182 := *(*uint32)(unsafe.Add(pact, v62*4+48))
-				v202 := *(*uint32)(unsafe.Add(pact, v62*4+20))
-				v207 := *(*uint32)(unsafe.Add(pact, v62*4+52))
-				v227 := *(*uint32)(unsafe.Add(pact, v62*4+24))
-				v232 := *(*uint32)(unsafe.Add(pact, v62*4+56))
-				v252 := *(*uint32)(unsafe.Add(pact, v62*4+28))
-				v257 := *(*uint32)(unsafe.Add(pact, v62*4+60))
-				v262 := v37 >> 1
-				v273 := *(*float32)(unsafe.Add(pact, v62*4+128))
-				v283 := *(*float32)(unsafe.Add(pact, v62*4+132))
-				v302 := *(*float32)(unsafe.Add(pact, v62*4+144))
-				v311 := *(*float32)(unsafe.Add(pact, v62*4+148))
+				v65 := (v22 + v34) * 48
+				v77 := v37 >> 2
+				v88 := *(*uint32)(unsafe.Add(pact, v65*4))
+				v93 := *(*uint32)(unsafe.Add(pact, v65*4+32))
+				v111 := *(*uint32)(unsafe.Add(pact, v65*4+4))
+				v116 := *(*uint32)(unsafe.Add(pact, v65*4+36))
+				v134 := *(*uint32)(unsafe.Add(pact, v65*4+8))
+				v139 := *(*uint32)(unsafe.Add(pact, v65*4+40))
+				v157 := *(*uint32)(unsafe.Add(pact, v65*4+12))
+				v162 := *(*uint32)(unsafe.Add(pact, v65*4+44))
+				v180 := *(*uint32)(unsafe.Add(pact, v65*4+16))
+				v185 := *(*uint32)(unsafe.Add(pact, v65*4+48))
+				v205 := *(*uint32)(unsafe.Add(pact, v65*4+20))
+				v210 := *(*uint32)(unsafe.Add(pact, v65*4+52))
+				v230 := *(*uint32)(unsafe.Add(pact, v65*4+24))
+				v235 := *(*uint32)(unsafe.Add(pact, v65*4+56))
+				v255 := *(*uint32)(unsafe.Add(pact, v65*4+28))
+				v260 := *(*uint32)(unsafe.Add(pact, v65*4+60))
+				v265 := v37 >> 1
+				v276 := *(*float32)(unsafe.Add(pact, v65*4+128))
+				v286 := *(*float32)(unsafe.Add(pact, v65*4+132))
+				v305 := *(*float32)(unsafe.Add(pact, v65*4+144))
+				v314 := *(*float32)(unsafe.Add(pact, v65*4+148))
 				for l := range 16 {
-					v277 := rsum[0][l]
-					v75 := v74 + l
-					v248 := (((*(*uint32)(unsafe.Add(pw, v75*4+192))) >> 4) & 0xF0F0F0F)
-					v223 := (((*(*uint32)(unsafe.Add(pw, v75*4+128))) >> 4) & 0xF0F0F0F)
-					v198 := (((*(*uint32)(unsafe.Add(pw, v75*4+64))) >> 4) & 0xF0F0F0F)
-					v173 := (((*(*uint32)(unsafe.Add(pw, v75*4))) >> 4) & 0xF0F0F0F)
-					v150 := ((*(*uint32)(unsafe.Add(pw, v75*4+192))) & 0xF0F0F0F)
-					v127 := ((*(*uint32)(unsafe.Add(pw, v75*4+128))) & 0xF0F0F0F)
-					v104 := ((*(*uint32)(unsafe.Add(pw, v75*4+64))) & 0xF0F0F0F)
-					v83 := ((*(*uint32)(unsafe.Add(pw, v75*4))) & 0xF0F0F0F)
-					v259 := float32(lane.Dot4US(v248, v252, lane.Dot4US(v223, v227, lane.Dot4US(v198, v202, lane.Dot4US(v173, v177, lane.Dot4US(v150, v154, lane.Dot4US(v127, v131, lane.Dot4US(v104, v108, lane.Dot4US(v83, v85, int32(0))))))))))
-					v263 := v262 + l
-					v269 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v263*2+256)))
-					v278 := v277 + float32(v259*float32(v273*v269))
-					rsum[0][l] = v278
-					v287 := rsum[1][l]
-					v298 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v263*2+288)))
-					rsum[0][l] = v278 + float32(v302*v298)
-					v260 := float32(lane.Dot4US(v248, v257, lane.Dot4US(v223, v232, lane.Dot4US(v198, v207, lane.Dot4US(v173, v182, lane.Dot4US(v150, v159, lane.Dot4US(v127, v136, lane.Dot4US(v104, v113, lane.Dot4US(v83, v90, int32(0))))))))))
-					rsum[1][l] = (v287 + float32(v260*float32(v283*v269))) + float32(v311*v298)
+					v280 := rsum[0][l]
+					v78 := v77 + l
+					v251 := (((*(*uint32)(unsafe.Add(pw, v78*4+192))) >> 4) & 0xF0F0F0F)
+					v226 := (((*(*uint32)(unsafe.Add(pw, v78*4+128))) >> 4) & 0xF0F0F0F)
+					v201 := (((*(*uint32)(unsafe.Add(pw, v78*4+64))) >> 4) & 0xF0F0F0F)
+					v176 := (((*(*uint32)(unsafe.Add(pw, v78*4))) >> 4) & 0xF0F0F0F)
+					v153 := ((*(*uint32)(unsafe.Add(pw, v78*4+192))) & 0xF0F0F0F)
+					v130 := ((*(*uint32)(unsafe.Add(pw, v78*4+128))) & 0xF0F0F0F)
+					v107 := ((*(*uint32)(unsafe.Add(pw, v78*4+64))) & 0xF0F0F0F)
+					v86 := ((*(*uint32)(unsafe.Add(pw, v78*4))) & 0xF0F0F0F)
+					v262 := float32(lane.Dot4US(v251, v255, lane.Dot4US(v226, v230, lane.Dot4US(v201, v205, lane.Dot4US(v176, v180, lane.Dot4US(v153, v157, lane.Dot4US(v130, v134, lane.Dot4US(v107, v111, lane.Dot4US(v86, v88, int32(0))))))))))
+					v266 := v265 + l
+					v272 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v266*2+256)))
+					v281 := v280 + float32(v262*float32(v276*v272))
+					rsum[0][l] = v281
+					v290 := rsum[1][l]
+					v301 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v266*2+288)))
+					rsum[0][l] = v281 + float32(v305*v301)
+					v263 := float32(lane.Dot4US(v251, v260, lane.Dot4US(v226, v235, lane.Dot4US(v201, v210, lane.Dot4US(v176, v185, lane.Dot4US(v153, v162, lane.Dot4US(v130, v139, lane.Dot4US(v107, v116, lane.Dot4US(v86, v93, int32(0))))))))))
+					rsum[1][l] = (v290 + float32(v263*float32(v286*v272))) + float32(v314*v301)
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v322 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v322
-					v327 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v327
+					v325 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v325
+					v330 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v330
 				}
 			} else {
 				for l := range 16 {
-					v330 := *(*float32)(unsafe.Add(stotal, l*4))
-					v332 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v330 + v332
-					v340 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v342 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v340 + v342
+					v333 := *(*float32)(unsafe.Add(stotal, l*4))
+					v335 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v333 + v335
+					v343 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v345 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v343 + v345
 				}
 			}
 		}
-		v345 := t1 * 4
-		v347 := t0 * 16
+		v348 := t1 * 4
+		v350 := t0 * 16
 		if nadd == 0 {
-			v356 := v345 * nldo
-			v364 := (v345 + 1) * nldo
+			v359 := v348 * nldo
+			v367 := (v348 + 1) * nldo
 			for l := range 16 {
-				v360 := *(*float32)(unsafe.Add(stotal, l*4))
-				v353 := v347 + l
-				v354 := v353 < nn
-				if v354 {
-					*(*float32)(unsafe.Add(pout, (v356+v353)*4)) = v360
+				v363 := *(*float32)(unsafe.Add(stotal, l*4))
+				v356 := v350 + l
+				v357 := v356 < nn
+				if v357 {
+					*(*float32)(unsafe.Add(pout, (v359+v356)*4)) = v363
 				}
-				v370 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v354 {
-					*(*float32)(unsafe.Add(pout, (v364+v353)*4)) = v370
+				v373 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v357 {
+					*(*float32)(unsafe.Add(pout, (v367+v356)*4)) = v373
 				}
 			}
 		} else {
-			v376 := v345 * nldo
-			v386 := (v345 + 1) * nldo
+			v379 := v348 * nldo
+			v389 := (v348 + 1) * nldo
 			for l := range 16 {
-				v380 := *(*float32)(unsafe.Add(stotal, l*4))
-				v373 := v347 + l
-				v374 := v373 < nn
-				var v381 float32
-				v377 := v376 + v373
-				if v374 {
-					v381 = *(*float32)(unsafe.Add(pout, v377*4))
+				v383 := *(*float32)(unsafe.Add(stotal, l*4))
+				v376 := v350 + l
+				v377 := v376 < nn
+				var v384 float32
+				v380 := v379 + v376
+				if v377 {
+					v384 = *(*float32)(unsafe.Add(pout, v380*4))
 				}
-				if v374 {
-					*(*float32)(unsafe.Add(pout, v377*4)) = v380 + v381
+				if v377 {
+					*(*float32)(unsafe.Add(pout, v380*4)) = v383 + v384
 				}
-				v392 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v393 float32
-				v387 := v386 + v373
-				if v374 {
-					v393 = *(*float32)(unsafe.Add(pout, v387*4))
+				v395 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v396 float32
+				v390 := v389 + v376
+				if v377 {
+					v396 = *(*float32)(unsafe.Add(pout, v390*4))
 				}
-				if v374 {
-					*(*float32)(unsafe.Add(pout, v387*4)) = v392 + v393
+				if v377 {
+					*(*float32)(unsafe.Add(pout, v390*4)) = v395 + v396
 				}
 			}
 		}

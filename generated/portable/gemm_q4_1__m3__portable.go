@@ -39,145 +39,145 @@ func gemm_q4_1__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v24; v35 < v34; v35 += 1 {
 				v38 := (v19 + v35) * 320
-				v63 := (v22 + v35) * 48
-				v80 := v38 >> 2
-				v91 := *(*uint32)(unsafe.Add(pact, v63*4))
-				v96 := *(*uint32)(unsafe.Add(pact, v63*4+32))
-				v101 := *(*uint32)(unsafe.Add(pact, v63*4+64))
-				v119 := *(*uint32)(unsafe.Add(pact, v63*4+4))
-				v124 := *(*uint32)(unsafe.Add(pact, v63*4+36))
-				v129 := *(*uint32)(unsafe.Add(pact, v63*4+68))
-				v147 := *(*uint32)(unsafe.Add(pact, v63*4+8))
-				v152 := *(*uint32)(unsafe.Add(pact, v63*4+40))
-				v157 := *(*uint32)(unsafe.Add(pact, v63*4+72))
-				v175 := *(*uint32)(unsafe.Add(pact, v63*4+12))
-				v180 := *(*uint32)(unsafe.Add(pact, v63*4+44))
-				v185 := *(*uint32)(unsafe.Add(pact, v63*4+76))
-				v203 := *(*uint32)(unsafe.Add(pact, v63*4+16))
-				v208 := *(*uint32)(unsafe.Add(pact, v63*4+48))
-				v213 := *(*uint32)(unsafe.Add(pact, v63*4+80))
-				v233 := *(*uint32)(unsafe.Add(pact, v63*4+20))
-				v238 := *(*uint32)(unsafe.Add(pact, v63*4+52))
-				v243 := *(*uint32)(unsafe.Add(pact, v63*4+84))
-				v263 := *(*uint32)(unsafe.Add(pact, v63*4+24))
-				v268 := *(*uint32)(unsafe.Add(pact, v63*4+56))
-				v273 := *(*uint32)(unsafe.Add(pact, v63*4+88))
-				v293 := *(*uint32)(unsafe.Add(pact, v63*4+28))
-				v298 := *(*uint32)(unsafe.Add(pact, v63*4+60))
-				v303 := *(*uint32)(unsafe.Add(pact, v63*4+92))
-				v309 := v38 >> 1
-				v320 := *(*float32)(unsafe.Add(pact, v63*4+128))
-				v330 := *(*float32)(unsafe.Add(pact, v63*4+132))
-				v340 := *(*float32)(unsafe.Add(pact, v63*4+136))
-				v359 := *(*float32)(unsafe.Add(pact, v63*4+144))
-				v368 := *(*float32)(unsafe.Add(pact, v63*4+148))
-				v377 := *(*float32)(unsafe.Add(pact, v63*4+152))
+				v66 := (v22 + v35) * 48
+				v83 := v38 >> 2
+				v94 := *(*uint32)(unsafe.Add(pact, v66*4))
+				v99 := *(*uint32)(unsafe.Add(pact, v66*4+32))
+				v104 := *(*uint32)(unsafe.Add(pact, v66*4+64))
+				v122 := *(*uint32)(unsafe.Add(pact, v66*4+4))
+				v127 := *(*uint32)(unsafe.Add(pact, v66*4+36))
+				v132 := *(*uint32)(unsafe.Add(pact, v66*4+68))
+				v150 := *(*uint32)(unsafe.Add(pact, v66*4+8))
+				v155 := *(*uint32)(unsafe.Add(pact, v66*4+40))
+				v160 := *(*uint32)(unsafe.Add(pact, v66*4+72))
+				v178 := *(*uint32)(unsafe.Add(pact, v66*4+12))
+				v183 := *(*uint32)(unsafe.Add(pact, v66*4+44))
+				v188 := *(*uint32)(unsafe.Add(pact, v66*4+76))
+				v206 := *(*uint32)(unsafe.Add(pact, v66*4+16))
+				v211 := *(*uint32)(unsafe.Add(pact, v66*4+48))
+				v216 := *(*uint32)(unsafe.Add(pact, v66*4+80))
+				v236 := *(*uint32)(unsafe.Add(pact, v66*4+20))
+				v241 := *(*uint32)(unsafe.Add(pact, v66*4+52))
+				v246 := *(*uint32)(unsafe.Add(pact, v66*4+84))
+				v266 := *(*uint32)(unsafe.Add(pact, v66*4+24))
+				v271 := *(*uint32)(unsafe.Add(pact, v66*4+56))
+				v276 := *(*uint32)(unsafe.Add(pact, v66*4+88))
+				v296 := *(*uint32)(unsafe.Add(pact, v66*4+28))
+				v301 := *(*uint32)(unsafe.Add(pact, v66*4+60))
+				v306 := *(*uint32)(unsafe.Add(pact, v66*4+92))
+				v312 := v38 >> 1
+				v323 := *(*float32)(unsafe.Add(pact, v66*4+128))
+				v333 := *(*float32)(unsafe.Add(pact, v66*4+132))
+				v343 := *(*float32)(unsafe.Add(pact, v66*4+136))
+				v362 := *(*float32)(unsafe.Add(pact, v66*4+144))
+				v371 := *(*float32)(unsafe.Add(pact, v66*4+148))
+				v380 := *(*float32)(unsafe.Add(pact, v66*4+152))
 				for l := range 16 {
-					v324 := rsum[0][l]
-					v81 := v80 + l
-					v289 := (((*(*uint32)(unsafe.Add(pw, v81*4+192))) >> 4) & 0xF0F0F0F)
-					v259 := (((*(*uint32)(unsafe.Add(pw, v81*4+128))) >> 4) & 0xF0F0F0F)
-					v229 := (((*(*uint32)(unsafe.Add(pw, v81*4+64))) >> 4) & 0xF0F0F0F)
-					v199 := (((*(*uint32)(unsafe.Add(pw, v81*4))) >> 4) & 0xF0F0F0F)
-					v171 := ((*(*uint32)(unsafe.Add(pw, v81*4+192))) & 0xF0F0F0F)
-					v143 := ((*(*uint32)(unsafe.Add(pw, v81*4+128))) & 0xF0F0F0F)
-					v115 := ((*(*uint32)(unsafe.Add(pw, v81*4+64))) & 0xF0F0F0F)
-					v89 := ((*(*uint32)(unsafe.Add(pw, v81*4))) & 0xF0F0F0F)
-					v305 := float32(lane.Dot4US(v289, v293, lane.Dot4US(v259, v263, lane.Dot4US(v229, v233, lane.Dot4US(v199, v203, lane.Dot4US(v171, v175, lane.Dot4US(v143, v147, lane.Dot4US(v115, v119, lane.Dot4US(v89, v91, int32(0))))))))))
-					v310 := v309 + l
-					v316 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v310*2+256)))
-					v325 := v324 + float32(v305*float32(v320*v316))
-					rsum[0][l] = v325
-					v334 := rsum[1][l]
-					v306 := float32(lane.Dot4US(v289, v298, lane.Dot4US(v259, v268, lane.Dot4US(v229, v238, lane.Dot4US(v199, v208, lane.Dot4US(v171, v180, lane.Dot4US(v143, v152, lane.Dot4US(v115, v124, lane.Dot4US(v89, v96, int32(0))))))))))
-					v335 := v334 + float32(v306*float32(v330*v316))
-					rsum[1][l] = v335
-					v344 := rsum[2][l]
-					v355 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v310*2+288)))
-					rsum[0][l] = v325 + float32(v359*v355)
-					rsum[1][l] = v335 + float32(v368*v355)
-					v307 := float32(lane.Dot4US(v289, v303, lane.Dot4US(v259, v273, lane.Dot4US(v229, v243, lane.Dot4US(v199, v213, lane.Dot4US(v171, v185, lane.Dot4US(v143, v157, lane.Dot4US(v115, v129, lane.Dot4US(v89, v101, int32(0))))))))))
-					rsum[2][l] = (v344 + float32(v307*float32(v340*v316))) + float32(v377*v355)
+					v327 := rsum[0][l]
+					v84 := v83 + l
+					v292 := (((*(*uint32)(unsafe.Add(pw, v84*4+192))) >> 4) & 0xF0F0F0F)
+					v262 := (((*(*uint32)(unsafe.Add(pw, v84*4+128))) >> 4) & 0xF0F0F0F)
+					v232 := (((*(*uint32)(unsafe.Add(pw, v84*4+64))) >> 4) & 0xF0F0F0F)
+					v202 := (((*(*uint32)(unsafe.Add(pw, v84*4))) >> 4) & 0xF0F0F0F)
+					v174 := ((*(*uint32)(unsafe.Add(pw, v84*4+192))) & 0xF0F0F0F)
+					v146 := ((*(*uint32)(unsafe.Add(pw, v84*4+128))) & 0xF0F0F0F)
+					v118 := ((*(*uint32)(unsafe.Add(pw, v84*4+64))) & 0xF0F0F0F)
+					v92 := ((*(*uint32)(unsafe.Add(pw, v84*4))) & 0xF0F0F0F)
+					v308 := float32(lane.Dot4US(v292, v296, lane.Dot4US(v262, v266, lane.Dot4US(v232, v236, lane.Dot4US(v202, v206, lane.Dot4US(v174, v178, lane.Dot4US(v146, v150, lane.Dot4US(v118, v122, lane.Dot4US(v92, v94, int32(0))))))))))
+					v313 := v312 + l
+					v319 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v313*2+256)))
+					v328 := v327 + float32(v308*float32(v323*v319))
+					rsum[0][l] = v328
+					v337 := rsum[1][l]
+					v309 := float32(lane.Dot4US(v292, v301, lane.Dot4US(v262, v271, lane.Dot4US(v232, v241, lane.Dot4US(v202, v211, lane.Dot4US(v174, v183, lane.Dot4US(v146, v155, lane.Dot4US(v118, v127, lane.Dot4US(v92, v99, int32(0))))))))))
+					v338 := v337 + float32(v309*float32(v333*v319))
+					rsum[1][l] = v338
+					v347 := rsum[2][l]
+					v358 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v313*2+288)))
+					rsum[0][l] = v328 + float32(v362*v358)
+					rsum[1][l] = v338 + float32(v371*v358)
+					v310 := float32(lane.Dot4US(v292, v306, lane.Dot4US(v262, v276, lane.Dot4US(v232, v246, lane.Dot4US(v202, v216, lane.Dot4US(v174, v188, lane.Dot4US(v146, v160, lane.Dot4US(v118, v132, lane.Dot4US(v92, v104, int32(0))))))))))
+					rsum[2][l] = (v347 + float32(v310*float32(v343*v319))) + float32(v380*v358)
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v388 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v388
-					v393 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v393
-					v398 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v398
+					v391 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v391
+					v396 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v396
+					v401 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v401
 				}
 			} else {
 				for l := range 16 {
-					v401 := *(*float32)(unsafe.Add(stotal, l*4))
-					v403 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v401 + v403
-					v411 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v413 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v411 + v413
-					v421 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v423 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v421 + v423
+					v404 := *(*float32)(unsafe.Add(stotal, l*4))
+					v406 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v404 + v406
+					v414 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v416 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v414 + v416
+					v424 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v426 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v424 + v426
 				}
 			}
 		}
-		v426 := t1 * 4
-		v428 := t0 * 16
+		v429 := t1 * 4
+		v431 := t0 * 16
 		if nadd == 0 {
-			v437 := v426 * nldo
-			v445 := (v426 + 1) * nldo
-			v455 := (v426 + 2) * nldo
+			v440 := v429 * nldo
+			v448 := (v429 + 1) * nldo
+			v458 := (v429 + 2) * nldo
 			for l := range 16 {
-				v441 := *(*float32)(unsafe.Add(stotal, l*4))
-				v434 := v428 + l
-				v435 := v434 < nn
-				if v435 {
-					*(*float32)(unsafe.Add(pout, (v437+v434)*4)) = v441
+				v444 := *(*float32)(unsafe.Add(stotal, l*4))
+				v437 := v431 + l
+				v438 := v437 < nn
+				if v438 {
+					*(*float32)(unsafe.Add(pout, (v440+v437)*4)) = v444
 				}
-				v451 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v435 {
-					*(*float32)(unsafe.Add(pout, (v445+v434)*4)) = v451
+				v454 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v438 {
+					*(*float32)(unsafe.Add(pout, (v448+v437)*4)) = v454
 				}
-				v461 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v435 {
-					*(*float32)(unsafe.Add(pout, (v455+v434)*4)) = v461
+				v464 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v438 {
+					*(*float32)(unsafe.Add(pout, (v458+v437)*4)) = v464
 				}
 			}
 		} else {
-			v467 := v426 * nldo
-			v477 := (v426 + 1) * nldo
-			v489 := (v426 + 2) * nldo
+			v470 := v429 * nldo
+			v480 := (v429 + 1) * nldo
+			v492 := (v429 + 2) * nldo
 			for l := range 16 {
-				v471 := *(*float32)(unsafe.Add(stotal, l*4))
-				v464 := v428 + l
-				v465 := v464 < nn
-				var v472 float32
-				v468 := v467 + v464
-				if v465 {
-					v472 = *(*float32)(unsafe.Add(pout, v468*4))
+				v474 := *(*float32)(unsafe.Add(stotal, l*4))
+				v467 := v431 + l
+				v468 := v467 < nn
+				var v475 float32
+				v471 := v470 + v467
+				if v468 {
+					v475 = *(*float32)(unsafe.Add(pout, v471*4))
 				}
-				if v465 {
-					*(*float32)(unsafe.Add(pout, v468*4)) = v471 + v472
+				if v468 {
+					*(*float32)(unsafe.Add(pout, v471*4)) = v474 + v475
 				}
-				v483 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v484 float32
-				v478 := v477 + v464
-				if v465 {
-					v484 = *(*float32)(unsafe.Add(pout, v478*4))
+				v486 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v487 float32
+				v481 := v480 + v467
+				if v468 {
+					v487 = *(*float32)(unsafe.Add(pout, v481*4))
 				}
-				if v465 {
-					*(*float32)(unsafe.Add(pout, v478*4)) = v483 + v484
+				if v468 {
+					*(*float32)(unsafe.Add(pout, v481*4)) = v486 + v487
 				}
-				v495 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v496 float32
-				v490 := v489 + v464
-				if v465 {
-					v496 = *(*float32)(unsafe.Add(pout, v490*4))
+				v498 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v499 float32
+				v493 := v492 + v467
+				if v468 {
+					v499 = *(*float32)(unsafe.Add(pout, v493*4))
 				}
-				if v465 {
-					*(*float32)(unsafe.Add(pout, v490*4)) = v495 + v496
+				if v468 {
+					*(*float32)(unsafe.Add(pout, v493*4)) = v498 + v499
 				}
 			}
 		}

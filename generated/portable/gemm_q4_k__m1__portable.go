@@ -37,90 +37,90 @@ func gemm_q4_k__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v24; v33 < v32; v33 += 1 {
 				v36 := (v19 + v33) * 2368
-				for v150 := 0; v150 < 4; v150 += 1 {
-					v156 := v150 * 2
-					v163 := v22 + ((v33 * 8) + v156)
-					v165 := v163 * 48
-					v172 := v36 >> 2
-					v175 := (v150 * 8) * 16
-					v184 := *(*uint32)(unsafe.Add(pact, v165*4))
-					v203 := *(*uint32)(unsafe.Add(pact, v165*4+4))
-					v222 := *(*uint32)(unsafe.Add(pact, v165*4+8))
-					v241 := *(*uint32)(unsafe.Add(pact, v165*4+12))
-					v260 := *(*uint32)(unsafe.Add(pact, v165*4+16))
-					v279 := *(*uint32)(unsafe.Add(pact, v165*4+20))
-					v298 := *(*uint32)(unsafe.Add(pact, v165*4+24))
-					v317 := *(*uint32)(unsafe.Add(pact, v165*4+28))
-					v321 := v36 >> 1
-					v332 := v156 * 16
-					v343 := *(*float32)(unsafe.Add(pact, v165*4+128))
-					v373 := *(*float32)(unsafe.Add(pact, v165*4+144))
-					v391 := (v163 + 1) * 48
-					v412 := *(*uint32)(unsafe.Add(pact, v391*4))
-					v433 := *(*uint32)(unsafe.Add(pact, v391*4+4))
-					v454 := *(*uint32)(unsafe.Add(pact, v391*4+8))
-					v475 := *(*uint32)(unsafe.Add(pact, v391*4+12))
-					v496 := *(*uint32)(unsafe.Add(pact, v391*4+16))
-					v517 := *(*uint32)(unsafe.Add(pact, v391*4+20))
-					v538 := *(*uint32)(unsafe.Add(pact, v391*4+24))
-					v559 := *(*uint32)(unsafe.Add(pact, v391*4+28))
-					v585 := *(*float32)(unsafe.Add(pact, v391*4+128))
-					v615 := *(*float32)(unsafe.Add(pact, v391*4+144))
+				for v39 := 0; v39 < 4; v39 += 1 {
+					v45 := v39 * 2
+					v71 := v22 + ((v33 * 8) + v45)
+					v73 := v71 * 48
+					v80 := v36 >> 2
+					v83 := (v39 * 8) * 16
+					v92 := *(*uint32)(unsafe.Add(pact, v73*4))
+					v111 := *(*uint32)(unsafe.Add(pact, v73*4+4))
+					v130 := *(*uint32)(unsafe.Add(pact, v73*4+8))
+					v149 := *(*uint32)(unsafe.Add(pact, v73*4+12))
+					v168 := *(*uint32)(unsafe.Add(pact, v73*4+16))
+					v187 := *(*uint32)(unsafe.Add(pact, v73*4+20))
+					v206 := *(*uint32)(unsafe.Add(pact, v73*4+24))
+					v225 := *(*uint32)(unsafe.Add(pact, v73*4+28))
+					v229 := v36 >> 1
+					v240 := v45 * 16
+					v251 := *(*float32)(unsafe.Add(pact, v73*4+128))
+					v281 := *(*float32)(unsafe.Add(pact, v73*4+144))
+					v320 := (v71 + 1) * 48
+					v341 := *(*uint32)(unsafe.Add(pact, v320*4))
+					v362 := *(*uint32)(unsafe.Add(pact, v320*4+4))
+					v383 := *(*uint32)(unsafe.Add(pact, v320*4+8))
+					v404 := *(*uint32)(unsafe.Add(pact, v320*4+12))
+					v425 := *(*uint32)(unsafe.Add(pact, v320*4+16))
+					v446 := *(*uint32)(unsafe.Add(pact, v320*4+20))
+					v467 := *(*uint32)(unsafe.Add(pact, v320*4+24))
+					v488 := *(*uint32)(unsafe.Add(pact, v320*4+28))
+					v514 := *(*float32)(unsafe.Add(pact, v320*4+128))
+					v544 := *(*float32)(unsafe.Add(pact, v320*4+144))
 					for l := range 16 {
-						v347 := rsum[0][l]
-						v176 := (v172 + l) + v175
-						v204 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+64))) & 0xF0F0F0F), v203, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4)))&0xF0F0F0F), v184, int32(0)))
-						v242 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+192))) & 0xF0F0F0F), v241, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+128)))&0xF0F0F0F), v222, v204))
-						v280 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+320))) & 0xF0F0F0F), v279, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+256)))&0xF0F0F0F), v260, v242))
-						v318 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+448))) & 0xF0F0F0F), v317, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v176*4+384)))&0xF0F0F0F), v298, v280))
-						v322 := v321 + l
-						v333 := (v36 + l) + v332
-						v377 := (v347 + float32(float32(v318)*float32(v343*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v322*2+2304)))*float32(int32(*(*uint8)(unsafe.Add(pw, v333+2048)))))))) - float32(v373*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v322*2+2336)))*float32(int32(*(*uint8)(unsafe.Add(pw, v333+2176))))))
-						v455 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+128))) >> 4) & 0xF0F0F0F), v454, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+64)))>>4)&0xF0F0F0F), v433, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4)))>>4)&0xF0F0F0F), v412, int32(0))))
-						v518 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+320))) >> 4) & 0xF0F0F0F), v517, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+256)))>>4)&0xF0F0F0F), v496, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+192)))>>4)&0xF0F0F0F), v475, v455)))
-						v561 := float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+448))) >> 4) & 0xF0F0F0F), v559, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v176*4+384)))>>4)&0xF0F0F0F), v538, v518)))
-						v619 := (v377 + float32(v561*float32(v585*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v322*2+2304)))*float32(int32(*(*uint8)(unsafe.Add(pw, v333+2064)))))))) - float32(v615*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v322*2+2336)))*float32(int32(*(*uint8)(unsafe.Add(pw, v333+2192))))))
-						rsum[0][l] = v619
+						v255 := rsum[0][l]
+						v84 := (v80 + l) + v83
+						v112 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v84*4+64))) & 0xF0F0F0F), v111, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v84*4)))&0xF0F0F0F), v92, int32(0)))
+						v150 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v84*4+192))) & 0xF0F0F0F), v149, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v84*4+128)))&0xF0F0F0F), v130, v112))
+						v188 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v84*4+320))) & 0xF0F0F0F), v187, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v84*4+256)))&0xF0F0F0F), v168, v150))
+						v226 := lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v84*4+448))) & 0xF0F0F0F), v225, lane.Dot4US(((*(*uint32)(unsafe.Add(pw, v84*4+384)))&0xF0F0F0F), v206, v188))
+						v230 := v229 + l
+						v241 := (v36 + l) + v240
+						v285 := (v255 + float32(float32(v226)*float32(v251*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v230*2+2304)))*float32(int32(*(*uint8)(unsafe.Add(pw, v241+2048)))))))) - float32(v281*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v230*2+2336)))*float32(int32(*(*uint8)(unsafe.Add(pw, v241+2176))))))
+						v384 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v84*4+128))) >> 4) & 0xF0F0F0F), v383, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v84*4+64)))>>4)&0xF0F0F0F), v362, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v84*4)))>>4)&0xF0F0F0F), v341, int32(0))))
+						v447 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v84*4+320))) >> 4) & 0xF0F0F0F), v446, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v84*4+256)))>>4)&0xF0F0F0F), v425, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v84*4+192)))>>4)&0xF0F0F0F), v404, v384)))
+						v490 := float32(lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v84*4+448))) >> 4) & 0xF0F0F0F), v488, lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v84*4+384)))>>4)&0xF0F0F0F), v467, v447)))
+						v548 := (v285 + float32(v490*float32(v514*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v230*2+2304)))*float32(int32(*(*uint8)(unsafe.Add(pw, v241+2064)))))))) - float32(v544*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v230*2+2336)))*float32(int32(*(*uint8)(unsafe.Add(pw, v241+2192))))))
+						rsum[0][l] = v548
 					}
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v626 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v626
+					v555 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v555
 				}
 			} else {
 				for l := range 16 {
-					v629 := *(*float32)(unsafe.Add(stotal, l*4))
-					v631 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v629 + v631
+					v558 := *(*float32)(unsafe.Add(stotal, l*4))
+					v560 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v558 + v560
 				}
 			}
 		}
-		v634 := t1 * 4
-		v636 := t0 * 16
+		v563 := t1 * 4
+		v565 := t0 * 16
 		if nadd == 0 {
-			v645 := v634 * nldo
+			v574 := v563 * nldo
 			for l := range 16 {
-				v649 := *(*float32)(unsafe.Add(stotal, l*4))
-				v642 := v636 + l
-				if v642 < nn {
-					*(*float32)(unsafe.Add(pout, (v645+v642)*4)) = v649
+				v578 := *(*float32)(unsafe.Add(stotal, l*4))
+				v571 := v565 + l
+				if v571 < nn {
+					*(*float32)(unsafe.Add(pout, (v574+v571)*4)) = v578
 				}
 			}
 		} else {
-			v655 := v634 * nldo
+			v584 := v563 * nldo
 			for l := range 16 {
-				v659 := *(*float32)(unsafe.Add(stotal, l*4))
-				v652 := v636 + l
-				v653 := v652 < nn
-				var v660 float32
-				v656 := v655 + v652
-				if v653 {
-					v660 = *(*float32)(unsafe.Add(pout, v656*4))
+				v588 := *(*float32)(unsafe.Add(stotal, l*4))
+				v581 := v565 + l
+				v582 := v581 < nn
+				var v589 float32
+				v585 := v584 + v581
+				if v582 {
+					v589 = *(*float32)(unsafe.Add(pout, v585*4))
 				}
-				if v653 {
-					*(*float32)(unsafe.Add(pout, v656*4)) = v659 + v660
+				if v582 {
+					*(*float32)(unsafe.Add(pout, v585*4)) = v588 + v589
 				}
 			}
 		}

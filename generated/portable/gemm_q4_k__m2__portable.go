@@ -38,151 +38,151 @@ func gemm_q4_k__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v24; v34 < v33; v34 += 1 {
 				v37 := (v19 + v34) * 2368
-				for v151 := 0; v151 < 4; v151 += 1 {
-					v157 := v151 * 2
-					v164 := v22 + ((v34 * 8) + v157)
-					v166 := v164 * 48
-					v178 := v37 >> 2
-					v181 := (v151 * 8) * 16
-					v190 := *(*uint32)(unsafe.Add(pact, v166*4))
-					v195 := *(*uint32)(unsafe.Add(pact, v166*4+32))
-					v214 := *(*uint32)(unsafe.Add(pact, v166*4+4))
-					v219 := *(*uint32)(unsafe.Add(pact, v166*4+36))
-					v238 := *(*uint32)(unsafe.Add(pact, v166*4+8))
-					v243 := *(*uint32)(unsafe.Add(pact, v166*4+40))
-					v262 := *(*uint32)(unsafe.Add(pact, v166*4+12))
-					v267 := *(*uint32)(unsafe.Add(pact, v166*4+44))
-					v286 := *(*uint32)(unsafe.Add(pact, v166*4+16))
-					v291 := *(*uint32)(unsafe.Add(pact, v166*4+48))
-					v310 := *(*uint32)(unsafe.Add(pact, v166*4+20))
-					v315 := *(*uint32)(unsafe.Add(pact, v166*4+52))
-					v334 := *(*uint32)(unsafe.Add(pact, v166*4+24))
-					v339 := *(*uint32)(unsafe.Add(pact, v166*4+56))
-					v358 := *(*uint32)(unsafe.Add(pact, v166*4+28))
-					v363 := *(*uint32)(unsafe.Add(pact, v166*4+60))
-					v368 := v37 >> 1
-					v379 := v157 * 16
-					v390 := *(*float32)(unsafe.Add(pact, v166*4+128))
-					v400 := *(*float32)(unsafe.Add(pact, v166*4+132))
-					v430 := *(*float32)(unsafe.Add(pact, v166*4+144))
-					v439 := *(*float32)(unsafe.Add(pact, v166*4+148))
-					v457 := (v164 + 1) * 48
-					v483 := *(*uint32)(unsafe.Add(pact, v457*4))
-					v488 := *(*uint32)(unsafe.Add(pact, v457*4+32))
-					v509 := *(*uint32)(unsafe.Add(pact, v457*4+4))
-					v514 := *(*uint32)(unsafe.Add(pact, v457*4+36))
-					v535 := *(*uint32)(unsafe.Add(pact, v457*4+8))
-					v540 := *(*uint32)(unsafe.Add(pact, v457*4+40))
-					v561 := *(*uint32)(unsafe.Add(pact, v457*4+12))
-					v566 := *(*uint32)(unsafe.Add(pact, v457*4+44))
-					v587 := *(*uint32)(unsafe.Add(pact, v457*4+16))
-					v592 := *(*uint32)(unsafe.Add(pact, v457*4+48))
-					v613 := *(*uint32)(unsafe.Add(pact, v457*4+20))
-					v618 := *(*uint32)(unsafe.Add(pact, v457*4+52))
-					v639 := *(*uint32)(unsafe.Add(pact, v457*4+24))
-					v644 := *(*uint32)(unsafe.Add(pact, v457*4+56))
-					v665 := *(*uint32)(unsafe.Add(pact, v457*4+28))
-					v670 := *(*uint32)(unsafe.Add(pact, v457*4+60))
-					v697 := *(*float32)(unsafe.Add(pact, v457*4+128))
-					v707 := *(*float32)(unsafe.Add(pact, v457*4+132))
-					v737 := *(*float32)(unsafe.Add(pact, v457*4+144))
-					v746 := *(*float32)(unsafe.Add(pact, v457*4+148))
+				for v40 := 0; v40 < 4; v40 += 1 {
+					v46 := v40 * 2
+					v72 := v22 + ((v34 * 8) + v46)
+					v74 := v72 * 48
+					v86 := v37 >> 2
+					v89 := (v40 * 8) * 16
+					v98 := *(*uint32)(unsafe.Add(pact, v74*4))
+					v103 := *(*uint32)(unsafe.Add(pact, v74*4+32))
+					v122 := *(*uint32)(unsafe.Add(pact, v74*4+4))
+					v127 := *(*uint32)(unsafe.Add(pact, v74*4+36))
+					v146 := *(*uint32)(unsafe.Add(pact, v74*4+8))
+					v151 := *(*uint32)(unsafe.Add(pact, v74*4+40))
+					v170 := *(*uint32)(unsafe.Add(pact, v74*4+12))
+					v175 := *(*uint32)(unsafe.Add(pact, v74*4+44))
+					v194 := *(*uint32)(unsafe.Add(pact, v74*4+16))
+					v199 := *(*uint32)(unsafe.Add(pact, v74*4+48))
+					v218 := *(*uint32)(unsafe.Add(pact, v74*4+20))
+					v223 := *(*uint32)(unsafe.Add(pact, v74*4+52))
+					v242 := *(*uint32)(unsafe.Add(pact, v74*4+24))
+					v247 := *(*uint32)(unsafe.Add(pact, v74*4+56))
+					v266 := *(*uint32)(unsafe.Add(pact, v74*4+28))
+					v271 := *(*uint32)(unsafe.Add(pact, v74*4+60))
+					v276 := v37 >> 1
+					v287 := v46 * 16
+					v298 := *(*float32)(unsafe.Add(pact, v74*4+128))
+					v308 := *(*float32)(unsafe.Add(pact, v74*4+132))
+					v338 := *(*float32)(unsafe.Add(pact, v74*4+144))
+					v347 := *(*float32)(unsafe.Add(pact, v74*4+148))
+					v386 := (v72 + 1) * 48
+					v412 := *(*uint32)(unsafe.Add(pact, v386*4))
+					v417 := *(*uint32)(unsafe.Add(pact, v386*4+32))
+					v438 := *(*uint32)(unsafe.Add(pact, v386*4+4))
+					v443 := *(*uint32)(unsafe.Add(pact, v386*4+36))
+					v464 := *(*uint32)(unsafe.Add(pact, v386*4+8))
+					v469 := *(*uint32)(unsafe.Add(pact, v386*4+40))
+					v490 := *(*uint32)(unsafe.Add(pact, v386*4+12))
+					v495 := *(*uint32)(unsafe.Add(pact, v386*4+44))
+					v516 := *(*uint32)(unsafe.Add(pact, v386*4+16))
+					v521 := *(*uint32)(unsafe.Add(pact, v386*4+48))
+					v542 := *(*uint32)(unsafe.Add(pact, v386*4+20))
+					v547 := *(*uint32)(unsafe.Add(pact, v386*4+52))
+					v568 := *(*uint32)(unsafe.Add(pact, v386*4+24))
+					v573 := *(*uint32)(unsafe.Add(pact, v386*4+56))
+					v594 := *(*uint32)(unsafe.Add(pact, v386*4+28))
+					v599 := *(*uint32)(unsafe.Add(pact, v386*4+60))
+					v626 := *(*float32)(unsafe.Add(pact, v386*4+128))
+					v636 := *(*float32)(unsafe.Add(pact, v386*4+132))
+					v666 := *(*float32)(unsafe.Add(pact, v386*4+144))
+					v675 := *(*float32)(unsafe.Add(pact, v386*4+148))
 					for l := range 16 {
-						v394 := rsum[0][l]
-						v182 := (v178 + l) + v181
-						v354 := ((*(*uint32)(unsafe.Add(pw, v182*4+448))) & 0xF0F0F0F)
-						v330 := ((*(*uint32)(unsafe.Add(pw, v182*4+384))) & 0xF0F0F0F)
-						v306 := ((*(*uint32)(unsafe.Add(pw, v182*4+320))) & 0xF0F0F0F)
-						v282 := ((*(*uint32)(unsafe.Add(pw, v182*4+256))) & 0xF0F0F0F)
-						v258 := ((*(*uint32)(unsafe.Add(pw, v182*4+192))) & 0xF0F0F0F)
-						v234 := ((*(*uint32)(unsafe.Add(pw, v182*4+128))) & 0xF0F0F0F)
-						v210 := ((*(*uint32)(unsafe.Add(pw, v182*4+64))) & 0xF0F0F0F)
-						v188 := ((*(*uint32)(unsafe.Add(pw, v182*4))) & 0xF0F0F0F)
-						v365 := float32(lane.Dot4US(v354, v358, lane.Dot4US(v330, v334, lane.Dot4US(v306, v310, lane.Dot4US(v282, v286, lane.Dot4US(v258, v262, lane.Dot4US(v234, v238, lane.Dot4US(v210, v214, lane.Dot4US(v188, v190, int32(0))))))))))
-						v369 := v368 + l
-						v380 := (v37 + l) + v379
-						v386 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v369*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v380+2048)))))
-						v395 := v394 + float32(v365*float32(v390*v386))
-						rsum[0][l] = v395
-						v404 := rsum[1][l]
-						v426 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v369*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v380+2176)))))
-						v661 := (((*(*uint32)(unsafe.Add(pw, v182*4+448))) >> 4) & 0xF0F0F0F)
-						v635 := (((*(*uint32)(unsafe.Add(pw, v182*4+384))) >> 4) & 0xF0F0F0F)
-						v609 := (((*(*uint32)(unsafe.Add(pw, v182*4+320))) >> 4) & 0xF0F0F0F)
-						v583 := (((*(*uint32)(unsafe.Add(pw, v182*4+256))) >> 4) & 0xF0F0F0F)
-						v557 := (((*(*uint32)(unsafe.Add(pw, v182*4+192))) >> 4) & 0xF0F0F0F)
-						v531 := (((*(*uint32)(unsafe.Add(pw, v182*4+128))) >> 4) & 0xF0F0F0F)
-						v505 := (((*(*uint32)(unsafe.Add(pw, v182*4+64))) >> 4) & 0xF0F0F0F)
-						v481 := (((*(*uint32)(unsafe.Add(pw, v182*4))) >> 4) & 0xF0F0F0F)
-						v672 := float32(lane.Dot4US(v661, v665, lane.Dot4US(v635, v639, lane.Dot4US(v609, v613, lane.Dot4US(v583, v587, lane.Dot4US(v557, v561, lane.Dot4US(v531, v535, lane.Dot4US(v505, v509, lane.Dot4US(v481, v483, int32(0))))))))))
-						v693 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v369*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v380+2064)))))
-						v733 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v369*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v380+2192)))))
-						rsum[0][l] = ((v395 - float32(v430*v426)) + float32(v672*float32(v697*v693))) - float32(v737*v733)
-						v366 := float32(lane.Dot4US(v354, v363, lane.Dot4US(v330, v339, lane.Dot4US(v306, v315, lane.Dot4US(v282, v291, lane.Dot4US(v258, v267, lane.Dot4US(v234, v243, lane.Dot4US(v210, v219, lane.Dot4US(v188, v195, int32(0))))))))))
-						v673 := float32(lane.Dot4US(v661, v670, lane.Dot4US(v635, v644, lane.Dot4US(v609, v618, lane.Dot4US(v583, v592, lane.Dot4US(v557, v566, lane.Dot4US(v531, v540, lane.Dot4US(v505, v514, lane.Dot4US(v481, v488, int32(0))))))))))
-						v750 := (((v404 + float32(v366*float32(v400*v386))) - float32(v439*v426)) + float32(v673*float32(v707*v693))) - float32(v746*v733)
-						rsum[1][l] = v750
+						v302 := rsum[0][l]
+						v90 := (v86 + l) + v89
+						v262 := ((*(*uint32)(unsafe.Add(pw, v90*4+448))) & 0xF0F0F0F)
+						v238 := ((*(*uint32)(unsafe.Add(pw, v90*4+384))) & 0xF0F0F0F)
+						v214 := ((*(*uint32)(unsafe.Add(pw, v90*4+320))) & 0xF0F0F0F)
+						v190 := ((*(*uint32)(unsafe.Add(pw, v90*4+256))) & 0xF0F0F0F)
+						v166 := ((*(*uint32)(unsafe.Add(pw, v90*4+192))) & 0xF0F0F0F)
+						v142 := ((*(*uint32)(unsafe.Add(pw, v90*4+128))) & 0xF0F0F0F)
+						v118 := ((*(*uint32)(unsafe.Add(pw, v90*4+64))) & 0xF0F0F0F)
+						v96 := ((*(*uint32)(unsafe.Add(pw, v90*4))) & 0xF0F0F0F)
+						v273 := float32(lane.Dot4US(v262, v266, lane.Dot4US(v238, v242, lane.Dot4US(v214, v218, lane.Dot4US(v190, v194, lane.Dot4US(v166, v170, lane.Dot4US(v142, v146, lane.Dot4US(v118, v122, lane.Dot4US(v96, v98, int32(0))))))))))
+						v277 := v276 + l
+						v288 := (v37 + l) + v287
+						v294 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v277*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v288+2048)))))
+						v303 := v302 + float32(v273*float32(v298*v294))
+						rsum[0][l] = v303
+						v312 := rsum[1][l]
+						v334 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v277*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v288+2176)))))
+						v590 := (((*(*uint32)(unsafe.Add(pw, v90*4+448))) >> 4) & 0xF0F0F0F)
+						v564 := (((*(*uint32)(unsafe.Add(pw, v90*4+384))) >> 4) & 0xF0F0F0F)
+						v538 := (((*(*uint32)(unsafe.Add(pw, v90*4+320))) >> 4) & 0xF0F0F0F)
+						v512 := (((*(*uint32)(unsafe.Add(pw, v90*4+256))) >> 4) & 0xF0F0F0F)
+						v486 := (((*(*uint32)(unsafe.Add(pw, v90*4+192))) >> 4) & 0xF0F0F0F)
+						v460 := (((*(*uint32)(unsafe.Add(pw, v90*4+128))) >> 4) & 0xF0F0F0F)
+						v434 := (((*(*uint32)(unsafe.Add(pw, v90*4+64))) >> 4) & 0xF0F0F0F)
+						v410 := (((*(*uint32)(unsafe.Add(pw, v90*4))) >> 4) & 0xF0F0F0F)
+						v601 := float32(lane.Dot4US(v590, v594, lane.Dot4US(v564, v568, lane.Dot4US(v538, v542, lane.Dot4US(v512, v516, lane.Dot4US(v486, v490, lane.Dot4US(v460, v464, lane.Dot4US(v434, v438, lane.Dot4US(v410, v412, int32(0))))))))))
+						v622 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v277*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v288+2064)))))
+						v662 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v277*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v288+2192)))))
+						rsum[0][l] = ((v303 - float32(v338*v334)) + float32(v601*float32(v626*v622))) - float32(v666*v662)
+						v274 := float32(lane.Dot4US(v262, v271, lane.Dot4US(v238, v247, lane.Dot4US(v214, v223, lane.Dot4US(v190, v199, lane.Dot4US(v166, v175, lane.Dot4US(v142, v151, lane.Dot4US(v118, v127, lane.Dot4US(v96, v103, int32(0))))))))))
+						v602 := float32(lane.Dot4US(v590, v599, lane.Dot4US(v564, v573, lane.Dot4US(v538, v547, lane.Dot4US(v512, v521, lane.Dot4US(v486, v495, lane.Dot4US(v460, v469, lane.Dot4US(v434, v443, lane.Dot4US(v410, v417, int32(0))))))))))
+						v679 := (((v312 + float32(v274*float32(v308*v294))) - float32(v347*v334)) + float32(v602*float32(v636*v622))) - float32(v675*v662)
+						rsum[1][l] = v679
 					}
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v757 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v757
-					v762 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v762
+					v686 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v686
+					v691 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v691
 				}
 			} else {
 				for l := range 16 {
-					v765 := *(*float32)(unsafe.Add(stotal, l*4))
-					v767 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v765 + v767
-					v775 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v777 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v775 + v777
+					v694 := *(*float32)(unsafe.Add(stotal, l*4))
+					v696 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v694 + v696
+					v704 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v706 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v704 + v706
 				}
 			}
 		}
-		v780 := t1 * 4
-		v782 := t0 * 16
+		v709 := t1 * 4
+		v711 := t0 * 16
 		if nadd == 0 {
-			v791 := v780 * nldo
-			v799 := (v780 + 1) * nldo
+			v720 := v709 * nldo
+			v728 := (v709 + 1) * nldo
 			for l := range 16 {
-				v795 := *(*float32)(unsafe.Add(stotal, l*4))
-				v788 := v782 + l
-				v789 := v788 < nn
-				if v789 {
-					*(*float32)(unsafe.Add(pout, (v791+v788)*4)) = v795
+				v724 := *(*float32)(unsafe.Add(stotal, l*4))
+				v717 := v711 + l
+				v718 := v717 < nn
+				if v718 {
+					*(*float32)(unsafe.Add(pout, (v720+v717)*4)) = v724
 				}
-				v805 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v789 {
-					*(*float32)(unsafe.Add(pout, (v799+v788)*4)) = v805
+				v734 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v718 {
+					*(*float32)(unsafe.Add(pout, (v728+v717)*4)) = v734
 				}
 			}
 		} else {
-			v811 := v780 * nldo
-			v821 := (v780 + 1) * nldo
+			v740 := v709 * nldo
+			v750 := (v709 + 1) * nldo
 			for l := range 16 {
-				v815 := *(*float32)(unsafe.Add(stotal, l*4))
-				v808 := v782 + l
-				v809 := v808 < nn
-				var v816 float32
-				v812 := v811 + v808
-				if v809 {
-					v816 = *(*float32)(unsafe.Add(pout, v812*4))
+				v744 := *(*float32)(unsafe.Add(stotal, l*4))
+				v737 := v711 + l
+				v738 := v737 < nn
+				var v745 float32
+				v741 := v740 + v737
+				if v738 {
+					v745 = *(*float32)(unsafe.Add(pout, v741*4))
 				}
-				if v809 {
-					*(*float32)(unsafe.Add(pout, v812*4)) = v815 + v816
+				if v738 {
+					*(*float32)(unsafe.Add(pout, v741*4)) = v744 + v745
 				}
-				v827 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v828 float32
-				v822 := v821 + v808
-				if v809 {
-					v828 = *(*float32)(unsafe.Add(pout, v822*4))
+				v756 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v757 float32
+				v751 := v750 + v737
+				if v738 {
+					v757 = *(*float32)(unsafe.Add(pout, v751*4))
 				}
-				if v809 {
-					*(*float32)(unsafe.Add(pout, v822*4)) = v827 + v828
+				if v738 {
+					*(*float32)(unsafe.Add(pout, v751*4)) = v756 + v757
 				}
 			}
 		}

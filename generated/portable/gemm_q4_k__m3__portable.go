@@ -39,197 +39,197 @@ func gemm_q4_k__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v24; v35 < v34; v35 += 1 {
 				v38 := (v19 + v35) * 2368
-				for v152 := 0; v152 < 4; v152 += 1 {
-					v158 := v152 * 2
-					v165 := v22 + ((v35 * 8) + v158)
-					v167 := v165 * 48
-					v184 := v38 >> 2
-					v187 := (v152 * 8) * 16
-					v196 := *(*uint32)(unsafe.Add(pact, v167*4))
-					v201 := *(*uint32)(unsafe.Add(pact, v167*4+32))
-					v206 := *(*uint32)(unsafe.Add(pact, v167*4+64))
-					v225 := *(*uint32)(unsafe.Add(pact, v167*4+4))
-					v230 := *(*uint32)(unsafe.Add(pact, v167*4+36))
-					v235 := *(*uint32)(unsafe.Add(pact, v167*4+68))
-					v254 := *(*uint32)(unsafe.Add(pact, v167*4+8))
-					v259 := *(*uint32)(unsafe.Add(pact, v167*4+40))
-					v264 := *(*uint32)(unsafe.Add(pact, v167*4+72))
-					v283 := *(*uint32)(unsafe.Add(pact, v167*4+12))
-					v288 := *(*uint32)(unsafe.Add(pact, v167*4+44))
-					v293 := *(*uint32)(unsafe.Add(pact, v167*4+76))
-					v312 := *(*uint32)(unsafe.Add(pact, v167*4+16))
-					v317 := *(*uint32)(unsafe.Add(pact, v167*4+48))
-					v322 := *(*uint32)(unsafe.Add(pact, v167*4+80))
-					v341 := *(*uint32)(unsafe.Add(pact, v167*4+20))
-					v346 := *(*uint32)(unsafe.Add(pact, v167*4+52))
-					v351 := *(*uint32)(unsafe.Add(pact, v167*4+84))
-					v370 := *(*uint32)(unsafe.Add(pact, v167*4+24))
-					v375 := *(*uint32)(unsafe.Add(pact, v167*4+56))
-					v380 := *(*uint32)(unsafe.Add(pact, v167*4+88))
-					v399 := *(*uint32)(unsafe.Add(pact, v167*4+28))
-					v404 := *(*uint32)(unsafe.Add(pact, v167*4+60))
-					v409 := *(*uint32)(unsafe.Add(pact, v167*4+92))
-					v415 := v38 >> 1
-					v426 := v158 * 16
-					v437 := *(*float32)(unsafe.Add(pact, v167*4+128))
-					v447 := *(*float32)(unsafe.Add(pact, v167*4+132))
-					v457 := *(*float32)(unsafe.Add(pact, v167*4+136))
-					v487 := *(*float32)(unsafe.Add(pact, v167*4+144))
-					v496 := *(*float32)(unsafe.Add(pact, v167*4+148))
-					v505 := *(*float32)(unsafe.Add(pact, v167*4+152))
-					v523 := (v165 + 1) * 48
-					v554 := *(*uint32)(unsafe.Add(pact, v523*4))
-					v559 := *(*uint32)(unsafe.Add(pact, v523*4+32))
-					v564 := *(*uint32)(unsafe.Add(pact, v523*4+64))
-					v585 := *(*uint32)(unsafe.Add(pact, v523*4+4))
-					v590 := *(*uint32)(unsafe.Add(pact, v523*4+36))
-					v595 := *(*uint32)(unsafe.Add(pact, v523*4+68))
-					v616 := *(*uint32)(unsafe.Add(pact, v523*4+8))
-					v621 := *(*uint32)(unsafe.Add(pact, v523*4+40))
-					v626 := *(*uint32)(unsafe.Add(pact, v523*4+72))
-					v647 := *(*uint32)(unsafe.Add(pact, v523*4+12))
-					v652 := *(*uint32)(unsafe.Add(pact, v523*4+44))
-					v657 := *(*uint32)(unsafe.Add(pact, v523*4+76))
-					v678 := *(*uint32)(unsafe.Add(pact, v523*4+16))
-					v683 := *(*uint32)(unsafe.Add(pact, v523*4+48))
-					v688 := *(*uint32)(unsafe.Add(pact, v523*4+80))
-					v709 := *(*uint32)(unsafe.Add(pact, v523*4+20))
-					v714 := *(*uint32)(unsafe.Add(pact, v523*4+52))
-					v719 := *(*uint32)(unsafe.Add(pact, v523*4+84))
-					v740 := *(*uint32)(unsafe.Add(pact, v523*4+24))
-					v745 := *(*uint32)(unsafe.Add(pact, v523*4+56))
-					v750 := *(*uint32)(unsafe.Add(pact, v523*4+88))
-					v771 := *(*uint32)(unsafe.Add(pact, v523*4+28))
-					v776 := *(*uint32)(unsafe.Add(pact, v523*4+60))
-					v781 := *(*uint32)(unsafe.Add(pact, v523*4+92))
-					v809 := *(*float32)(unsafe.Add(pact, v523*4+128))
-					v819 := *(*float32)(unsafe.Add(pact, v523*4+132))
-					v829 := *(*float32)(unsafe.Add(pact, v523*4+136))
-					v859 := *(*float32)(unsafe.Add(pact, v523*4+144))
-					v868 := *(*float32)(unsafe.Add(pact, v523*4+148))
-					v877 := *(*float32)(unsafe.Add(pact, v523*4+152))
+				for v41 := 0; v41 < 4; v41 += 1 {
+					v47 := v41 * 2
+					v73 := v22 + ((v35 * 8) + v47)
+					v75 := v73 * 48
+					v92 := v38 >> 2
+					v95 := (v41 * 8) * 16
+					v104 := *(*uint32)(unsafe.Add(pact, v75*4))
+					v109 := *(*uint32)(unsafe.Add(pact, v75*4+32))
+					v114 := *(*uint32)(unsafe.Add(pact, v75*4+64))
+					v133 := *(*uint32)(unsafe.Add(pact, v75*4+4))
+					v138 := *(*uint32)(unsafe.Add(pact, v75*4+36))
+					v143 := *(*uint32)(unsafe.Add(pact, v75*4+68))
+					v162 := *(*uint32)(unsafe.Add(pact, v75*4+8))
+					v167 := *(*uint32)(unsafe.Add(pact, v75*4+40))
+					v172 := *(*uint32)(unsafe.Add(pact, v75*4+72))
+					v191 := *(*uint32)(unsafe.Add(pact, v75*4+12))
+					v196 := *(*uint32)(unsafe.Add(pact, v75*4+44))
+					v201 := *(*uint32)(unsafe.Add(pact, v75*4+76))
+					v220 := *(*uint32)(unsafe.Add(pact, v75*4+16))
+					v225 := *(*uint32)(unsafe.Add(pact, v75*4+48))
+					v230 := *(*uint32)(unsafe.Add(pact, v75*4+80))
+					v249 := *(*uint32)(unsafe.Add(pact, v75*4+20))
+					v254 := *(*uint32)(unsafe.Add(pact, v75*4+52))
+					v259 := *(*uint32)(unsafe.Add(pact, v75*4+84))
+					v278 := *(*uint32)(unsafe.Add(pact, v75*4+24))
+					v283 := *(*uint32)(unsafe.Add(pact, v75*4+56))
+					v288 := *(*uint32)(unsafe.Add(pact, v75*4+88))
+					v307 := *(*uint32)(unsafe.Add(pact, v75*4+28))
+					v312 := *(*uint32)(unsafe.Add(pact, v75*4+60))
+					v317 := *(*uint32)(unsafe.Add(pact, v75*4+92))
+					v323 := v38 >> 1
+					v334 := v47 * 16
+					v345 := *(*float32)(unsafe.Add(pact, v75*4+128))
+					v355 := *(*float32)(unsafe.Add(pact, v75*4+132))
+					v365 := *(*float32)(unsafe.Add(pact, v75*4+136))
+					v395 := *(*float32)(unsafe.Add(pact, v75*4+144))
+					v404 := *(*float32)(unsafe.Add(pact, v75*4+148))
+					v413 := *(*float32)(unsafe.Add(pact, v75*4+152))
+					v452 := (v73 + 1) * 48
+					v483 := *(*uint32)(unsafe.Add(pact, v452*4))
+					v488 := *(*uint32)(unsafe.Add(pact, v452*4+32))
+					v493 := *(*uint32)(unsafe.Add(pact, v452*4+64))
+					v514 := *(*uint32)(unsafe.Add(pact, v452*4+4))
+					v519 := *(*uint32)(unsafe.Add(pact, v452*4+36))
+					v524 := *(*uint32)(unsafe.Add(pact, v452*4+68))
+					v545 := *(*uint32)(unsafe.Add(pact, v452*4+8))
+					v550 := *(*uint32)(unsafe.Add(pact, v452*4+40))
+					v555 := *(*uint32)(unsafe.Add(pact, v452*4+72))
+					v576 := *(*uint32)(unsafe.Add(pact, v452*4+12))
+					v581 := *(*uint32)(unsafe.Add(pact, v452*4+44))
+					v586 := *(*uint32)(unsafe.Add(pact, v452*4+76))
+					v607 := *(*uint32)(unsafe.Add(pact, v452*4+16))
+					v612 := *(*uint32)(unsafe.Add(pact, v452*4+48))
+					v617 := *(*uint32)(unsafe.Add(pact, v452*4+80))
+					v638 := *(*uint32)(unsafe.Add(pact, v452*4+20))
+					v643 := *(*uint32)(unsafe.Add(pact, v452*4+52))
+					v648 := *(*uint32)(unsafe.Add(pact, v452*4+84))
+					v669 := *(*uint32)(unsafe.Add(pact, v452*4+24))
+					v674 := *(*uint32)(unsafe.Add(pact, v452*4+56))
+					v679 := *(*uint32)(unsafe.Add(pact, v452*4+88))
+					v700 := *(*uint32)(unsafe.Add(pact, v452*4+28))
+					v705 := *(*uint32)(unsafe.Add(pact, v452*4+60))
+					v710 := *(*uint32)(unsafe.Add(pact, v452*4+92))
+					v738 := *(*float32)(unsafe.Add(pact, v452*4+128))
+					v748 := *(*float32)(unsafe.Add(pact, v452*4+132))
+					v758 := *(*float32)(unsafe.Add(pact, v452*4+136))
+					v788 := *(*float32)(unsafe.Add(pact, v452*4+144))
+					v797 := *(*float32)(unsafe.Add(pact, v452*4+148))
+					v806 := *(*float32)(unsafe.Add(pact, v452*4+152))
 					for l := range 16 {
-						v441 := rsum[0][l]
-						v188 := (v184 + l) + v187
-						v395 := ((*(*uint32)(unsafe.Add(pw, v188*4+448))) & 0xF0F0F0F)
-						v366 := ((*(*uint32)(unsafe.Add(pw, v188*4+384))) & 0xF0F0F0F)
-						v337 := ((*(*uint32)(unsafe.Add(pw, v188*4+320))) & 0xF0F0F0F)
-						v308 := ((*(*uint32)(unsafe.Add(pw, v188*4+256))) & 0xF0F0F0F)
-						v279 := ((*(*uint32)(unsafe.Add(pw, v188*4+192))) & 0xF0F0F0F)
-						v250 := ((*(*uint32)(unsafe.Add(pw, v188*4+128))) & 0xF0F0F0F)
-						v221 := ((*(*uint32)(unsafe.Add(pw, v188*4+64))) & 0xF0F0F0F)
-						v194 := ((*(*uint32)(unsafe.Add(pw, v188*4))) & 0xF0F0F0F)
-						v411 := float32(lane.Dot4US(v395, v399, lane.Dot4US(v366, v370, lane.Dot4US(v337, v341, lane.Dot4US(v308, v312, lane.Dot4US(v279, v283, lane.Dot4US(v250, v254, lane.Dot4US(v221, v225, lane.Dot4US(v194, v196, int32(0))))))))))
-						v416 := v415 + l
-						v427 := (v38 + l) + v426
-						v433 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v416*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v427+2048)))))
-						v442 := v441 + float32(v411*float32(v437*v433))
-						rsum[0][l] = v442
-						v451 := rsum[1][l]
-						v412 := float32(lane.Dot4US(v395, v404, lane.Dot4US(v366, v375, lane.Dot4US(v337, v346, lane.Dot4US(v308, v317, lane.Dot4US(v279, v288, lane.Dot4US(v250, v259, lane.Dot4US(v221, v230, lane.Dot4US(v194, v201, int32(0))))))))))
-						v452 := v451 + float32(v412*float32(v447*v433))
-						rsum[1][l] = v452
-						v461 := rsum[2][l]
-						v483 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v416*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v427+2176)))))
-						v767 := (((*(*uint32)(unsafe.Add(pw, v188*4+448))) >> 4) & 0xF0F0F0F)
-						v736 := (((*(*uint32)(unsafe.Add(pw, v188*4+384))) >> 4) & 0xF0F0F0F)
-						v705 := (((*(*uint32)(unsafe.Add(pw, v188*4+320))) >> 4) & 0xF0F0F0F)
-						v674 := (((*(*uint32)(unsafe.Add(pw, v188*4+256))) >> 4) & 0xF0F0F0F)
-						v643 := (((*(*uint32)(unsafe.Add(pw, v188*4+192))) >> 4) & 0xF0F0F0F)
-						v612 := (((*(*uint32)(unsafe.Add(pw, v188*4+128))) >> 4) & 0xF0F0F0F)
-						v581 := (((*(*uint32)(unsafe.Add(pw, v188*4+64))) >> 4) & 0xF0F0F0F)
-						v552 := (((*(*uint32)(unsafe.Add(pw, v188*4))) >> 4) & 0xF0F0F0F)
-						v783 := float32(lane.Dot4US(v767, v771, lane.Dot4US(v736, v740, lane.Dot4US(v705, v709, lane.Dot4US(v674, v678, lane.Dot4US(v643, v647, lane.Dot4US(v612, v616, lane.Dot4US(v581, v585, lane.Dot4US(v552, v554, int32(0))))))))))
-						v805 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v416*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v427+2064)))))
-						v855 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v416*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v427+2192)))))
-						rsum[0][l] = ((v442 - float32(v487*v483)) + float32(v783*float32(v809*v805))) - float32(v859*v855)
-						v784 := float32(lane.Dot4US(v767, v776, lane.Dot4US(v736, v745, lane.Dot4US(v705, v714, lane.Dot4US(v674, v683, lane.Dot4US(v643, v652, lane.Dot4US(v612, v621, lane.Dot4US(v581, v590, lane.Dot4US(v552, v559, int32(0))))))))))
-						rsum[1][l] = ((v452 - float32(v496*v483)) + float32(v784*float32(v819*v805))) - float32(v868*v855)
-						v413 := float32(lane.Dot4US(v395, v409, lane.Dot4US(v366, v380, lane.Dot4US(v337, v351, lane.Dot4US(v308, v322, lane.Dot4US(v279, v293, lane.Dot4US(v250, v264, lane.Dot4US(v221, v235, lane.Dot4US(v194, v206, int32(0))))))))))
-						v785 := float32(lane.Dot4US(v767, v781, lane.Dot4US(v736, v750, lane.Dot4US(v705, v719, lane.Dot4US(v674, v688, lane.Dot4US(v643, v657, lane.Dot4US(v612, v626, lane.Dot4US(v581, v595, lane.Dot4US(v552, v564, int32(0))))))))))
-						v881 := (((v461 + float32(v413*float32(v457*v433))) - float32(v505*v483)) + float32(v785*float32(v829*v805))) - float32(v877*v855)
-						rsum[2][l] = v881
+						v349 := rsum[0][l]
+						v96 := (v92 + l) + v95
+						v303 := ((*(*uint32)(unsafe.Add(pw, v96*4+448))) & 0xF0F0F0F)
+						v274 := ((*(*uint32)(unsafe.Add(pw, v96*4+384))) & 0xF0F0F0F)
+						v245 := ((*(*uint32)(unsafe.Add(pw, v96*4+320))) & 0xF0F0F0F)
+						v216 := ((*(*uint32)(unsafe.Add(pw, v96*4+256))) & 0xF0F0F0F)
+						v187 := ((*(*uint32)(unsafe.Add(pw, v96*4+192))) & 0xF0F0F0F)
+						v158 := ((*(*uint32)(unsafe.Add(pw, v96*4+128))) & 0xF0F0F0F)
+						v129 := ((*(*uint32)(unsafe.Add(pw, v96*4+64))) & 0xF0F0F0F)
+						v102 := ((*(*uint32)(unsafe.Add(pw, v96*4))) & 0xF0F0F0F)
+						v319 := float32(lane.Dot4US(v303, v307, lane.Dot4US(v274, v278, lane.Dot4US(v245, v249, lane.Dot4US(v216, v220, lane.Dot4US(v187, v191, lane.Dot4US(v158, v162, lane.Dot4US(v129, v133, lane.Dot4US(v102, v104, int32(0))))))))))
+						v324 := v323 + l
+						v335 := (v38 + l) + v334
+						v341 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v335+2048)))))
+						v350 := v349 + float32(v319*float32(v345*v341))
+						rsum[0][l] = v350
+						v359 := rsum[1][l]
+						v320 := float32(lane.Dot4US(v303, v312, lane.Dot4US(v274, v283, lane.Dot4US(v245, v254, lane.Dot4US(v216, v225, lane.Dot4US(v187, v196, lane.Dot4US(v158, v167, lane.Dot4US(v129, v138, lane.Dot4US(v102, v109, int32(0))))))))))
+						v360 := v359 + float32(v320*float32(v355*v341))
+						rsum[1][l] = v360
+						v369 := rsum[2][l]
+						v391 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v335+2176)))))
+						v696 := (((*(*uint32)(unsafe.Add(pw, v96*4+448))) >> 4) & 0xF0F0F0F)
+						v665 := (((*(*uint32)(unsafe.Add(pw, v96*4+384))) >> 4) & 0xF0F0F0F)
+						v634 := (((*(*uint32)(unsafe.Add(pw, v96*4+320))) >> 4) & 0xF0F0F0F)
+						v603 := (((*(*uint32)(unsafe.Add(pw, v96*4+256))) >> 4) & 0xF0F0F0F)
+						v572 := (((*(*uint32)(unsafe.Add(pw, v96*4+192))) >> 4) & 0xF0F0F0F)
+						v541 := (((*(*uint32)(unsafe.Add(pw, v96*4+128))) >> 4) & 0xF0F0F0F)
+						v510 := (((*(*uint32)(unsafe.Add(pw, v96*4+64))) >> 4) & 0xF0F0F0F)
+						v481 := (((*(*uint32)(unsafe.Add(pw, v96*4))) >> 4) & 0xF0F0F0F)
+						v712 := float32(lane.Dot4US(v696, v700, lane.Dot4US(v665, v669, lane.Dot4US(v634, v638, lane.Dot4US(v603, v607, lane.Dot4US(v572, v576, lane.Dot4US(v541, v545, lane.Dot4US(v510, v514, lane.Dot4US(v481, v483, int32(0))))))))))
+						v734 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+2304))) * float32(int32(*(*uint8)(unsafe.Add(pw, v335+2064)))))
+						v784 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v324*2+2336))) * float32(int32(*(*uint8)(unsafe.Add(pw, v335+2192)))))
+						rsum[0][l] = ((v350 - float32(v395*v391)) + float32(v712*float32(v738*v734))) - float32(v788*v784)
+						v713 := float32(lane.Dot4US(v696, v705, lane.Dot4US(v665, v674, lane.Dot4US(v634, v643, lane.Dot4US(v603, v612, lane.Dot4US(v572, v581, lane.Dot4US(v541, v550, lane.Dot4US(v510, v519, lane.Dot4US(v481, v488, int32(0))))))))))
+						rsum[1][l] = ((v360 - float32(v404*v391)) + float32(v713*float32(v748*v734))) - float32(v797*v784)
+						v321 := float32(lane.Dot4US(v303, v317, lane.Dot4US(v274, v288, lane.Dot4US(v245, v259, lane.Dot4US(v216, v230, lane.Dot4US(v187, v201, lane.Dot4US(v158, v172, lane.Dot4US(v129, v143, lane.Dot4US(v102, v114, int32(0))))))))))
+						v714 := float32(lane.Dot4US(v696, v710, lane.Dot4US(v665, v679, lane.Dot4US(v634, v648, lane.Dot4US(v603, v617, lane.Dot4US(v572, v586, lane.Dot4US(v541, v555, lane.Dot4US(v510, v524, lane.Dot4US(v481, v493, int32(0))))))))))
+						v810 := (((v369 + float32(v321*float32(v365*v341))) - float32(v413*v391)) + float32(v714*float32(v758*v734))) - float32(v806*v784)
+						rsum[2][l] = v810
 					}
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v888 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v888
-					v893 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v893
-					v898 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v898
+					v817 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v817
+					v822 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v822
+					v827 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v827
 				}
 			} else {
 				for l := range 16 {
-					v901 := *(*float32)(unsafe.Add(stotal, l*4))
-					v903 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v901 + v903
-					v911 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v913 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v911 + v913
-					v921 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v923 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v921 + v923
+					v830 := *(*float32)(unsafe.Add(stotal, l*4))
+					v832 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v830 + v832
+					v840 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v842 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v840 + v842
+					v850 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v852 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v850 + v852
 				}
 			}
 		}
-		v926 := t1 * 4
-		v928 := t0 * 16
+		v855 := t1 * 4
+		v857 := t0 * 16
 		if nadd == 0 {
-			v937 := v926 * nldo
-			v945 := (v926 + 1) * nldo
-			v955 := (v926 + 2) * nldo
+			v866 := v855 * nldo
+			v874 := (v855 + 1) * nldo
+			v884 := (v855 + 2) * nldo
 			for l := range 16 {
-				v941 := *(*float32)(unsafe.Add(stotal, l*4))
-				v934 := v928 + l
-				v935 := v934 < nn
-				if v935 {
-					*(*float32)(unsafe.Add(pout, (v937+v934)*4)) = v941
+				v870 := *(*float32)(unsafe.Add(stotal, l*4))
+				v863 := v857 + l
+				v864 := v863 < nn
+				if v864 {
+					*(*float32)(unsafe.Add(pout, (v866+v863)*4)) = v870
 				}
-				v951 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v935 {
-					*(*float32)(unsafe.Add(pout, (v945+v934)*4)) = v951
+				v880 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v864 {
+					*(*float32)(unsafe.Add(pout, (v874+v863)*4)) = v880
 				}
-				v961 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v935 {
-					*(*float32)(unsafe.Add(pout, (v955+v934)*4)) = v961
+				v890 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v864 {
+					*(*float32)(unsafe.Add(pout, (v884+v863)*4)) = v890
 				}
 			}
 		} else {
-			v967 := v926 * nldo
-			v977 := (v926 + 1) * nldo
-			v989 := (v926 + 2) * nldo
+			v896 := v855 * nldo
+			v906 := (v855 + 1) * nldo
+			v918 := (v855 + 2) * nldo
 			for l := range 16 {
-				v971 := *(*float32)(unsafe.Add(stotal, l*4))
-				v964 := v928 + l
-				v965 := v964 < nn
-				var v972 float32
-				v968 := v967 + v964
-				if v965 {
-					v972 = *(*float32)(unsafe.Add(pout, v968*4))
+				v900 := *(*float32)(unsafe.Add(stotal, l*4))
+				v893 := v857 + l
+				v894 := v893 < nn
+				var v901 float32
+				v897 := v896 + v893
+				if v894 {
+					v901 = *(*float32)(unsafe.Add(pout, v897*4))
 				}
-				if v965 {
-					*(*float32)(unsafe.Add(pout, v968*4)) = v971 + v972
+				if v894 {
+					*(*float32)(unsafe.Add(pout, v897*4)) = v900 + v901
 				}
-				v983 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v984 float32
-				v978 := v977 + v964
-				if v965 {
-					v984 = *(*float32)(unsafe.Add(pout, v978*4))
+				v912 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v913 float32
+				v907 := v906 + v893
+				if v894 {
+					v913 = *(*float32)(unsafe.Add(pout, v907*4))
 				}
-				if v965 {
-					*(*float32)(unsafe.Add(pout, v978*4)) = v983 + v984
+				if v894 {
+					*(*float32)(unsafe.Add(pout, v907*4)) = v912 + v913
 				}
-				v995 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v996 float32
-				v990 := v989 + v964
-				if v965 {
-					v996 = *(*float32)(unsafe.Add(pout, v990*4))
+				v924 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v925 float32
+				v919 := v918 + v893
+				if v894 {
+					v925 = *(*float32)(unsafe.Add(pout, v919*4))
 				}
-				if v965 {
-					*(*float32)(unsafe.Add(pout, v990*4)) = v995 + v996
+				if v894 {
+					*(*float32)(unsafe.Add(pout, v919*4)) = v924 + v925
 				}
 			}
 		}

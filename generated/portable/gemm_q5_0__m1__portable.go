@@ -38,88 +38,88 @@ func gemm_q5_0__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v24; v33 < v32; v33 += 1 {
 				v36 := (v19 + v33) * 704
-				v78 := v22 + (v33 * 2)
-				v80 := v78 * 48
-				v86 := *(*int32)(unsafe.Add(pact, v80*4+160)) << 4
-				v88 := v36 >> 2
-				v115 := *(*uint32)(unsafe.Add(pact, v80*4))
-				v149 := *(*uint32)(unsafe.Add(pact, v80*4+4))
-				v183 := *(*uint32)(unsafe.Add(pact, v80*4+8))
-				v217 := *(*uint32)(unsafe.Add(pact, v80*4+12))
-				v251 := *(*uint32)(unsafe.Add(pact, v80*4+16))
-				v287 := *(*uint32)(unsafe.Add(pact, v80*4+20))
-				v323 := *(*uint32)(unsafe.Add(pact, v80*4+24))
-				v359 := *(*uint32)(unsafe.Add(pact, v80*4+28))
-				v363 := v36 >> 1
-				v374 := *(*float32)(unsafe.Add(pact, v80*4+128))
-				v392 := (v78 + 1) * 48
-				v398 := *(*int32)(unsafe.Add(pact, v392*4+160)) << 4
-				v429 := *(*uint32)(unsafe.Add(pact, v392*4))
-				v463 := *(*uint32)(unsafe.Add(pact, v392*4+4))
-				v497 := *(*uint32)(unsafe.Add(pact, v392*4+8))
-				v531 := *(*uint32)(unsafe.Add(pact, v392*4+12))
-				v567 := *(*uint32)(unsafe.Add(pact, v392*4+16))
-				v603 := *(*uint32)(unsafe.Add(pact, v392*4+20))
-				v639 := *(*uint32)(unsafe.Add(pact, v392*4+24))
-				v675 := *(*uint32)(unsafe.Add(pact, v392*4+28))
-				v690 := *(*float32)(unsafe.Add(pact, v392*4+128))
+				v66 := v22 + (v33 * 2)
+				v68 := v66 * 48
+				v74 := *(*int32)(unsafe.Add(pact, v68*4+160)) << 4
+				v76 := v36 >> 2
+				v103 := *(*uint32)(unsafe.Add(pact, v68*4))
+				v137 := *(*uint32)(unsafe.Add(pact, v68*4+4))
+				v171 := *(*uint32)(unsafe.Add(pact, v68*4+8))
+				v205 := *(*uint32)(unsafe.Add(pact, v68*4+12))
+				v239 := *(*uint32)(unsafe.Add(pact, v68*4+16))
+				v275 := *(*uint32)(unsafe.Add(pact, v68*4+20))
+				v311 := *(*uint32)(unsafe.Add(pact, v68*4+24))
+				v347 := *(*uint32)(unsafe.Add(pact, v68*4+28))
+				v351 := v36 >> 1
+				v362 := *(*float32)(unsafe.Add(pact, v68*4+128))
+				v403 := (v66 + 1) * 48
+				v409 := *(*int32)(unsafe.Add(pact, v403*4+160)) << 4
+				v440 := *(*uint32)(unsafe.Add(pact, v403*4))
+				v474 := *(*uint32)(unsafe.Add(pact, v403*4+4))
+				v508 := *(*uint32)(unsafe.Add(pact, v403*4+8))
+				v542 := *(*uint32)(unsafe.Add(pact, v403*4+12))
+				v578 := *(*uint32)(unsafe.Add(pact, v403*4+16))
+				v614 := *(*uint32)(unsafe.Add(pact, v403*4+20))
+				v650 := *(*uint32)(unsafe.Add(pact, v403*4+24))
+				v686 := *(*uint32)(unsafe.Add(pact, v403*4+28))
+				v701 := *(*float32)(unsafe.Add(pact, v403*4+128))
 				for l := range 16 {
-					v378 := rsum[0][l]
-					v89 := v88 + l
-					v116 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x1010101) << 4)), v115, v86)
-					v150 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x2020202) << 3)), v149, v116)
-					v184 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x4040404) << 2)), v183, v150)
-					v218 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x8080808) << 1)), v217, v184)
-					v288 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x20202020) >> 1)), v287, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v89*4+512))&0x10101010)>>0)), v251, v218))
-					v360 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+512)) & 0x80808080) >> 3)), v359, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v89*4+512))&0x40404040)>>2)), v323, v288))
-					v364 := v363 + l
-					v430 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x1010101) << 4)), v429, v398)
-					v464 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x2020202) << 3)), v463, v430)
-					v498 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x4040404) << 2)), v497, v464)
-					v532 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v89*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x8080808) << 1)), v531, v498)
-					v604 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x20202020) >> 1)), v603, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+256)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v89*4+576))&0x10101010)>>0)), v567, v532))
-					v676 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v89*4+576)) & 0x80808080) >> 3)), v675, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v89*4+384)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v89*4+576))&0x40404040)>>2)), v639, v604))
-					v695 := (v378 + float32(float32(v360)*float32(v374*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v364*2+640)))))) + float32(float32(v676)*float32(v690*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v364*2+672)))))
-					rsum[0][l] = v695
+					v366 := rsum[0][l]
+					v77 := v76 + l
+					v104 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v77*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+512)) & 0x1010101) << 4)), v103, v74)
+					v138 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v77*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+512)) & 0x2020202) << 3)), v137, v104)
+					v172 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v77*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+512)) & 0x4040404) << 2)), v171, v138)
+					v206 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v77*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+512)) & 0x8080808) << 1)), v205, v172)
+					v276 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v77*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+512)) & 0x20202020) >> 1)), v275, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v77*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v77*4+512))&0x10101010)>>0)), v239, v206))
+					v348 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v77*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+512)) & 0x80808080) >> 3)), v347, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v77*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v77*4+512))&0x40404040)>>2)), v311, v276))
+					v352 := v351 + l
+					v441 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v77*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+576)) & 0x1010101) << 4)), v440, v409)
+					v475 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v77*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+576)) & 0x2020202) << 3)), v474, v441)
+					v509 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v77*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+576)) & 0x4040404) << 2)), v508, v475)
+					v543 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v77*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+576)) & 0x8080808) << 1)), v542, v509)
+					v615 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v77*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+576)) & 0x20202020) >> 1)), v614, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v77*4+256)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v77*4+576))&0x10101010)>>0)), v578, v543))
+					v687 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v77*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v77*4+576)) & 0x80808080) >> 3)), v686, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v77*4+384)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v77*4+576))&0x40404040)>>2)), v650, v615))
+					v706 := (v366 + float32(float32(v348)*float32(v362*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v352*2+640)))))) + float32(float32(v687)*float32(v701*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v352*2+672)))))
+					rsum[0][l] = v706
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v702 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v702
+					v713 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v713
 				}
 			} else {
 				for l := range 16 {
-					v705 := *(*float32)(unsafe.Add(stotal, l*4))
-					v707 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v705 + v707
+					v716 := *(*float32)(unsafe.Add(stotal, l*4))
+					v718 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v716 + v718
 				}
 			}
 		}
-		v710 := t1 * 4
-		v712 := t0 * 16
+		v721 := t1 * 4
+		v723 := t0 * 16
 		if nadd == 0 {
-			v721 := v710 * nldo
+			v732 := v721 * nldo
 			for l := range 16 {
-				v725 := *(*float32)(unsafe.Add(stotal, l*4))
-				v718 := v712 + l
-				if v718 < nn {
-					*(*float32)(unsafe.Add(pout, (v721+v718)*4)) = v725
+				v736 := *(*float32)(unsafe.Add(stotal, l*4))
+				v729 := v723 + l
+				if v729 < nn {
+					*(*float32)(unsafe.Add(pout, (v732+v729)*4)) = v736
 				}
 			}
 		} else {
-			v731 := v710 * nldo
+			v742 := v721 * nldo
 			for l := range 16 {
-				v735 := *(*float32)(unsafe.Add(stotal, l*4))
-				v728 := v712 + l
-				v729 := v728 < nn
-				var v736 float32
-				v732 := v731 + v728
-				if v729 {
-					v736 = *(*float32)(unsafe.Add(pout, v732*4))
+				v746 := *(*float32)(unsafe.Add(stotal, l*4))
+				v739 := v723 + l
+				v740 := v739 < nn
+				var v747 float32
+				v743 := v742 + v739
+				if v740 {
+					v747 = *(*float32)(unsafe.Add(pout, v743*4))
 				}
-				if v729 {
-					*(*float32)(unsafe.Add(pout, v732*4)) = v735 + v736
+				if v740 {
+					*(*float32)(unsafe.Add(pout, v743*4)) = v746 + v747
 				}
 			}
 		}

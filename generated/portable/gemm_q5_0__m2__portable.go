@@ -39,142 +39,142 @@ func gemm_q5_0__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v24; v34 < v33; v34 += 1 {
 				v37 := (v19 + v34) * 704
-				v79 := v22 + (v34 * 2)
-				v81 := v79 * 48
-				v87 := *(*int32)(unsafe.Add(pact, v81*4+160)) << 4
-				v93 := *(*int32)(unsafe.Add(pact, v81*4+164)) << 4
-				v95 := v37 >> 2
-				v122 := *(*uint32)(unsafe.Add(pact, v81*4))
-				v127 := *(*uint32)(unsafe.Add(pact, v81*4+32))
-				v161 := *(*uint32)(unsafe.Add(pact, v81*4+4))
-				v166 := *(*uint32)(unsafe.Add(pact, v81*4+36))
-				v200 := *(*uint32)(unsafe.Add(pact, v81*4+8))
-				v205 := *(*uint32)(unsafe.Add(pact, v81*4+40))
-				v239 := *(*uint32)(unsafe.Add(pact, v81*4+12))
-				v244 := *(*uint32)(unsafe.Add(pact, v81*4+44))
-				v278 := *(*uint32)(unsafe.Add(pact, v81*4+16))
-				v283 := *(*uint32)(unsafe.Add(pact, v81*4+48))
-				v319 := *(*uint32)(unsafe.Add(pact, v81*4+20))
-				v324 := *(*uint32)(unsafe.Add(pact, v81*4+52))
-				v360 := *(*uint32)(unsafe.Add(pact, v81*4+24))
-				v365 := *(*uint32)(unsafe.Add(pact, v81*4+56))
-				v401 := *(*uint32)(unsafe.Add(pact, v81*4+28))
-				v406 := *(*uint32)(unsafe.Add(pact, v81*4+60))
-				v411 := v37 >> 1
-				v422 := *(*float32)(unsafe.Add(pact, v81*4+128))
-				v432 := *(*float32)(unsafe.Add(pact, v81*4+132))
-				v450 := (v79 + 1) * 48
-				v456 := *(*int32)(unsafe.Add(pact, v450*4+160)) << 4
-				v462 := *(*int32)(unsafe.Add(pact, v450*4+164)) << 4
-				v493 := *(*uint32)(unsafe.Add(pact, v450*4))
-				v498 := *(*uint32)(unsafe.Add(pact, v450*4+32))
-				v532 := *(*uint32)(unsafe.Add(pact, v450*4+4))
-				v537 := *(*uint32)(unsafe.Add(pact, v450*4+36))
-				v571 := *(*uint32)(unsafe.Add(pact, v450*4+8))
-				v576 := *(*uint32)(unsafe.Add(pact, v450*4+40))
-				v610 := *(*uint32)(unsafe.Add(pact, v450*4+12))
-				v615 := *(*uint32)(unsafe.Add(pact, v450*4+44))
-				v651 := *(*uint32)(unsafe.Add(pact, v450*4+16))
-				v656 := *(*uint32)(unsafe.Add(pact, v450*4+48))
-				v692 := *(*uint32)(unsafe.Add(pact, v450*4+20))
-				v697 := *(*uint32)(unsafe.Add(pact, v450*4+52))
-				v733 := *(*uint32)(unsafe.Add(pact, v450*4+24))
-				v738 := *(*uint32)(unsafe.Add(pact, v450*4+56))
-				v774 := *(*uint32)(unsafe.Add(pact, v450*4+28))
-				v779 := *(*uint32)(unsafe.Add(pact, v450*4+60))
-				v795 := *(*float32)(unsafe.Add(pact, v450*4+128))
-				v805 := *(*float32)(unsafe.Add(pact, v450*4+132))
+				v67 := v22 + (v34 * 2)
+				v69 := v67 * 48
+				v75 := *(*int32)(unsafe.Add(pact, v69*4+160)) << 4
+				v81 := *(*int32)(unsafe.Add(pact, v69*4+164)) << 4
+				v83 := v37 >> 2
+				v110 := *(*uint32)(unsafe.Add(pact, v69*4))
+				v115 := *(*uint32)(unsafe.Add(pact, v69*4+32))
+				v149 := *(*uint32)(unsafe.Add(pact, v69*4+4))
+				v154 := *(*uint32)(unsafe.Add(pact, v69*4+36))
+				v188 := *(*uint32)(unsafe.Add(pact, v69*4+8))
+				v193 := *(*uint32)(unsafe.Add(pact, v69*4+40))
+				v227 := *(*uint32)(unsafe.Add(pact, v69*4+12))
+				v232 := *(*uint32)(unsafe.Add(pact, v69*4+44))
+				v266 := *(*uint32)(unsafe.Add(pact, v69*4+16))
+				v271 := *(*uint32)(unsafe.Add(pact, v69*4+48))
+				v307 := *(*uint32)(unsafe.Add(pact, v69*4+20))
+				v312 := *(*uint32)(unsafe.Add(pact, v69*4+52))
+				v348 := *(*uint32)(unsafe.Add(pact, v69*4+24))
+				v353 := *(*uint32)(unsafe.Add(pact, v69*4+56))
+				v389 := *(*uint32)(unsafe.Add(pact, v69*4+28))
+				v394 := *(*uint32)(unsafe.Add(pact, v69*4+60))
+				v399 := v37 >> 1
+				v410 := *(*float32)(unsafe.Add(pact, v69*4+128))
+				v420 := *(*float32)(unsafe.Add(pact, v69*4+132))
+				v461 := (v67 + 1) * 48
+				v467 := *(*int32)(unsafe.Add(pact, v461*4+160)) << 4
+				v473 := *(*int32)(unsafe.Add(pact, v461*4+164)) << 4
+				v504 := *(*uint32)(unsafe.Add(pact, v461*4))
+				v509 := *(*uint32)(unsafe.Add(pact, v461*4+32))
+				v543 := *(*uint32)(unsafe.Add(pact, v461*4+4))
+				v548 := *(*uint32)(unsafe.Add(pact, v461*4+36))
+				v582 := *(*uint32)(unsafe.Add(pact, v461*4+8))
+				v587 := *(*uint32)(unsafe.Add(pact, v461*4+40))
+				v621 := *(*uint32)(unsafe.Add(pact, v461*4+12))
+				v626 := *(*uint32)(unsafe.Add(pact, v461*4+44))
+				v662 := *(*uint32)(unsafe.Add(pact, v461*4+16))
+				v667 := *(*uint32)(unsafe.Add(pact, v461*4+48))
+				v703 := *(*uint32)(unsafe.Add(pact, v461*4+20))
+				v708 := *(*uint32)(unsafe.Add(pact, v461*4+52))
+				v744 := *(*uint32)(unsafe.Add(pact, v461*4+24))
+				v749 := *(*uint32)(unsafe.Add(pact, v461*4+56))
+				v785 := *(*uint32)(unsafe.Add(pact, v461*4+28))
+				v790 := *(*uint32)(unsafe.Add(pact, v461*4+60))
+				v806 := *(*float32)(unsafe.Add(pact, v461*4+128))
+				v816 := *(*float32)(unsafe.Add(pact, v461*4+132))
 				for l := range 16 {
-					v426 := rsum[0][l]
-					v96 := v95 + l
-					v397 := ((((*(*uint32)(unsafe.Add(pw, v96*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x80808080) >> 3))
-					v356 := ((((*(*uint32)(unsafe.Add(pw, v96*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x40404040) >> 2))
-					v315 := ((((*(*uint32)(unsafe.Add(pw, v96*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x20202020) >> 1))
-					v274 := ((((*(*uint32)(unsafe.Add(pw, v96*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x10101010) >> 0))
-					v235 := (((*(*uint32)(unsafe.Add(pw, v96*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x8080808) << 1))
-					v196 := (((*(*uint32)(unsafe.Add(pw, v96*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x4040404) << 2))
-					v157 := (((*(*uint32)(unsafe.Add(pw, v96*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x2020202) << 3))
-					v120 := (((*(*uint32)(unsafe.Add(pw, v96*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+512)) & 0x1010101) << 4))
-					v408 := float32(lane.Dot4US(v397, v401, lane.Dot4US(v356, v360, lane.Dot4US(v315, v319, lane.Dot4US(v274, v278, lane.Dot4US(v235, v239, lane.Dot4US(v196, v200, lane.Dot4US(v157, v161, lane.Dot4US(v120, v122, v87)))))))))
-					v412 := v411 + l
-					v418 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v412*2+640)))
-					v427 := v426 + float32(v408*float32(v422*v418))
-					rsum[0][l] = v427
-					v436 := rsum[1][l]
-					v770 := ((((*(*uint32)(unsafe.Add(pw, v96*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x80808080) >> 3))
-					v729 := ((((*(*uint32)(unsafe.Add(pw, v96*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x40404040) >> 2))
-					v688 := ((((*(*uint32)(unsafe.Add(pw, v96*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x20202020) >> 1))
-					v647 := ((((*(*uint32)(unsafe.Add(pw, v96*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x10101010) >> 0))
-					v606 := (((*(*uint32)(unsafe.Add(pw, v96*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x8080808) << 1))
-					v567 := (((*(*uint32)(unsafe.Add(pw, v96*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x4040404) << 2))
-					v528 := (((*(*uint32)(unsafe.Add(pw, v96*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x2020202) << 3))
-					v491 := (((*(*uint32)(unsafe.Add(pw, v96*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v96*4+576)) & 0x1010101) << 4))
-					v781 := float32(lane.Dot4US(v770, v774, lane.Dot4US(v729, v733, lane.Dot4US(v688, v692, lane.Dot4US(v647, v651, lane.Dot4US(v606, v610, lane.Dot4US(v567, v571, lane.Dot4US(v528, v532, lane.Dot4US(v491, v493, v456)))))))))
-					v791 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v412*2+672)))
-					rsum[0][l] = v427 + float32(v781*float32(v795*v791))
-					v409 := float32(lane.Dot4US(v397, v406, lane.Dot4US(v356, v365, lane.Dot4US(v315, v324, lane.Dot4US(v274, v283, lane.Dot4US(v235, v244, lane.Dot4US(v196, v205, lane.Dot4US(v157, v166, lane.Dot4US(v120, v127, v93)))))))))
-					v782 := float32(lane.Dot4US(v770, v779, lane.Dot4US(v729, v738, lane.Dot4US(v688, v697, lane.Dot4US(v647, v656, lane.Dot4US(v606, v615, lane.Dot4US(v567, v576, lane.Dot4US(v528, v537, lane.Dot4US(v491, v498, v462)))))))))
-					rsum[1][l] = (v436 + float32(v409*float32(v432*v418))) + float32(v782*float32(v805*v791))
+					v414 := rsum[0][l]
+					v84 := v83 + l
+					v385 := ((((*(*uint32)(unsafe.Add(pw, v84*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+512)) & 0x80808080) >> 3))
+					v344 := ((((*(*uint32)(unsafe.Add(pw, v84*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+512)) & 0x40404040) >> 2))
+					v303 := ((((*(*uint32)(unsafe.Add(pw, v84*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+512)) & 0x20202020) >> 1))
+					v262 := ((((*(*uint32)(unsafe.Add(pw, v84*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+512)) & 0x10101010) >> 0))
+					v223 := (((*(*uint32)(unsafe.Add(pw, v84*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+512)) & 0x8080808) << 1))
+					v184 := (((*(*uint32)(unsafe.Add(pw, v84*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+512)) & 0x4040404) << 2))
+					v145 := (((*(*uint32)(unsafe.Add(pw, v84*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+512)) & 0x2020202) << 3))
+					v108 := (((*(*uint32)(unsafe.Add(pw, v84*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+512)) & 0x1010101) << 4))
+					v396 := float32(lane.Dot4US(v385, v389, lane.Dot4US(v344, v348, lane.Dot4US(v303, v307, lane.Dot4US(v262, v266, lane.Dot4US(v223, v227, lane.Dot4US(v184, v188, lane.Dot4US(v145, v149, lane.Dot4US(v108, v110, v75)))))))))
+					v400 := v399 + l
+					v406 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v400*2+640)))
+					v415 := v414 + float32(v396*float32(v410*v406))
+					rsum[0][l] = v415
+					v424 := rsum[1][l]
+					v781 := ((((*(*uint32)(unsafe.Add(pw, v84*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+576)) & 0x80808080) >> 3))
+					v740 := ((((*(*uint32)(unsafe.Add(pw, v84*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+576)) & 0x40404040) >> 2))
+					v699 := ((((*(*uint32)(unsafe.Add(pw, v84*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+576)) & 0x20202020) >> 1))
+					v658 := ((((*(*uint32)(unsafe.Add(pw, v84*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+576)) & 0x10101010) >> 0))
+					v617 := (((*(*uint32)(unsafe.Add(pw, v84*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+576)) & 0x8080808) << 1))
+					v578 := (((*(*uint32)(unsafe.Add(pw, v84*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+576)) & 0x4040404) << 2))
+					v539 := (((*(*uint32)(unsafe.Add(pw, v84*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+576)) & 0x2020202) << 3))
+					v502 := (((*(*uint32)(unsafe.Add(pw, v84*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+576)) & 0x1010101) << 4))
+					v792 := float32(lane.Dot4US(v781, v785, lane.Dot4US(v740, v744, lane.Dot4US(v699, v703, lane.Dot4US(v658, v662, lane.Dot4US(v617, v621, lane.Dot4US(v578, v582, lane.Dot4US(v539, v543, lane.Dot4US(v502, v504, v467)))))))))
+					v802 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v400*2+672)))
+					rsum[0][l] = v415 + float32(v792*float32(v806*v802))
+					v397 := float32(lane.Dot4US(v385, v394, lane.Dot4US(v344, v353, lane.Dot4US(v303, v312, lane.Dot4US(v262, v271, lane.Dot4US(v223, v232, lane.Dot4US(v184, v193, lane.Dot4US(v145, v154, lane.Dot4US(v108, v115, v81)))))))))
+					v793 := float32(lane.Dot4US(v781, v790, lane.Dot4US(v740, v749, lane.Dot4US(v699, v708, lane.Dot4US(v658, v667, lane.Dot4US(v617, v626, lane.Dot4US(v578, v587, lane.Dot4US(v539, v548, lane.Dot4US(v502, v509, v473)))))))))
+					rsum[1][l] = (v424 + float32(v397*float32(v420*v406))) + float32(v793*float32(v816*v802))
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v817 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v817
-					v822 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v822
+					v828 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v828
+					v833 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v833
 				}
 			} else {
 				for l := range 16 {
-					v825 := *(*float32)(unsafe.Add(stotal, l*4))
-					v827 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v825 + v827
-					v835 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v837 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v835 + v837
+					v836 := *(*float32)(unsafe.Add(stotal, l*4))
+					v838 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v836 + v838
+					v846 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v848 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v846 + v848
 				}
 			}
 		}
-		v840 := t1 * 4
-		v842 := t0 * 16
+		v851 := t1 * 4
+		v853 := t0 * 16
 		if nadd == 0 {
-			v851 := v840 * nldo
-			v859 := (v840 + 1) * nldo
+			v862 := v851 * nldo
+			v870 := (v851 + 1) * nldo
 			for l := range 16 {
-				v855 := *(*float32)(unsafe.Add(stotal, l*4))
-				v848 := v842 + l
-				v849 := v848 < nn
-				if v849 {
-					*(*float32)(unsafe.Add(pout, (v851+v848)*4)) = v855
+				v866 := *(*float32)(unsafe.Add(stotal, l*4))
+				v859 := v853 + l
+				v860 := v859 < nn
+				if v860 {
+					*(*float32)(unsafe.Add(pout, (v862+v859)*4)) = v866
 				}
-				v865 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v849 {
-					*(*float32)(unsafe.Add(pout, (v859+v848)*4)) = v865
+				v876 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v860 {
+					*(*float32)(unsafe.Add(pout, (v870+v859)*4)) = v876
 				}
 			}
 		} else {
-			v871 := v840 * nldo
-			v881 := (v840 + 1) * nldo
+			v882 := v851 * nldo
+			v892 := (v851 + 1) * nldo
 			for l := range 16 {
-				v875 := *(*float32)(unsafe.Add(stotal, l*4))
-				v868 := v842 + l
-				v869 := v868 < nn
-				var v876 float32
-				v872 := v871 + v868
-				if v869 {
-					v876 = *(*float32)(unsafe.Add(pout, v872*4))
+				v886 := *(*float32)(unsafe.Add(stotal, l*4))
+				v879 := v853 + l
+				v880 := v879 < nn
+				var v887 float32
+				v883 := v882 + v879
+				if v880 {
+					v887 = *(*float32)(unsafe.Add(pout, v883*4))
 				}
-				if v869 {
-					*(*float32)(unsafe.Add(pout, v872*4)) = v875 + v876
+				if v880 {
+					*(*float32)(unsafe.Add(pout, v883*4)) = v886 + v887
 				}
-				v887 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v888 float32
-				v882 := v881 + v868
-				if v869 {
-					v888 = *(*float32)(unsafe.Add(pout, v882*4))
+				v898 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v899 float32
+				v893 := v892 + v879
+				if v880 {
+					v899 = *(*float32)(unsafe.Add(pout, v893*4))
 				}
-				if v869 {
-					*(*float32)(unsafe.Add(pout, v882*4)) = v887 + v888
+				if v880 {
+					*(*float32)(unsafe.Add(pout, v893*4)) = v898 + v899
 				}
 			}
 		}

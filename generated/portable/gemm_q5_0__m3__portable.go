@@ -40,188 +40,188 @@ func gemm_q5_0__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v24; v35 < v34; v35 += 1 {
 				v38 := (v19 + v35) * 704
-				v80 := v22 + (v35 * 2)
-				v82 := v80 * 48
-				v88 := *(*int32)(unsafe.Add(pact, v82*4+160)) << 4
-				v94 := *(*int32)(unsafe.Add(pact, v82*4+164)) << 4
-				v100 := *(*int32)(unsafe.Add(pact, v82*4+168)) << 4
-				v102 := v38 >> 2
-				v129 := *(*uint32)(unsafe.Add(pact, v82*4))
-				v134 := *(*uint32)(unsafe.Add(pact, v82*4+32))
-				v139 := *(*uint32)(unsafe.Add(pact, v82*4+64))
-				v173 := *(*uint32)(unsafe.Add(pact, v82*4+4))
-				v178 := *(*uint32)(unsafe.Add(pact, v82*4+36))
-				v183 := *(*uint32)(unsafe.Add(pact, v82*4+68))
-				v217 := *(*uint32)(unsafe.Add(pact, v82*4+8))
-				v222 := *(*uint32)(unsafe.Add(pact, v82*4+40))
-				v227 := *(*uint32)(unsafe.Add(pact, v82*4+72))
-				v261 := *(*uint32)(unsafe.Add(pact, v82*4+12))
-				v266 := *(*uint32)(unsafe.Add(pact, v82*4+44))
-				v271 := *(*uint32)(unsafe.Add(pact, v82*4+76))
-				v305 := *(*uint32)(unsafe.Add(pact, v82*4+16))
-				v310 := *(*uint32)(unsafe.Add(pact, v82*4+48))
-				v315 := *(*uint32)(unsafe.Add(pact, v82*4+80))
-				v351 := *(*uint32)(unsafe.Add(pact, v82*4+20))
-				v356 := *(*uint32)(unsafe.Add(pact, v82*4+52))
-				v361 := *(*uint32)(unsafe.Add(pact, v82*4+84))
-				v397 := *(*uint32)(unsafe.Add(pact, v82*4+24))
-				v402 := *(*uint32)(unsafe.Add(pact, v82*4+56))
-				v407 := *(*uint32)(unsafe.Add(pact, v82*4+88))
-				v443 := *(*uint32)(unsafe.Add(pact, v82*4+28))
-				v448 := *(*uint32)(unsafe.Add(pact, v82*4+60))
-				v453 := *(*uint32)(unsafe.Add(pact, v82*4+92))
-				v459 := v38 >> 1
-				v470 := *(*float32)(unsafe.Add(pact, v82*4+128))
-				v480 := *(*float32)(unsafe.Add(pact, v82*4+132))
-				v490 := *(*float32)(unsafe.Add(pact, v82*4+136))
-				v508 := (v80 + 1) * 48
-				v514 := *(*int32)(unsafe.Add(pact, v508*4+160)) << 4
-				v520 := *(*int32)(unsafe.Add(pact, v508*4+164)) << 4
-				v526 := *(*int32)(unsafe.Add(pact, v508*4+168)) << 4
-				v557 := *(*uint32)(unsafe.Add(pact, v508*4))
-				v562 := *(*uint32)(unsafe.Add(pact, v508*4+32))
-				v567 := *(*uint32)(unsafe.Add(pact, v508*4+64))
-				v601 := *(*uint32)(unsafe.Add(pact, v508*4+4))
-				v606 := *(*uint32)(unsafe.Add(pact, v508*4+36))
-				v611 := *(*uint32)(unsafe.Add(pact, v508*4+68))
-				v645 := *(*uint32)(unsafe.Add(pact, v508*4+8))
-				v650 := *(*uint32)(unsafe.Add(pact, v508*4+40))
-				v655 := *(*uint32)(unsafe.Add(pact, v508*4+72))
-				v689 := *(*uint32)(unsafe.Add(pact, v508*4+12))
-				v694 := *(*uint32)(unsafe.Add(pact, v508*4+44))
-				v699 := *(*uint32)(unsafe.Add(pact, v508*4+76))
-				v735 := *(*uint32)(unsafe.Add(pact, v508*4+16))
-				v740 := *(*uint32)(unsafe.Add(pact, v508*4+48))
-				v745 := *(*uint32)(unsafe.Add(pact, v508*4+80))
-				v781 := *(*uint32)(unsafe.Add(pact, v508*4+20))
-				v786 := *(*uint32)(unsafe.Add(pact, v508*4+52))
-				v791 := *(*uint32)(unsafe.Add(pact, v508*4+84))
-				v827 := *(*uint32)(unsafe.Add(pact, v508*4+24))
-				v832 := *(*uint32)(unsafe.Add(pact, v508*4+56))
-				v837 := *(*uint32)(unsafe.Add(pact, v508*4+88))
-				v873 := *(*uint32)(unsafe.Add(pact, v508*4+28))
-				v878 := *(*uint32)(unsafe.Add(pact, v508*4+60))
-				v883 := *(*uint32)(unsafe.Add(pact, v508*4+92))
-				v900 := *(*float32)(unsafe.Add(pact, v508*4+128))
-				v910 := *(*float32)(unsafe.Add(pact, v508*4+132))
-				v920 := *(*float32)(unsafe.Add(pact, v508*4+136))
+				v68 := v22 + (v35 * 2)
+				v70 := v68 * 48
+				v76 := *(*int32)(unsafe.Add(pact, v70*4+160)) << 4
+				v82 := *(*int32)(unsafe.Add(pact, v70*4+164)) << 4
+				v88 := *(*int32)(unsafe.Add(pact, v70*4+168)) << 4
+				v90 := v38 >> 2
+				v117 := *(*uint32)(unsafe.Add(pact, v70*4))
+				v122 := *(*uint32)(unsafe.Add(pact, v70*4+32))
+				v127 := *(*uint32)(unsafe.Add(pact, v70*4+64))
+				v161 := *(*uint32)(unsafe.Add(pact, v70*4+4))
+				v166 := *(*uint32)(unsafe.Add(pact, v70*4+36))
+				v171 := *(*uint32)(unsafe.Add(pact, v70*4+68))
+				v205 := *(*uint32)(unsafe.Add(pact, v70*4+8))
+				v210 := *(*uint32)(unsafe.Add(pact, v70*4+40))
+				v215 := *(*uint32)(unsafe.Add(pact, v70*4+72))
+				v249 := *(*uint32)(unsafe.Add(pact, v70*4+12))
+				v254 := *(*uint32)(unsafe.Add(pact, v70*4+44))
+				v259 := *(*uint32)(unsafe.Add(pact, v70*4+76))
+				v293 := *(*uint32)(unsafe.Add(pact, v70*4+16))
+				v298 := *(*uint32)(unsafe.Add(pact, v70*4+48))
+				v303 := *(*uint32)(unsafe.Add(pact, v70*4+80))
+				v339 := *(*uint32)(unsafe.Add(pact, v70*4+20))
+				v344 := *(*uint32)(unsafe.Add(pact, v70*4+52))
+				v349 := *(*uint32)(unsafe.Add(pact, v70*4+84))
+				v385 := *(*uint32)(unsafe.Add(pact, v70*4+24))
+				v390 := *(*uint32)(unsafe.Add(pact, v70*4+56))
+				v395 := *(*uint32)(unsafe.Add(pact, v70*4+88))
+				v431 := *(*uint32)(unsafe.Add(pact, v70*4+28))
+				v436 := *(*uint32)(unsafe.Add(pact, v70*4+60))
+				v441 := *(*uint32)(unsafe.Add(pact, v70*4+92))
+				v447 := v38 >> 1
+				v458 := *(*float32)(unsafe.Add(pact, v70*4+128))
+				v468 := *(*float32)(unsafe.Add(pact, v70*4+132))
+				v478 := *(*float32)(unsafe.Add(pact, v70*4+136))
+				v519 := (v68 + 1) * 48
+				v525 := *(*int32)(unsafe.Add(pact, v519*4+160)) << 4
+				v531 := *(*int32)(unsafe.Add(pact, v519*4+164)) << 4
+				v537 := *(*int32)(unsafe.Add(pact, v519*4+168)) << 4
+				v568 := *(*uint32)(unsafe.Add(pact, v519*4))
+				v573 := *(*uint32)(unsafe.Add(pact, v519*4+32))
+				v578 := *(*uint32)(unsafe.Add(pact, v519*4+64))
+				v612 := *(*uint32)(unsafe.Add(pact, v519*4+4))
+				v617 := *(*uint32)(unsafe.Add(pact, v519*4+36))
+				v622 := *(*uint32)(unsafe.Add(pact, v519*4+68))
+				v656 := *(*uint32)(unsafe.Add(pact, v519*4+8))
+				v661 := *(*uint32)(unsafe.Add(pact, v519*4+40))
+				v666 := *(*uint32)(unsafe.Add(pact, v519*4+72))
+				v700 := *(*uint32)(unsafe.Add(pact, v519*4+12))
+				v705 := *(*uint32)(unsafe.Add(pact, v519*4+44))
+				v710 := *(*uint32)(unsafe.Add(pact, v519*4+76))
+				v746 := *(*uint32)(unsafe.Add(pact, v519*4+16))
+				v751 := *(*uint32)(unsafe.Add(pact, v519*4+48))
+				v756 := *(*uint32)(unsafe.Add(pact, v519*4+80))
+				v792 := *(*uint32)(unsafe.Add(pact, v519*4+20))
+				v797 := *(*uint32)(unsafe.Add(pact, v519*4+52))
+				v802 := *(*uint32)(unsafe.Add(pact, v519*4+84))
+				v838 := *(*uint32)(unsafe.Add(pact, v519*4+24))
+				v843 := *(*uint32)(unsafe.Add(pact, v519*4+56))
+				v848 := *(*uint32)(unsafe.Add(pact, v519*4+88))
+				v884 := *(*uint32)(unsafe.Add(pact, v519*4+28))
+				v889 := *(*uint32)(unsafe.Add(pact, v519*4+60))
+				v894 := *(*uint32)(unsafe.Add(pact, v519*4+92))
+				v911 := *(*float32)(unsafe.Add(pact, v519*4+128))
+				v921 := *(*float32)(unsafe.Add(pact, v519*4+132))
+				v931 := *(*float32)(unsafe.Add(pact, v519*4+136))
 				for l := range 16 {
-					v474 := rsum[0][l]
-					v103 := v102 + l
-					v439 := ((((*(*uint32)(unsafe.Add(pw, v103*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x80808080) >> 3))
-					v393 := ((((*(*uint32)(unsafe.Add(pw, v103*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x40404040) >> 2))
-					v347 := ((((*(*uint32)(unsafe.Add(pw, v103*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x20202020) >> 1))
-					v301 := ((((*(*uint32)(unsafe.Add(pw, v103*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x10101010) >> 0))
-					v257 := (((*(*uint32)(unsafe.Add(pw, v103*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x8080808) << 1))
-					v213 := (((*(*uint32)(unsafe.Add(pw, v103*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x4040404) << 2))
-					v169 := (((*(*uint32)(unsafe.Add(pw, v103*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x2020202) << 3))
-					v127 := (((*(*uint32)(unsafe.Add(pw, v103*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+512)) & 0x1010101) << 4))
-					v455 := float32(lane.Dot4US(v439, v443, lane.Dot4US(v393, v397, lane.Dot4US(v347, v351, lane.Dot4US(v301, v305, lane.Dot4US(v257, v261, lane.Dot4US(v213, v217, lane.Dot4US(v169, v173, lane.Dot4US(v127, v129, v88)))))))))
-					v460 := v459 + l
-					v466 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v460*2+640)))
-					v475 := v474 + float32(v455*float32(v470*v466))
-					rsum[0][l] = v475
-					v484 := rsum[1][l]
-					v456 := float32(lane.Dot4US(v439, v448, lane.Dot4US(v393, v402, lane.Dot4US(v347, v356, lane.Dot4US(v301, v310, lane.Dot4US(v257, v266, lane.Dot4US(v213, v222, lane.Dot4US(v169, v178, lane.Dot4US(v127, v134, v94)))))))))
-					v485 := v484 + float32(v456*float32(v480*v466))
-					rsum[1][l] = v485
-					v494 := rsum[2][l]
-					v869 := ((((*(*uint32)(unsafe.Add(pw, v103*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x80808080) >> 3))
-					v823 := ((((*(*uint32)(unsafe.Add(pw, v103*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x40404040) >> 2))
-					v777 := ((((*(*uint32)(unsafe.Add(pw, v103*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x20202020) >> 1))
-					v731 := ((((*(*uint32)(unsafe.Add(pw, v103*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x10101010) >> 0))
-					v685 := (((*(*uint32)(unsafe.Add(pw, v103*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x8080808) << 1))
-					v641 := (((*(*uint32)(unsafe.Add(pw, v103*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x4040404) << 2))
-					v597 := (((*(*uint32)(unsafe.Add(pw, v103*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x2020202) << 3))
-					v555 := (((*(*uint32)(unsafe.Add(pw, v103*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v103*4+576)) & 0x1010101) << 4))
-					v885 := float32(lane.Dot4US(v869, v873, lane.Dot4US(v823, v827, lane.Dot4US(v777, v781, lane.Dot4US(v731, v735, lane.Dot4US(v685, v689, lane.Dot4US(v641, v645, lane.Dot4US(v597, v601, lane.Dot4US(v555, v557, v514)))))))))
-					v896 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v460*2+672)))
-					rsum[0][l] = v475 + float32(v885*float32(v900*v896))
-					v886 := float32(lane.Dot4US(v869, v878, lane.Dot4US(v823, v832, lane.Dot4US(v777, v786, lane.Dot4US(v731, v740, lane.Dot4US(v685, v694, lane.Dot4US(v641, v650, lane.Dot4US(v597, v606, lane.Dot4US(v555, v562, v520)))))))))
-					rsum[1][l] = v485 + float32(v886*float32(v910*v896))
-					v457 := float32(lane.Dot4US(v439, v453, lane.Dot4US(v393, v407, lane.Dot4US(v347, v361, lane.Dot4US(v301, v315, lane.Dot4US(v257, v271, lane.Dot4US(v213, v227, lane.Dot4US(v169, v183, lane.Dot4US(v127, v139, v100)))))))))
-					v887 := float32(lane.Dot4US(v869, v883, lane.Dot4US(v823, v837, lane.Dot4US(v777, v791, lane.Dot4US(v731, v745, lane.Dot4US(v685, v699, lane.Dot4US(v641, v655, lane.Dot4US(v597, v611, lane.Dot4US(v555, v567, v526)))))))))
-					rsum[2][l] = (v494 + float32(v457*float32(v490*v466))) + float32(v887*float32(v920*v896))
+					v462 := rsum[0][l]
+					v91 := v90 + l
+					v427 := ((((*(*uint32)(unsafe.Add(pw, v91*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+512)) & 0x80808080) >> 3))
+					v381 := ((((*(*uint32)(unsafe.Add(pw, v91*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+512)) & 0x40404040) >> 2))
+					v335 := ((((*(*uint32)(unsafe.Add(pw, v91*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+512)) & 0x20202020) >> 1))
+					v289 := ((((*(*uint32)(unsafe.Add(pw, v91*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+512)) & 0x10101010) >> 0))
+					v245 := (((*(*uint32)(unsafe.Add(pw, v91*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+512)) & 0x8080808) << 1))
+					v201 := (((*(*uint32)(unsafe.Add(pw, v91*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+512)) & 0x4040404) << 2))
+					v157 := (((*(*uint32)(unsafe.Add(pw, v91*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+512)) & 0x2020202) << 3))
+					v115 := (((*(*uint32)(unsafe.Add(pw, v91*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+512)) & 0x1010101) << 4))
+					v443 := float32(lane.Dot4US(v427, v431, lane.Dot4US(v381, v385, lane.Dot4US(v335, v339, lane.Dot4US(v289, v293, lane.Dot4US(v245, v249, lane.Dot4US(v201, v205, lane.Dot4US(v157, v161, lane.Dot4US(v115, v117, v76)))))))))
+					v448 := v447 + l
+					v454 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v448*2+640)))
+					v463 := v462 + float32(v443*float32(v458*v454))
+					rsum[0][l] = v463
+					v472 := rsum[1][l]
+					v444 := float32(lane.Dot4US(v427, v436, lane.Dot4US(v381, v390, lane.Dot4US(v335, v344, lane.Dot4US(v289, v298, lane.Dot4US(v245, v254, lane.Dot4US(v201, v210, lane.Dot4US(v157, v166, lane.Dot4US(v115, v122, v82)))))))))
+					v473 := v472 + float32(v444*float32(v468*v454))
+					rsum[1][l] = v473
+					v482 := rsum[2][l]
+					v880 := ((((*(*uint32)(unsafe.Add(pw, v91*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+576)) & 0x80808080) >> 3))
+					v834 := ((((*(*uint32)(unsafe.Add(pw, v91*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+576)) & 0x40404040) >> 2))
+					v788 := ((((*(*uint32)(unsafe.Add(pw, v91*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+576)) & 0x20202020) >> 1))
+					v742 := ((((*(*uint32)(unsafe.Add(pw, v91*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+576)) & 0x10101010) >> 0))
+					v696 := (((*(*uint32)(unsafe.Add(pw, v91*4+448))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+576)) & 0x8080808) << 1))
+					v652 := (((*(*uint32)(unsafe.Add(pw, v91*4+384))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+576)) & 0x4040404) << 2))
+					v608 := (((*(*uint32)(unsafe.Add(pw, v91*4+320))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+576)) & 0x2020202) << 3))
+					v566 := (((*(*uint32)(unsafe.Add(pw, v91*4+256))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v91*4+576)) & 0x1010101) << 4))
+					v896 := float32(lane.Dot4US(v880, v884, lane.Dot4US(v834, v838, lane.Dot4US(v788, v792, lane.Dot4US(v742, v746, lane.Dot4US(v696, v700, lane.Dot4US(v652, v656, lane.Dot4US(v608, v612, lane.Dot4US(v566, v568, v525)))))))))
+					v907 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v448*2+672)))
+					rsum[0][l] = v463 + float32(v896*float32(v911*v907))
+					v897 := float32(lane.Dot4US(v880, v889, lane.Dot4US(v834, v843, lane.Dot4US(v788, v797, lane.Dot4US(v742, v751, lane.Dot4US(v696, v705, lane.Dot4US(v652, v661, lane.Dot4US(v608, v617, lane.Dot4US(v566, v573, v531)))))))))
+					rsum[1][l] = v473 + float32(v897*float32(v921*v907))
+					v445 := float32(lane.Dot4US(v427, v441, lane.Dot4US(v381, v395, lane.Dot4US(v335, v349, lane.Dot4US(v289, v303, lane.Dot4US(v245, v259, lane.Dot4US(v201, v215, lane.Dot4US(v157, v171, lane.Dot4US(v115, v127, v88)))))))))
+					v898 := float32(lane.Dot4US(v880, v894, lane.Dot4US(v834, v848, lane.Dot4US(v788, v802, lane.Dot4US(v742, v756, lane.Dot4US(v696, v710, lane.Dot4US(v652, v666, lane.Dot4US(v608, v622, lane.Dot4US(v566, v578, v537)))))))))
+					rsum[2][l] = (v482 + float32(v445*float32(v478*v454))) + float32(v898*float32(v931*v907))
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v932 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v932
-					v937 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v937
-					v942 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v942
+					v943 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v943
+					v948 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v948
+					v953 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v953
 				}
 			} else {
 				for l := range 16 {
-					v945 := *(*float32)(unsafe.Add(stotal, l*4))
-					v947 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v945 + v947
-					v955 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v957 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v955 + v957
-					v965 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v967 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v965 + v967
+					v956 := *(*float32)(unsafe.Add(stotal, l*4))
+					v958 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v956 + v958
+					v966 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v968 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v966 + v968
+					v976 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v978 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v976 + v978
 				}
 			}
 		}
-		v970 := t1 * 4
-		v972 := t0 * 16
+		v981 := t1 * 4
+		v983 := t0 * 16
 		if nadd == 0 {
-			v981 := v970 * nldo
-			v989 := (v970 + 1) * nldo
-			v999 := (v970 + 2) * nldo
+			v992 := v981 * nldo
+			v1000 := (v981 + 1) * nldo
+			v1010 := (v981 + 2) * nldo
 			for l := range 16 {
-				v985 := *(*float32)(unsafe.Add(stotal, l*4))
-				v978 := v972 + l
-				v979 := v978 < nn
-				if v979 {
-					*(*float32)(unsafe.Add(pout, (v981+v978)*4)) = v985
+				v996 := *(*float32)(unsafe.Add(stotal, l*4))
+				v989 := v983 + l
+				v990 := v989 < nn
+				if v990 {
+					*(*float32)(unsafe.Add(pout, (v992+v989)*4)) = v996
 				}
-				v995 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v979 {
-					*(*float32)(unsafe.Add(pout, (v989+v978)*4)) = v995
+				v1006 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v990 {
+					*(*float32)(unsafe.Add(pout, (v1000+v989)*4)) = v1006
 				}
-				v1005 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v979 {
-					*(*float32)(unsafe.Add(pout, (v999+v978)*4)) = v1005
+				v1016 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v990 {
+					*(*float32)(unsafe.Add(pout, (v1010+v989)*4)) = v1016
 				}
 			}
 		} else {
-			v1011 := v970 * nldo
-			v1021 := (v970 + 1) * nldo
-			v1033 := (v970 + 2) * nldo
+			v1022 := v981 * nldo
+			v1032 := (v981 + 1) * nldo
+			v1044 := (v981 + 2) * nldo
 			for l := range 16 {
-				v1015 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1008 := v972 + l
-				v1009 := v1008 < nn
-				var v1016 float32
-				v1012 := v1011 + v1008
-				if v1009 {
-					v1016 = *(*float32)(unsafe.Add(pout, v1012*4))
+				v1026 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1019 := v983 + l
+				v1020 := v1019 < nn
+				var v1027 float32
+				v1023 := v1022 + v1019
+				if v1020 {
+					v1027 = *(*float32)(unsafe.Add(pout, v1023*4))
 				}
-				if v1009 {
-					*(*float32)(unsafe.Add(pout, v1012*4)) = v1015 + v1016
+				if v1020 {
+					*(*float32)(unsafe.Add(pout, v1023*4)) = v1026 + v1027
 				}
-				v1027 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v1028 float32
-				v1022 := v1021 + v1008
-				if v1009 {
-					v1028 = *(*float32)(unsafe.Add(pout, v1022*4))
+				v1038 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v1039 float32
+				v1033 := v1032 + v1019
+				if v1020 {
+					v1039 = *(*float32)(unsafe.Add(pout, v1033*4))
 				}
-				if v1009 {
-					*(*float32)(unsafe.Add(pout, v1022*4)) = v1027 + v1028
+				if v1020 {
+					*(*float32)(unsafe.Add(pout, v1033*4)) = v1038 + v1039
 				}
-				v1039 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v1040 float32
-				v1034 := v1033 + v1008
-				if v1009 {
-					v1040 = *(*float32)(unsafe.Add(pout, v1034*4))
+				v1050 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v1051 float32
+				v1045 := v1044 + v1019
+				if v1020 {
+					v1051 = *(*float32)(unsafe.Add(pout, v1045*4))
 				}
-				if v1009 {
-					*(*float32)(unsafe.Add(pout, v1034*4)) = v1039 + v1040
+				if v1020 {
+					*(*float32)(unsafe.Add(pout, v1045*4)) = v1050 + v1051
 				}
 			}
 		}

@@ -37,69 +37,69 @@ func gemm_q5_1__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v24; v33 < v32; v33 += 1 {
 				v36 := (v19 + v33) * 384
-				v64 := (v22 + v33) * 48
-				v71 := v36 >> 2
-				v98 := *(*uint32)(unsafe.Add(pact, v64*4))
-				v132 := *(*uint32)(unsafe.Add(pact, v64*4+4))
-				v166 := *(*uint32)(unsafe.Add(pact, v64*4+8))
-				v200 := *(*uint32)(unsafe.Add(pact, v64*4+12))
-				v234 := *(*uint32)(unsafe.Add(pact, v64*4+16))
-				v270 := *(*uint32)(unsafe.Add(pact, v64*4+20))
-				v306 := *(*uint32)(unsafe.Add(pact, v64*4+24))
-				v342 := *(*uint32)(unsafe.Add(pact, v64*4+28))
-				v346 := v36 >> 1
-				v357 := *(*float32)(unsafe.Add(pact, v64*4+128))
-				v376 := *(*float32)(unsafe.Add(pact, v64*4+144))
+				v67 := (v22 + v33) * 48
+				v74 := v36 >> 2
+				v101 := *(*uint32)(unsafe.Add(pact, v67*4))
+				v135 := *(*uint32)(unsafe.Add(pact, v67*4+4))
+				v169 := *(*uint32)(unsafe.Add(pact, v67*4+8))
+				v203 := *(*uint32)(unsafe.Add(pact, v67*4+12))
+				v237 := *(*uint32)(unsafe.Add(pact, v67*4+16))
+				v273 := *(*uint32)(unsafe.Add(pact, v67*4+20))
+				v309 := *(*uint32)(unsafe.Add(pact, v67*4+24))
+				v345 := *(*uint32)(unsafe.Add(pact, v67*4+28))
+				v349 := v36 >> 1
+				v360 := *(*float32)(unsafe.Add(pact, v67*4+128))
+				v379 := *(*float32)(unsafe.Add(pact, v67*4+144))
 				for l := range 16 {
-					v361 := rsum[0][l]
-					v72 := v71 + l
-					v99 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x1010101) << 4)), v98, int32(0))
-					v133 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x2020202) << 3)), v132, v99)
-					v167 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x4040404) << 2)), v166, v133)
-					v201 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v72*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x8080808) << 1)), v200, v167)
-					v271 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v72*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x20202020) >> 1)), v270, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v72*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v72*4+256))&0x10101010)>>0)), v234, v201))
-					v343 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v72*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v72*4+256)) & 0x80808080) >> 3)), v342, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v72*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v72*4+256))&0x40404040)>>2)), v306, v271))
-					v347 := v346 + l
-					rsum[0][l] = (v361 + float32(float32(v343)*float32(v357*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v347*2+320)))))) + float32(v376*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v347*2+352))))
+					v364 := rsum[0][l]
+					v75 := v74 + l
+					v102 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v75*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v75*4+256)) & 0x1010101) << 4)), v101, int32(0))
+					v136 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v75*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v75*4+256)) & 0x2020202) << 3)), v135, v102)
+					v170 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v75*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v75*4+256)) & 0x4040404) << 2)), v169, v136)
+					v204 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v75*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v75*4+256)) & 0x8080808) << 1)), v203, v170)
+					v274 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v75*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v75*4+256)) & 0x20202020) >> 1)), v273, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v75*4)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v75*4+256))&0x10101010)>>0)), v237, v204))
+					v346 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v75*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v75*4+256)) & 0x80808080) >> 3)), v345, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v75*4+128)))>>4)&0xF0F0F0F)|((*(*uint32)(unsafe.Add(pw, v75*4+256))&0x40404040)>>2)), v309, v274))
+					v350 := v349 + l
+					rsum[0][l] = (v364 + float32(float32(v346)*float32(v360*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v350*2+320)))))) + float32(v379*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v350*2+352))))
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v387 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v387
+					v390 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v390
 				}
 			} else {
 				for l := range 16 {
-					v390 := *(*float32)(unsafe.Add(stotal, l*4))
-					v392 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v390 + v392
+					v393 := *(*float32)(unsafe.Add(stotal, l*4))
+					v395 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v393 + v395
 				}
 			}
 		}
-		v395 := t1 * 4
-		v397 := t0 * 16
+		v398 := t1 * 4
+		v400 := t0 * 16
 		if nadd == 0 {
-			v406 := v395 * nldo
+			v409 := v398 * nldo
 			for l := range 16 {
-				v410 := *(*float32)(unsafe.Add(stotal, l*4))
-				v403 := v397 + l
-				if v403 < nn {
-					*(*float32)(unsafe.Add(pout, (v406+v403)*4)) = v410
+				v413 := *(*float32)(unsafe.Add(stotal, l*4))
+				v406 := v400 + l
+				if v406 < nn {
+					*(*float32)(unsafe.Add(pout, (v409+v406)*4)) = v413
 				}
 			}
 		} else {
-			v416 := v395 * nldo
+			v419 := v398 * nldo
 			for l := range 16 {
-				v420 := *(*float32)(unsafe.Add(stotal, l*4))
-				v413 := v397 + l
-				v414 := v413 < nn
-				var v421 float32
-				v417 := v416 + v413
-				if v414 {
-					v421 = *(*float32)(unsafe.Add(pout, v417*4))
+				v423 := *(*float32)(unsafe.Add(stotal, l*4))
+				v416 := v400 + l
+				v417 := v416 < nn
+				var v424 float32
+				v420 := v419 + v416
+				if v417 {
+					v424 = *(*float32)(unsafe.Add(pout, v420*4))
 				}
-				if v414 {
-					*(*float32)(unsafe.Add(pout, v417*4)) = v420 + v421
+				if v417 {
+					*(*float32)(unsafe.Add(pout, v420*4)) = v423 + v424
 				}
 			}
 		}

@@ -38,110 +38,110 @@ func gemm_q5_1__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v24; v34 < v33; v34 += 1 {
 				v37 := (v19 + v34) * 384
-				v65 := (v22 + v34) * 48
-				v77 := v37 >> 2
-				v104 := *(*uint32)(unsafe.Add(pact, v65*4))
-				v109 := *(*uint32)(unsafe.Add(pact, v65*4+32))
-				v143 := *(*uint32)(unsafe.Add(pact, v65*4+4))
-				v148 := *(*uint32)(unsafe.Add(pact, v65*4+36))
-				v182 := *(*uint32)(unsafe.Add(pact, v65*4+8))
-				v187 := *(*uint32)(unsafe.Add(pact, v65*4+40))
-				v221 := *(*uint32)(unsafe.Add(pact, v65*4+12))
-				v226 := *(*uint32)(unsafe.Add(pact, v65*4+44))
-				v260 := *(*uint32)(unsafe.Add(pact, v65*4+16))
-				v265 := *(*uint32)(unsafe.Add(pact, v65*4+48))
-				v301 := *(*uint32)(unsafe.Add(pact, v65*4+20))
-				v306 := *(*uint32)(unsafe.Add(pact, v65*4+52))
-				v342 := *(*uint32)(unsafe.Add(pact, v65*4+24))
-				v347 := *(*uint32)(unsafe.Add(pact, v65*4+56))
-				v383 := *(*uint32)(unsafe.Add(pact, v65*4+28))
-				v388 := *(*uint32)(unsafe.Add(pact, v65*4+60))
-				v393 := v37 >> 1
-				v404 := *(*float32)(unsafe.Add(pact, v65*4+128))
-				v414 := *(*float32)(unsafe.Add(pact, v65*4+132))
-				v433 := *(*float32)(unsafe.Add(pact, v65*4+144))
-				v442 := *(*float32)(unsafe.Add(pact, v65*4+148))
+				v68 := (v22 + v34) * 48
+				v80 := v37 >> 2
+				v107 := *(*uint32)(unsafe.Add(pact, v68*4))
+				v112 := *(*uint32)(unsafe.Add(pact, v68*4+32))
+				v146 := *(*uint32)(unsafe.Add(pact, v68*4+4))
+				v151 := *(*uint32)(unsafe.Add(pact, v68*4+36))
+				v185 := *(*uint32)(unsafe.Add(pact, v68*4+8))
+				v190 := *(*uint32)(unsafe.Add(pact, v68*4+40))
+				v224 := *(*uint32)(unsafe.Add(pact, v68*4+12))
+				v229 := *(*uint32)(unsafe.Add(pact, v68*4+44))
+				v263 := *(*uint32)(unsafe.Add(pact, v68*4+16))
+				v268 := *(*uint32)(unsafe.Add(pact, v68*4+48))
+				v304 := *(*uint32)(unsafe.Add(pact, v68*4+20))
+				v309 := *(*uint32)(unsafe.Add(pact, v68*4+52))
+				v345 := *(*uint32)(unsafe.Add(pact, v68*4+24))
+				v350 := *(*uint32)(unsafe.Add(pact, v68*4+56))
+				v386 := *(*uint32)(unsafe.Add(pact, v68*4+28))
+				v391 := *(*uint32)(unsafe.Add(pact, v68*4+60))
+				v396 := v37 >> 1
+				v407 := *(*float32)(unsafe.Add(pact, v68*4+128))
+				v417 := *(*float32)(unsafe.Add(pact, v68*4+132))
+				v436 := *(*float32)(unsafe.Add(pact, v68*4+144))
+				v445 := *(*float32)(unsafe.Add(pact, v68*4+148))
 				for l := range 16 {
-					v408 := rsum[0][l]
-					v78 := v77 + l
-					v379 := ((((*(*uint32)(unsafe.Add(pw, v78*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x80808080) >> 3))
-					v338 := ((((*(*uint32)(unsafe.Add(pw, v78*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x40404040) >> 2))
-					v297 := ((((*(*uint32)(unsafe.Add(pw, v78*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x20202020) >> 1))
-					v256 := ((((*(*uint32)(unsafe.Add(pw, v78*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x10101010) >> 0))
-					v217 := (((*(*uint32)(unsafe.Add(pw, v78*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x8080808) << 1))
-					v178 := (((*(*uint32)(unsafe.Add(pw, v78*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x4040404) << 2))
-					v139 := (((*(*uint32)(unsafe.Add(pw, v78*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x2020202) << 3))
-					v102 := (((*(*uint32)(unsafe.Add(pw, v78*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v78*4+256)) & 0x1010101) << 4))
-					v390 := float32(lane.Dot4US(v379, v383, lane.Dot4US(v338, v342, lane.Dot4US(v297, v301, lane.Dot4US(v256, v260, lane.Dot4US(v217, v221, lane.Dot4US(v178, v182, lane.Dot4US(v139, v143, lane.Dot4US(v102, v104, int32(0))))))))))
-					v394 := v393 + l
-					v400 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v394*2+320)))
-					v409 := v408 + float32(v390*float32(v404*v400))
-					rsum[0][l] = v409
-					v418 := rsum[1][l]
-					v429 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v394*2+352)))
-					rsum[0][l] = v409 + float32(v433*v429)
-					v391 := float32(lane.Dot4US(v379, v388, lane.Dot4US(v338, v347, lane.Dot4US(v297, v306, lane.Dot4US(v256, v265, lane.Dot4US(v217, v226, lane.Dot4US(v178, v187, lane.Dot4US(v139, v148, lane.Dot4US(v102, v109, int32(0))))))))))
-					rsum[1][l] = (v418 + float32(v391*float32(v414*v400))) + float32(v442*v429)
+					v411 := rsum[0][l]
+					v81 := v80 + l
+					v382 := ((((*(*uint32)(unsafe.Add(pw, v81*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v81*4+256)) & 0x80808080) >> 3))
+					v341 := ((((*(*uint32)(unsafe.Add(pw, v81*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v81*4+256)) & 0x40404040) >> 2))
+					v300 := ((((*(*uint32)(unsafe.Add(pw, v81*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v81*4+256)) & 0x20202020) >> 1))
+					v259 := ((((*(*uint32)(unsafe.Add(pw, v81*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v81*4+256)) & 0x10101010) >> 0))
+					v220 := (((*(*uint32)(unsafe.Add(pw, v81*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v81*4+256)) & 0x8080808) << 1))
+					v181 := (((*(*uint32)(unsafe.Add(pw, v81*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v81*4+256)) & 0x4040404) << 2))
+					v142 := (((*(*uint32)(unsafe.Add(pw, v81*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v81*4+256)) & 0x2020202) << 3))
+					v105 := (((*(*uint32)(unsafe.Add(pw, v81*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v81*4+256)) & 0x1010101) << 4))
+					v393 := float32(lane.Dot4US(v382, v386, lane.Dot4US(v341, v345, lane.Dot4US(v300, v304, lane.Dot4US(v259, v263, lane.Dot4US(v220, v224, lane.Dot4US(v181, v185, lane.Dot4US(v142, v146, lane.Dot4US(v105, v107, int32(0))))))))))
+					v397 := v396 + l
+					v403 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v397*2+320)))
+					v412 := v411 + float32(v393*float32(v407*v403))
+					rsum[0][l] = v412
+					v421 := rsum[1][l]
+					v432 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v397*2+352)))
+					rsum[0][l] = v412 + float32(v436*v432)
+					v394 := float32(lane.Dot4US(v382, v391, lane.Dot4US(v341, v350, lane.Dot4US(v300, v309, lane.Dot4US(v259, v268, lane.Dot4US(v220, v229, lane.Dot4US(v181, v190, lane.Dot4US(v142, v151, lane.Dot4US(v105, v112, int32(0))))))))))
+					rsum[1][l] = (v421 + float32(v394*float32(v417*v403))) + float32(v445*v432)
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v453 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v453
-					v458 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v458
+					v456 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v456
+					v461 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v461
 				}
 			} else {
 				for l := range 16 {
-					v461 := *(*float32)(unsafe.Add(stotal, l*4))
-					v463 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v461 + v463
-					v471 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v473 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v471 + v473
+					v464 := *(*float32)(unsafe.Add(stotal, l*4))
+					v466 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v464 + v466
+					v474 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v476 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v474 + v476
 				}
 			}
 		}
-		v476 := t1 * 4
-		v478 := t0 * 16
+		v479 := t1 * 4
+		v481 := t0 * 16
 		if nadd == 0 {
-			v487 := v476 * nldo
-			v495 := (v476 + 1) * nldo
+			v490 := v479 * nldo
+			v498 := (v479 + 1) * nldo
 			for l := range 16 {
-				v491 := *(*float32)(unsafe.Add(stotal, l*4))
-				v484 := v478 + l
-				v485 := v484 < nn
-				if v485 {
-					*(*float32)(unsafe.Add(pout, (v487+v484)*4)) = v491
+				v494 := *(*float32)(unsafe.Add(stotal, l*4))
+				v487 := v481 + l
+				v488 := v487 < nn
+				if v488 {
+					*(*float32)(unsafe.Add(pout, (v490+v487)*4)) = v494
 				}
-				v501 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v485 {
-					*(*float32)(unsafe.Add(pout, (v495+v484)*4)) = v501
+				v504 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v488 {
+					*(*float32)(unsafe.Add(pout, (v498+v487)*4)) = v504
 				}
 			}
 		} else {
-			v507 := v476 * nldo
-			v517 := (v476 + 1) * nldo
+			v510 := v479 * nldo
+			v520 := (v479 + 1) * nldo
 			for l := range 16 {
-				v511 := *(*float32)(unsafe.Add(stotal, l*4))
-				v504 := v478 + l
-				v505 := v504 < nn
-				var v512 float32
-				v508 := v507 + v504
-				if v505 {
-					v512 = *(*float32)(unsafe.Add(pout, v508*4))
+				v514 := *(*float32)(unsafe.Add(stotal, l*4))
+				v507 := v481 + l
+				v508 := v507 < nn
+				var v515 float32
+				v511 := v510 + v507
+				if v508 {
+					v515 = *(*float32)(unsafe.Add(pout, v511*4))
 				}
-				if v505 {
-					*(*float32)(unsafe.Add(pout, v508*4)) = v511 + v512
+				if v508 {
+					*(*float32)(unsafe.Add(pout, v511*4)) = v514 + v515
 				}
-				v523 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v524 float32
-				v518 := v517 + v504
-				if v505 {
-					v524 = *(*float32)(unsafe.Add(pout, v518*4))
+				v526 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v527 float32
+				v521 := v520 + v507
+				if v508 {
+					v527 = *(*float32)(unsafe.Add(pout, v521*4))
 				}
-				if v505 {
-					*(*float32)(unsafe.Add(pout, v518*4)) = v523 + v524
+				if v508 {
+					*(*float32)(unsafe.Add(pout, v521*4)) = v526 + v527
 				}
 			}
 		}

@@ -39,145 +39,145 @@ func gemm_q5_1__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v24; v35 < v34; v35 += 1 {
 				v38 := (v19 + v35) * 384
-				v66 := (v22 + v35) * 48
-				v83 := v38 >> 2
-				v110 := *(*uint32)(unsafe.Add(pact, v66*4))
-				v115 := *(*uint32)(unsafe.Add(pact, v66*4+32))
-				v120 := *(*uint32)(unsafe.Add(pact, v66*4+64))
-				v154 := *(*uint32)(unsafe.Add(pact, v66*4+4))
-				v159 := *(*uint32)(unsafe.Add(pact, v66*4+36))
-				v164 := *(*uint32)(unsafe.Add(pact, v66*4+68))
-				v198 := *(*uint32)(unsafe.Add(pact, v66*4+8))
-				v203 := *(*uint32)(unsafe.Add(pact, v66*4+40))
-				v208 := *(*uint32)(unsafe.Add(pact, v66*4+72))
-				v242 := *(*uint32)(unsafe.Add(pact, v66*4+12))
-				v247 := *(*uint32)(unsafe.Add(pact, v66*4+44))
-				v252 := *(*uint32)(unsafe.Add(pact, v66*4+76))
-				v286 := *(*uint32)(unsafe.Add(pact, v66*4+16))
-				v291 := *(*uint32)(unsafe.Add(pact, v66*4+48))
-				v296 := *(*uint32)(unsafe.Add(pact, v66*4+80))
-				v332 := *(*uint32)(unsafe.Add(pact, v66*4+20))
-				v337 := *(*uint32)(unsafe.Add(pact, v66*4+52))
-				v342 := *(*uint32)(unsafe.Add(pact, v66*4+84))
-				v378 := *(*uint32)(unsafe.Add(pact, v66*4+24))
-				v383 := *(*uint32)(unsafe.Add(pact, v66*4+56))
-				v388 := *(*uint32)(unsafe.Add(pact, v66*4+88))
-				v424 := *(*uint32)(unsafe.Add(pact, v66*4+28))
-				v429 := *(*uint32)(unsafe.Add(pact, v66*4+60))
-				v434 := *(*uint32)(unsafe.Add(pact, v66*4+92))
-				v440 := v38 >> 1
-				v451 := *(*float32)(unsafe.Add(pact, v66*4+128))
-				v461 := *(*float32)(unsafe.Add(pact, v66*4+132))
-				v471 := *(*float32)(unsafe.Add(pact, v66*4+136))
-				v490 := *(*float32)(unsafe.Add(pact, v66*4+144))
-				v499 := *(*float32)(unsafe.Add(pact, v66*4+148))
-				v508 := *(*float32)(unsafe.Add(pact, v66*4+152))
+				v69 := (v22 + v35) * 48
+				v86 := v38 >> 2
+				v113 := *(*uint32)(unsafe.Add(pact, v69*4))
+				v118 := *(*uint32)(unsafe.Add(pact, v69*4+32))
+				v123 := *(*uint32)(unsafe.Add(pact, v69*4+64))
+				v157 := *(*uint32)(unsafe.Add(pact, v69*4+4))
+				v162 := *(*uint32)(unsafe.Add(pact, v69*4+36))
+				v167 := *(*uint32)(unsafe.Add(pact, v69*4+68))
+				v201 := *(*uint32)(unsafe.Add(pact, v69*4+8))
+				v206 := *(*uint32)(unsafe.Add(pact, v69*4+40))
+				v211 := *(*uint32)(unsafe.Add(pact, v69*4+72))
+				v245 := *(*uint32)(unsafe.Add(pact, v69*4+12))
+				v250 := *(*uint32)(unsafe.Add(pact, v69*4+44))
+				v255 := *(*uint32)(unsafe.Add(pact, v69*4+76))
+				v289 := *(*uint32)(unsafe.Add(pact, v69*4+16))
+				v294 := *(*uint32)(unsafe.Add(pact, v69*4+48))
+				v299 := *(*uint32)(unsafe.Add(pact, v69*4+80))
+				v335 := *(*uint32)(unsafe.Add(pact, v69*4+20))
+				v340 := *(*uint32)(unsafe.Add(pact, v69*4+52))
+				v345 := *(*uint32)(unsafe.Add(pact, v69*4+84))
+				v381 := *(*uint32)(unsafe.Add(pact, v69*4+24))
+				v386 := *(*uint32)(unsafe.Add(pact, v69*4+56))
+				v391 := *(*uint32)(unsafe.Add(pact, v69*4+88))
+				v427 := *(*uint32)(unsafe.Add(pact, v69*4+28))
+				v432 := *(*uint32)(unsafe.Add(pact, v69*4+60))
+				v437 := *(*uint32)(unsafe.Add(pact, v69*4+92))
+				v443 := v38 >> 1
+				v454 := *(*float32)(unsafe.Add(pact, v69*4+128))
+				v464 := *(*float32)(unsafe.Add(pact, v69*4+132))
+				v474 := *(*float32)(unsafe.Add(pact, v69*4+136))
+				v493 := *(*float32)(unsafe.Add(pact, v69*4+144))
+				v502 := *(*float32)(unsafe.Add(pact, v69*4+148))
+				v511 := *(*float32)(unsafe.Add(pact, v69*4+152))
 				for l := range 16 {
-					v455 := rsum[0][l]
-					v84 := v83 + l
-					v420 := ((((*(*uint32)(unsafe.Add(pw, v84*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x80808080) >> 3))
-					v374 := ((((*(*uint32)(unsafe.Add(pw, v84*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x40404040) >> 2))
-					v328 := ((((*(*uint32)(unsafe.Add(pw, v84*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x20202020) >> 1))
-					v282 := ((((*(*uint32)(unsafe.Add(pw, v84*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x10101010) >> 0))
-					v238 := (((*(*uint32)(unsafe.Add(pw, v84*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x8080808) << 1))
-					v194 := (((*(*uint32)(unsafe.Add(pw, v84*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x4040404) << 2))
-					v150 := (((*(*uint32)(unsafe.Add(pw, v84*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x2020202) << 3))
-					v108 := (((*(*uint32)(unsafe.Add(pw, v84*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v84*4+256)) & 0x1010101) << 4))
-					v436 := float32(lane.Dot4US(v420, v424, lane.Dot4US(v374, v378, lane.Dot4US(v328, v332, lane.Dot4US(v282, v286, lane.Dot4US(v238, v242, lane.Dot4US(v194, v198, lane.Dot4US(v150, v154, lane.Dot4US(v108, v110, int32(0))))))))))
-					v441 := v440 + l
-					v447 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v441*2+320)))
-					v456 := v455 + float32(v436*float32(v451*v447))
-					rsum[0][l] = v456
-					v465 := rsum[1][l]
-					v437 := float32(lane.Dot4US(v420, v429, lane.Dot4US(v374, v383, lane.Dot4US(v328, v337, lane.Dot4US(v282, v291, lane.Dot4US(v238, v247, lane.Dot4US(v194, v203, lane.Dot4US(v150, v159, lane.Dot4US(v108, v115, int32(0))))))))))
-					v466 := v465 + float32(v437*float32(v461*v447))
-					rsum[1][l] = v466
-					v475 := rsum[2][l]
-					v486 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v441*2+352)))
-					rsum[0][l] = v456 + float32(v490*v486)
-					rsum[1][l] = v466 + float32(v499*v486)
-					v438 := float32(lane.Dot4US(v420, v434, lane.Dot4US(v374, v388, lane.Dot4US(v328, v342, lane.Dot4US(v282, v296, lane.Dot4US(v238, v252, lane.Dot4US(v194, v208, lane.Dot4US(v150, v164, lane.Dot4US(v108, v120, int32(0))))))))))
-					rsum[2][l] = (v475 + float32(v438*float32(v471*v447))) + float32(v508*v486)
+					v458 := rsum[0][l]
+					v87 := v86 + l
+					v423 := ((((*(*uint32)(unsafe.Add(pw, v87*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v87*4+256)) & 0x80808080) >> 3))
+					v377 := ((((*(*uint32)(unsafe.Add(pw, v87*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v87*4+256)) & 0x40404040) >> 2))
+					v331 := ((((*(*uint32)(unsafe.Add(pw, v87*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v87*4+256)) & 0x20202020) >> 1))
+					v285 := ((((*(*uint32)(unsafe.Add(pw, v87*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v87*4+256)) & 0x10101010) >> 0))
+					v241 := (((*(*uint32)(unsafe.Add(pw, v87*4+192))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v87*4+256)) & 0x8080808) << 1))
+					v197 := (((*(*uint32)(unsafe.Add(pw, v87*4+128))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v87*4+256)) & 0x4040404) << 2))
+					v153 := (((*(*uint32)(unsafe.Add(pw, v87*4+64))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v87*4+256)) & 0x2020202) << 3))
+					v111 := (((*(*uint32)(unsafe.Add(pw, v87*4))) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v87*4+256)) & 0x1010101) << 4))
+					v439 := float32(lane.Dot4US(v423, v427, lane.Dot4US(v377, v381, lane.Dot4US(v331, v335, lane.Dot4US(v285, v289, lane.Dot4US(v241, v245, lane.Dot4US(v197, v201, lane.Dot4US(v153, v157, lane.Dot4US(v111, v113, int32(0))))))))))
+					v444 := v443 + l
+					v450 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v444*2+320)))
+					v459 := v458 + float32(v439*float32(v454*v450))
+					rsum[0][l] = v459
+					v468 := rsum[1][l]
+					v440 := float32(lane.Dot4US(v423, v432, lane.Dot4US(v377, v386, lane.Dot4US(v331, v340, lane.Dot4US(v285, v294, lane.Dot4US(v241, v250, lane.Dot4US(v197, v206, lane.Dot4US(v153, v162, lane.Dot4US(v111, v118, int32(0))))))))))
+					v469 := v468 + float32(v440*float32(v464*v450))
+					rsum[1][l] = v469
+					v478 := rsum[2][l]
+					v489 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v444*2+352)))
+					rsum[0][l] = v459 + float32(v493*v489)
+					rsum[1][l] = v469 + float32(v502*v489)
+					v441 := float32(lane.Dot4US(v423, v437, lane.Dot4US(v377, v391, lane.Dot4US(v331, v345, lane.Dot4US(v285, v299, lane.Dot4US(v241, v255, lane.Dot4US(v197, v211, lane.Dot4US(v153, v167, lane.Dot4US(v111, v123, int32(0))))))))))
+					rsum[2][l] = (v478 + float32(v441*float32(v474*v450))) + float32(v511*v489)
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v519 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v519
-					v524 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v524
-					v529 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v529
+					v522 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v522
+					v527 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v527
+					v532 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v532
 				}
 			} else {
 				for l := range 16 {
-					v532 := *(*float32)(unsafe.Add(stotal, l*4))
-					v534 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v532 + v534
-					v542 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v544 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v542 + v544
-					v552 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v554 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v552 + v554
+					v535 := *(*float32)(unsafe.Add(stotal, l*4))
+					v537 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v535 + v537
+					v545 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v547 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v545 + v547
+					v555 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v557 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v555 + v557
 				}
 			}
 		}
-		v557 := t1 * 4
-		v559 := t0 * 16
+		v560 := t1 * 4
+		v562 := t0 * 16
 		if nadd == 0 {
-			v568 := v557 * nldo
-			v576 := (v557 + 1) * nldo
-			v586 := (v557 + 2) * nldo
+			v571 := v560 * nldo
+			v579 := (v560 + 1) * nldo
+			v589 := (v560 + 2) * nldo
 			for l := range 16 {
-				v572 := *(*float32)(unsafe.Add(stotal, l*4))
-				v565 := v559 + l
-				v566 := v565 < nn
-				if v566 {
-					*(*float32)(unsafe.Add(pout, (v568+v565)*4)) = v572
+				v575 := *(*float32)(unsafe.Add(stotal, l*4))
+				v568 := v562 + l
+				v569 := v568 < nn
+				if v569 {
+					*(*float32)(unsafe.Add(pout, (v571+v568)*4)) = v575
 				}
-				v582 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v566 {
-					*(*float32)(unsafe.Add(pout, (v576+v565)*4)) = v582
+				v585 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v569 {
+					*(*float32)(unsafe.Add(pout, (v579+v568)*4)) = v585
 				}
-				v592 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v566 {
-					*(*float32)(unsafe.Add(pout, (v586+v565)*4)) = v592
+				v595 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v569 {
+					*(*float32)(unsafe.Add(pout, (v589+v568)*4)) = v595
 				}
 			}
 		} else {
-			v598 := v557 * nldo
-			v608 := (v557 + 1) * nldo
-			v620 := (v557 + 2) * nldo
+			v601 := v560 * nldo
+			v611 := (v560 + 1) * nldo
+			v623 := (v560 + 2) * nldo
 			for l := range 16 {
-				v602 := *(*float32)(unsafe.Add(stotal, l*4))
-				v595 := v559 + l
-				v596 := v595 < nn
-				var v603 float32
-				v599 := v598 + v595
-				if v596 {
-					v603 = *(*float32)(unsafe.Add(pout, v599*4))
+				v605 := *(*float32)(unsafe.Add(stotal, l*4))
+				v598 := v562 + l
+				v599 := v598 < nn
+				var v606 float32
+				v602 := v601 + v598
+				if v599 {
+					v606 = *(*float32)(unsafe.Add(pout, v602*4))
 				}
-				if v596 {
-					*(*float32)(unsafe.Add(pout, v599*4)) = v602 + v603
+				if v599 {
+					*(*float32)(unsafe.Add(pout, v602*4)) = v605 + v606
 				}
-				v614 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v615 float32
-				v609 := v608 + v595
-				if v596 {
-					v615 = *(*float32)(unsafe.Add(pout, v609*4))
+				v617 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v618 float32
+				v612 := v611 + v598
+				if v599 {
+					v618 = *(*float32)(unsafe.Add(pout, v612*4))
 				}
-				if v596 {
-					*(*float32)(unsafe.Add(pout, v609*4)) = v614 + v615
+				if v599 {
+					*(*float32)(unsafe.Add(pout, v612*4)) = v617 + v618
 				}
-				v626 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v627 float32
-				v621 := v620 + v595
-				if v596 {
-					v627 = *(*float32)(unsafe.Add(pout, v621*4))
+				v629 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v630 float32
+				v624 := v623 + v598
+				if v599 {
+					v630 = *(*float32)(unsafe.Add(pout, v624*4))
 				}
-				if v596 {
-					*(*float32)(unsafe.Add(pout, v621*4)) = v626 + v627
+				if v599 {
+					*(*float32)(unsafe.Add(pout, v624*4)) = v629 + v630
 				}
 			}
 		}

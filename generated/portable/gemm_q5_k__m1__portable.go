@@ -37,98 +37,98 @@ func gemm_q5_k__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v24; v33 < v32; v33 += 1 {
 				v36 := (v19 + v33) * 2880
-				for v174 := 0; v174 < 4; v174 += 1 {
-					v180 := v174 * 2
-					v188 := v22 + ((v33 * 8) + v180)
-					v190 := v188 * 48
-					v197 := v36 >> 2
-					v210 := uint32(int32(v180))
-					v220 := (v174 * 8) * 16
-					v232 := *(*uint32)(unsafe.Add(pact, v190*4))
-					v274 := *(*uint32)(unsafe.Add(pact, v190*4+4))
-					v316 := *(*uint32)(unsafe.Add(pact, v190*4+8))
-					v358 := *(*uint32)(unsafe.Add(pact, v190*4+12))
-					v400 := *(*uint32)(unsafe.Add(pact, v190*4+16))
-					v442 := *(*uint32)(unsafe.Add(pact, v190*4+20))
-					v484 := *(*uint32)(unsafe.Add(pact, v190*4+24))
-					v526 := *(*uint32)(unsafe.Add(pact, v190*4+28))
-					v530 := v36 >> 1
-					v541 := v180 * 16
-					v552 := *(*float32)(unsafe.Add(pact, v190*4+128))
-					v582 := *(*float32)(unsafe.Add(pact, v190*4+144))
-					v600 := (v188 + 1) * 48
-					v622 := uint32(int32(v180 + 1))
-					v646 := *(*uint32)(unsafe.Add(pact, v600*4))
-					v692 := *(*uint32)(unsafe.Add(pact, v600*4+4))
-					v738 := *(*uint32)(unsafe.Add(pact, v600*4+8))
-					v784 := *(*uint32)(unsafe.Add(pact, v600*4+12))
-					v830 := *(*uint32)(unsafe.Add(pact, v600*4+16))
-					v876 := *(*uint32)(unsafe.Add(pact, v600*4+20))
-					v922 := *(*uint32)(unsafe.Add(pact, v600*4+24))
-					v968 := *(*uint32)(unsafe.Add(pact, v600*4+28))
-					v994 := *(*float32)(unsafe.Add(pact, v600*4+128))
-					v1024 := *(*float32)(unsafe.Add(pact, v600*4+144))
+				for v39 := 0; v39 < 4; v39 += 1 {
+					v45 := v39 * 2
+					v75 := v22 + ((v33 * 8) + v45)
+					v77 := v75 * 48
+					v84 := v36 >> 2
+					v97 := uint32(int32(v45))
+					v107 := (v39 * 8) * 16
+					v119 := *(*uint32)(unsafe.Add(pact, v77*4))
+					v161 := *(*uint32)(unsafe.Add(pact, v77*4+4))
+					v203 := *(*uint32)(unsafe.Add(pact, v77*4+8))
+					v245 := *(*uint32)(unsafe.Add(pact, v77*4+12))
+					v287 := *(*uint32)(unsafe.Add(pact, v77*4+16))
+					v329 := *(*uint32)(unsafe.Add(pact, v77*4+20))
+					v371 := *(*uint32)(unsafe.Add(pact, v77*4+24))
+					v413 := *(*uint32)(unsafe.Add(pact, v77*4+28))
+					v417 := v36 >> 1
+					v428 := v45 * 16
+					v439 := *(*float32)(unsafe.Add(pact, v77*4+128))
+					v469 := *(*float32)(unsafe.Add(pact, v77*4+144))
+					v511 := (v75 + 1) * 48
+					v533 := uint32(int32(v45 + 1))
+					v557 := *(*uint32)(unsafe.Add(pact, v511*4))
+					v603 := *(*uint32)(unsafe.Add(pact, v511*4+4))
+					v649 := *(*uint32)(unsafe.Add(pact, v511*4+8))
+					v695 := *(*uint32)(unsafe.Add(pact, v511*4+12))
+					v741 := *(*uint32)(unsafe.Add(pact, v511*4+16))
+					v787 := *(*uint32)(unsafe.Add(pact, v511*4+20))
+					v833 := *(*uint32)(unsafe.Add(pact, v511*4+24))
+					v879 := *(*uint32)(unsafe.Add(pact, v511*4+28))
+					v905 := *(*float32)(unsafe.Add(pact, v511*4+128))
+					v935 := *(*float32)(unsafe.Add(pact, v511*4+144))
 					for l := range 16 {
-						v556 := rsum[0][l]
-						v198 := v197 + l
-						v221 := v198 + v220
-						v233 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2048))) >> v210) & 0x1010101) << 4)), v232, int32(0))
-						v275 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+64))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2112))) >> v210) & 0x1010101) << 4)), v274, v233)
-						v317 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+128))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2176))) >> v210) & 0x1010101) << 4)), v316, v275)
-						v359 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+192))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2240))) >> v210) & 0x1010101) << 4)), v358, v317)
-						v401 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+256))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2304))) >> v210) & 0x1010101) << 4)), v400, v359)
-						v443 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+320))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2368))) >> v210) & 0x1010101) << 4)), v442, v401)
-						v485 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+384))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2432))) >> v210) & 0x1010101) << 4)), v484, v443)
-						v527 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v221*4+448))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2496))) >> v210) & 0x1010101) << 4)), v526, v485)
-						v531 := v530 + l
-						v542 := (v36 + l) + v541
-						v586 := (v556 + float32(float32(v527)*float32(v552*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v531*2+2816)))*float32(int32(*(*uint8)(unsafe.Add(pw, v542+2560)))))))) - float32(v582*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v531*2+2848)))*float32(int32(*(*uint8)(unsafe.Add(pw, v542+2688))))))
-						v693 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+64))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2112))) >> v622) & 0x1010101) << 4)), v692, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v198*4+2048)))>>v622)&0x1010101)<<4)), v646, int32(0)))
-						v785 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+192))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2240))) >> v622) & 0x1010101) << 4)), v784, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+128)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v198*4+2176)))>>v622)&0x1010101)<<4)), v738, v693))
-						v877 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+320))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2368))) >> v622) & 0x1010101) << 4)), v876, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+256)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v198*4+2304)))>>v622)&0x1010101)<<4)), v830, v785))
-						v969 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+448))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v198*4+2496))) >> v622) & 0x1010101) << 4)), v968, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v221*4+384)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v198*4+2432)))>>v622)&0x1010101)<<4)), v922, v877))
-						v1028 := (v586 + float32(float32(v969)*float32(v994*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v531*2+2816)))*float32(int32(*(*uint8)(unsafe.Add(pw, v542+2576)))))))) - float32(v1024*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v531*2+2848)))*float32(int32(*(*uint8)(unsafe.Add(pw, v542+2704))))))
-						rsum[0][l] = v1028
+						v443 := rsum[0][l]
+						v85 := v84 + l
+						v108 := v85 + v107
+						v120 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v108*4))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2048))) >> v97) & 0x1010101) << 4)), v119, int32(0))
+						v162 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v108*4+64))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2112))) >> v97) & 0x1010101) << 4)), v161, v120)
+						v204 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v108*4+128))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2176))) >> v97) & 0x1010101) << 4)), v203, v162)
+						v246 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v108*4+192))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2240))) >> v97) & 0x1010101) << 4)), v245, v204)
+						v288 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v108*4+256))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2304))) >> v97) & 0x1010101) << 4)), v287, v246)
+						v330 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v108*4+320))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2368))) >> v97) & 0x1010101) << 4)), v329, v288)
+						v372 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v108*4+384))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2432))) >> v97) & 0x1010101) << 4)), v371, v330)
+						v414 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v108*4+448))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2496))) >> v97) & 0x1010101) << 4)), v413, v372)
+						v418 := v417 + l
+						v429 := (v36 + l) + v428
+						v473 := (v443 + float32(float32(v414)*float32(v439*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v418*2+2816)))*float32(int32(*(*uint8)(unsafe.Add(pw, v429+2560)))))))) - float32(v469*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v418*2+2848)))*float32(int32(*(*uint8)(unsafe.Add(pw, v429+2688))))))
+						v604 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v108*4+64))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2112))) >> v533) & 0x1010101) << 4)), v603, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v108*4)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v85*4+2048)))>>v533)&0x1010101)<<4)), v557, int32(0)))
+						v696 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v108*4+192))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2240))) >> v533) & 0x1010101) << 4)), v695, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v108*4+128)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v85*4+2176)))>>v533)&0x1010101)<<4)), v649, v604))
+						v788 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v108*4+320))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2368))) >> v533) & 0x1010101) << 4)), v787, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v108*4+256)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v85*4+2304)))>>v533)&0x1010101)<<4)), v741, v696))
+						v880 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v108*4+448))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v85*4+2496))) >> v533) & 0x1010101) << 4)), v879, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v108*4+384)))>>4)&0xF0F0F0F)|((((*(*uint32)(unsafe.Add(pw, v85*4+2432)))>>v533)&0x1010101)<<4)), v833, v788))
+						v939 := (v473 + float32(float32(v880)*float32(v905*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v418*2+2816)))*float32(int32(*(*uint8)(unsafe.Add(pw, v429+2576)))))))) - float32(v935*float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v418*2+2848)))*float32(int32(*(*uint8)(unsafe.Add(pw, v429+2704))))))
+						rsum[0][l] = v939
 					}
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v1035 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1035
+					v946 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v946
 				}
 			} else {
 				for l := range 16 {
-					v1038 := *(*float32)(unsafe.Add(stotal, l*4))
-					v1040 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1038 + v1040
+					v949 := *(*float32)(unsafe.Add(stotal, l*4))
+					v951 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v949 + v951
 				}
 			}
 		}
-		v1043 := t1 * 4
-		v1045 := t0 * 16
+		v954 := t1 * 4
+		v956 := t0 * 16
 		if nadd == 0 {
-			v1054 := v1043 * nldo
+			v965 := v954 * nldo
 			for l := range 16 {
-				v1058 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1051 := v1045 + l
-				if v1051 < nn {
-					*(*float32)(unsafe.Add(pout, (v1054+v1051)*4)) = v1058
+				v969 := *(*float32)(unsafe.Add(stotal, l*4))
+				v962 := v956 + l
+				if v962 < nn {
+					*(*float32)(unsafe.Add(pout, (v965+v962)*4)) = v969
 				}
 			}
 		} else {
-			v1064 := v1043 * nldo
+			v975 := v954 * nldo
 			for l := range 16 {
-				v1068 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1061 := v1045 + l
-				v1062 := v1061 < nn
-				var v1069 float32
-				v1065 := v1064 + v1061
-				if v1062 {
-					v1069 = *(*float32)(unsafe.Add(pout, v1065*4))
+				v979 := *(*float32)(unsafe.Add(stotal, l*4))
+				v972 := v956 + l
+				v973 := v972 < nn
+				var v980 float32
+				v976 := v975 + v972
+				if v973 {
+					v980 = *(*float32)(unsafe.Add(pout, v976*4))
 				}
-				if v1062 {
-					*(*float32)(unsafe.Add(pout, v1065*4)) = v1068 + v1069
+				if v973 {
+					*(*float32)(unsafe.Add(pout, v976*4)) = v979 + v980
 				}
 			}
 		}

@@ -38,154 +38,154 @@ func gemm_q5_k__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v24; v34 < v33; v34 += 1 {
 				v37 := (v19 + v34) * 2880
-				for v175 := 0; v175 < 4; v175 += 1 {
-					v181 := v175 * 2
-					v189 := v22 + ((v34 * 8) + v181)
-					v191 := v189 * 48
-					v203 := v37 >> 2
-					v216 := uint32(int32(v181))
-					v226 := (v175 * 8) * 16
-					v238 := *(*uint32)(unsafe.Add(pact, v191*4))
-					v243 := *(*uint32)(unsafe.Add(pact, v191*4+32))
-					v285 := *(*uint32)(unsafe.Add(pact, v191*4+4))
-					v290 := *(*uint32)(unsafe.Add(pact, v191*4+36))
-					v332 := *(*uint32)(unsafe.Add(pact, v191*4+8))
-					v337 := *(*uint32)(unsafe.Add(pact, v191*4+40))
-					v379 := *(*uint32)(unsafe.Add(pact, v191*4+12))
-					v384 := *(*uint32)(unsafe.Add(pact, v191*4+44))
-					v426 := *(*uint32)(unsafe.Add(pact, v191*4+16))
-					v431 := *(*uint32)(unsafe.Add(pact, v191*4+48))
-					v473 := *(*uint32)(unsafe.Add(pact, v191*4+20))
-					v478 := *(*uint32)(unsafe.Add(pact, v191*4+52))
-					v520 := *(*uint32)(unsafe.Add(pact, v191*4+24))
-					v525 := *(*uint32)(unsafe.Add(pact, v191*4+56))
-					v567 := *(*uint32)(unsafe.Add(pact, v191*4+28))
-					v572 := *(*uint32)(unsafe.Add(pact, v191*4+60))
-					v577 := v37 >> 1
-					v588 := v181 * 16
-					v599 := *(*float32)(unsafe.Add(pact, v191*4+128))
-					v609 := *(*float32)(unsafe.Add(pact, v191*4+132))
-					v639 := *(*float32)(unsafe.Add(pact, v191*4+144))
-					v648 := *(*float32)(unsafe.Add(pact, v191*4+148))
-					v666 := (v189 + 1) * 48
-					v693 := uint32(int32(v181 + 1))
-					v717 := *(*uint32)(unsafe.Add(pact, v666*4))
-					v722 := *(*uint32)(unsafe.Add(pact, v666*4+32))
-					v768 := *(*uint32)(unsafe.Add(pact, v666*4+4))
-					v773 := *(*uint32)(unsafe.Add(pact, v666*4+36))
-					v819 := *(*uint32)(unsafe.Add(pact, v666*4+8))
-					v824 := *(*uint32)(unsafe.Add(pact, v666*4+40))
-					v870 := *(*uint32)(unsafe.Add(pact, v666*4+12))
-					v875 := *(*uint32)(unsafe.Add(pact, v666*4+44))
-					v921 := *(*uint32)(unsafe.Add(pact, v666*4+16))
-					v926 := *(*uint32)(unsafe.Add(pact, v666*4+48))
-					v972 := *(*uint32)(unsafe.Add(pact, v666*4+20))
-					v977 := *(*uint32)(unsafe.Add(pact, v666*4+52))
-					v1023 := *(*uint32)(unsafe.Add(pact, v666*4+24))
-					v1028 := *(*uint32)(unsafe.Add(pact, v666*4+56))
-					v1074 := *(*uint32)(unsafe.Add(pact, v666*4+28))
-					v1079 := *(*uint32)(unsafe.Add(pact, v666*4+60))
-					v1106 := *(*float32)(unsafe.Add(pact, v666*4+128))
-					v1116 := *(*float32)(unsafe.Add(pact, v666*4+132))
-					v1146 := *(*float32)(unsafe.Add(pact, v666*4+144))
-					v1155 := *(*float32)(unsafe.Add(pact, v666*4+148))
+				for v40 := 0; v40 < 4; v40 += 1 {
+					v46 := v40 * 2
+					v76 := v22 + ((v34 * 8) + v46)
+					v78 := v76 * 48
+					v90 := v37 >> 2
+					v103 := uint32(int32(v46))
+					v113 := (v40 * 8) * 16
+					v125 := *(*uint32)(unsafe.Add(pact, v78*4))
+					v130 := *(*uint32)(unsafe.Add(pact, v78*4+32))
+					v172 := *(*uint32)(unsafe.Add(pact, v78*4+4))
+					v177 := *(*uint32)(unsafe.Add(pact, v78*4+36))
+					v219 := *(*uint32)(unsafe.Add(pact, v78*4+8))
+					v224 := *(*uint32)(unsafe.Add(pact, v78*4+40))
+					v266 := *(*uint32)(unsafe.Add(pact, v78*4+12))
+					v271 := *(*uint32)(unsafe.Add(pact, v78*4+44))
+					v313 := *(*uint32)(unsafe.Add(pact, v78*4+16))
+					v318 := *(*uint32)(unsafe.Add(pact, v78*4+48))
+					v360 := *(*uint32)(unsafe.Add(pact, v78*4+20))
+					v365 := *(*uint32)(unsafe.Add(pact, v78*4+52))
+					v407 := *(*uint32)(unsafe.Add(pact, v78*4+24))
+					v412 := *(*uint32)(unsafe.Add(pact, v78*4+56))
+					v454 := *(*uint32)(unsafe.Add(pact, v78*4+28))
+					v459 := *(*uint32)(unsafe.Add(pact, v78*4+60))
+					v464 := v37 >> 1
+					v475 := v46 * 16
+					v486 := *(*float32)(unsafe.Add(pact, v78*4+128))
+					v496 := *(*float32)(unsafe.Add(pact, v78*4+132))
+					v526 := *(*float32)(unsafe.Add(pact, v78*4+144))
+					v535 := *(*float32)(unsafe.Add(pact, v78*4+148))
+					v577 := (v76 + 1) * 48
+					v604 := uint32(int32(v46 + 1))
+					v628 := *(*uint32)(unsafe.Add(pact, v577*4))
+					v633 := *(*uint32)(unsafe.Add(pact, v577*4+32))
+					v679 := *(*uint32)(unsafe.Add(pact, v577*4+4))
+					v684 := *(*uint32)(unsafe.Add(pact, v577*4+36))
+					v730 := *(*uint32)(unsafe.Add(pact, v577*4+8))
+					v735 := *(*uint32)(unsafe.Add(pact, v577*4+40))
+					v781 := *(*uint32)(unsafe.Add(pact, v577*4+12))
+					v786 := *(*uint32)(unsafe.Add(pact, v577*4+44))
+					v832 := *(*uint32)(unsafe.Add(pact, v577*4+16))
+					v837 := *(*uint32)(unsafe.Add(pact, v577*4+48))
+					v883 := *(*uint32)(unsafe.Add(pact, v577*4+20))
+					v888 := *(*uint32)(unsafe.Add(pact, v577*4+52))
+					v934 := *(*uint32)(unsafe.Add(pact, v577*4+24))
+					v939 := *(*uint32)(unsafe.Add(pact, v577*4+56))
+					v985 := *(*uint32)(unsafe.Add(pact, v577*4+28))
+					v990 := *(*uint32)(unsafe.Add(pact, v577*4+60))
+					v1017 := *(*float32)(unsafe.Add(pact, v577*4+128))
+					v1027 := *(*float32)(unsafe.Add(pact, v577*4+132))
+					v1057 := *(*float32)(unsafe.Add(pact, v577*4+144))
+					v1066 := *(*float32)(unsafe.Add(pact, v577*4+148))
 					for l := range 16 {
-						v603 := rsum[0][l]
-						v204 := v203 + l
-						v227 := v204 + v226
-						v563 := (((*(*uint32)(unsafe.Add(pw, v227*4+448))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2496))) >> v216) & 0x1010101) << 4))
-						v516 := (((*(*uint32)(unsafe.Add(pw, v227*4+384))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2432))) >> v216) & 0x1010101) << 4))
-						v469 := (((*(*uint32)(unsafe.Add(pw, v227*4+320))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2368))) >> v216) & 0x1010101) << 4))
-						v422 := (((*(*uint32)(unsafe.Add(pw, v227*4+256))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2304))) >> v216) & 0x1010101) << 4))
-						v375 := (((*(*uint32)(unsafe.Add(pw, v227*4+192))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2240))) >> v216) & 0x1010101) << 4))
-						v328 := (((*(*uint32)(unsafe.Add(pw, v227*4+128))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2176))) >> v216) & 0x1010101) << 4))
-						v281 := (((*(*uint32)(unsafe.Add(pw, v227*4+64))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2112))) >> v216) & 0x1010101) << 4))
-						v236 := (((*(*uint32)(unsafe.Add(pw, v227*4))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2048))) >> v216) & 0x1010101) << 4))
-						v574 := float32(lane.Dot4US(v563, v567, lane.Dot4US(v516, v520, lane.Dot4US(v469, v473, lane.Dot4US(v422, v426, lane.Dot4US(v375, v379, lane.Dot4US(v328, v332, lane.Dot4US(v281, v285, lane.Dot4US(v236, v238, int32(0))))))))))
-						v578 := v577 + l
-						v589 := (v37 + l) + v588
-						v595 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v578*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v589+2560)))))
-						v604 := v603 + float32(v574*float32(v599*v595))
-						rsum[0][l] = v604
-						v613 := rsum[1][l]
-						v635 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v578*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v589+2688)))))
-						v1070 := ((((*(*uint32)(unsafe.Add(pw, v227*4+448))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2496))) >> v693) & 0x1010101) << 4))
-						v1019 := ((((*(*uint32)(unsafe.Add(pw, v227*4+384))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2432))) >> v693) & 0x1010101) << 4))
-						v968 := ((((*(*uint32)(unsafe.Add(pw, v227*4+320))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2368))) >> v693) & 0x1010101) << 4))
-						v917 := ((((*(*uint32)(unsafe.Add(pw, v227*4+256))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2304))) >> v693) & 0x1010101) << 4))
-						v866 := ((((*(*uint32)(unsafe.Add(pw, v227*4+192))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2240))) >> v693) & 0x1010101) << 4))
-						v815 := ((((*(*uint32)(unsafe.Add(pw, v227*4+128))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2176))) >> v693) & 0x1010101) << 4))
-						v764 := ((((*(*uint32)(unsafe.Add(pw, v227*4+64))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2112))) >> v693) & 0x1010101) << 4))
-						v715 := ((((*(*uint32)(unsafe.Add(pw, v227*4))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v204*4+2048))) >> v693) & 0x1010101) << 4))
-						v1081 := float32(lane.Dot4US(v1070, v1074, lane.Dot4US(v1019, v1023, lane.Dot4US(v968, v972, lane.Dot4US(v917, v921, lane.Dot4US(v866, v870, lane.Dot4US(v815, v819, lane.Dot4US(v764, v768, lane.Dot4US(v715, v717, int32(0))))))))))
-						v1102 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v578*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v589+2576)))))
-						v1142 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v578*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v589+2704)))))
-						rsum[0][l] = ((v604 - float32(v639*v635)) + float32(v1081*float32(v1106*v1102))) - float32(v1146*v1142)
-						v575 := float32(lane.Dot4US(v563, v572, lane.Dot4US(v516, v525, lane.Dot4US(v469, v478, lane.Dot4US(v422, v431, lane.Dot4US(v375, v384, lane.Dot4US(v328, v337, lane.Dot4US(v281, v290, lane.Dot4US(v236, v243, int32(0))))))))))
-						v1082 := float32(lane.Dot4US(v1070, v1079, lane.Dot4US(v1019, v1028, lane.Dot4US(v968, v977, lane.Dot4US(v917, v926, lane.Dot4US(v866, v875, lane.Dot4US(v815, v824, lane.Dot4US(v764, v773, lane.Dot4US(v715, v722, int32(0))))))))))
-						v1159 := (((v613 + float32(v575*float32(v609*v595))) - float32(v648*v635)) + float32(v1082*float32(v1116*v1102))) - float32(v1155*v1142)
-						rsum[1][l] = v1159
+						v490 := rsum[0][l]
+						v91 := v90 + l
+						v114 := v91 + v113
+						v450 := (((*(*uint32)(unsafe.Add(pw, v114*4+448))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2496))) >> v103) & 0x1010101) << 4))
+						v403 := (((*(*uint32)(unsafe.Add(pw, v114*4+384))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2432))) >> v103) & 0x1010101) << 4))
+						v356 := (((*(*uint32)(unsafe.Add(pw, v114*4+320))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2368))) >> v103) & 0x1010101) << 4))
+						v309 := (((*(*uint32)(unsafe.Add(pw, v114*4+256))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2304))) >> v103) & 0x1010101) << 4))
+						v262 := (((*(*uint32)(unsafe.Add(pw, v114*4+192))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2240))) >> v103) & 0x1010101) << 4))
+						v215 := (((*(*uint32)(unsafe.Add(pw, v114*4+128))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2176))) >> v103) & 0x1010101) << 4))
+						v168 := (((*(*uint32)(unsafe.Add(pw, v114*4+64))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2112))) >> v103) & 0x1010101) << 4))
+						v123 := (((*(*uint32)(unsafe.Add(pw, v114*4))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2048))) >> v103) & 0x1010101) << 4))
+						v461 := float32(lane.Dot4US(v450, v454, lane.Dot4US(v403, v407, lane.Dot4US(v356, v360, lane.Dot4US(v309, v313, lane.Dot4US(v262, v266, lane.Dot4US(v215, v219, lane.Dot4US(v168, v172, lane.Dot4US(v123, v125, int32(0))))))))))
+						v465 := v464 + l
+						v476 := (v37 + l) + v475
+						v482 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v465*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v476+2560)))))
+						v491 := v490 + float32(v461*float32(v486*v482))
+						rsum[0][l] = v491
+						v500 := rsum[1][l]
+						v522 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v465*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v476+2688)))))
+						v981 := ((((*(*uint32)(unsafe.Add(pw, v114*4+448))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2496))) >> v604) & 0x1010101) << 4))
+						v930 := ((((*(*uint32)(unsafe.Add(pw, v114*4+384))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2432))) >> v604) & 0x1010101) << 4))
+						v879 := ((((*(*uint32)(unsafe.Add(pw, v114*4+320))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2368))) >> v604) & 0x1010101) << 4))
+						v828 := ((((*(*uint32)(unsafe.Add(pw, v114*4+256))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2304))) >> v604) & 0x1010101) << 4))
+						v777 := ((((*(*uint32)(unsafe.Add(pw, v114*4+192))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2240))) >> v604) & 0x1010101) << 4))
+						v726 := ((((*(*uint32)(unsafe.Add(pw, v114*4+128))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2176))) >> v604) & 0x1010101) << 4))
+						v675 := ((((*(*uint32)(unsafe.Add(pw, v114*4+64))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2112))) >> v604) & 0x1010101) << 4))
+						v626 := ((((*(*uint32)(unsafe.Add(pw, v114*4))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v91*4+2048))) >> v604) & 0x1010101) << 4))
+						v992 := float32(lane.Dot4US(v981, v985, lane.Dot4US(v930, v934, lane.Dot4US(v879, v883, lane.Dot4US(v828, v832, lane.Dot4US(v777, v781, lane.Dot4US(v726, v730, lane.Dot4US(v675, v679, lane.Dot4US(v626, v628, int32(0))))))))))
+						v1013 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v465*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v476+2576)))))
+						v1053 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v465*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v476+2704)))))
+						rsum[0][l] = ((v491 - float32(v526*v522)) + float32(v992*float32(v1017*v1013))) - float32(v1057*v1053)
+						v462 := float32(lane.Dot4US(v450, v459, lane.Dot4US(v403, v412, lane.Dot4US(v356, v365, lane.Dot4US(v309, v318, lane.Dot4US(v262, v271, lane.Dot4US(v215, v224, lane.Dot4US(v168, v177, lane.Dot4US(v123, v130, int32(0))))))))))
+						v993 := float32(lane.Dot4US(v981, v990, lane.Dot4US(v930, v939, lane.Dot4US(v879, v888, lane.Dot4US(v828, v837, lane.Dot4US(v777, v786, lane.Dot4US(v726, v735, lane.Dot4US(v675, v684, lane.Dot4US(v626, v633, int32(0))))))))))
+						v1070 := (((v500 + float32(v462*float32(v496*v482))) - float32(v535*v522)) + float32(v993*float32(v1027*v1013))) - float32(v1066*v1053)
+						rsum[1][l] = v1070
 					}
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v1166 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1166
-					v1171 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1171
+					v1077 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1077
+					v1082 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1082
 				}
 			} else {
 				for l := range 16 {
-					v1174 := *(*float32)(unsafe.Add(stotal, l*4))
-					v1176 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1174 + v1176
-					v1184 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v1186 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1184 + v1186
+					v1085 := *(*float32)(unsafe.Add(stotal, l*4))
+					v1087 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1085 + v1087
+					v1095 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v1097 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1095 + v1097
 				}
 			}
 		}
-		v1189 := t1 * 4
-		v1191 := t0 * 16
+		v1100 := t1 * 4
+		v1102 := t0 * 16
 		if nadd == 0 {
-			v1200 := v1189 * nldo
-			v1208 := (v1189 + 1) * nldo
+			v1111 := v1100 * nldo
+			v1119 := (v1100 + 1) * nldo
 			for l := range 16 {
-				v1204 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1197 := v1191 + l
-				v1198 := v1197 < nn
-				if v1198 {
-					*(*float32)(unsafe.Add(pout, (v1200+v1197)*4)) = v1204
+				v1115 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1108 := v1102 + l
+				v1109 := v1108 < nn
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, (v1111+v1108)*4)) = v1115
 				}
-				v1214 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v1198 {
-					*(*float32)(unsafe.Add(pout, (v1208+v1197)*4)) = v1214
+				v1125 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v1109 {
+					*(*float32)(unsafe.Add(pout, (v1119+v1108)*4)) = v1125
 				}
 			}
 		} else {
-			v1220 := v1189 * nldo
-			v1230 := (v1189 + 1) * nldo
+			v1131 := v1100 * nldo
+			v1141 := (v1100 + 1) * nldo
 			for l := range 16 {
-				v1224 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1217 := v1191 + l
-				v1218 := v1217 < nn
-				var v1225 float32
-				v1221 := v1220 + v1217
-				if v1218 {
-					v1225 = *(*float32)(unsafe.Add(pout, v1221*4))
+				v1135 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1128 := v1102 + l
+				v1129 := v1128 < nn
+				var v1136 float32
+				v1132 := v1131 + v1128
+				if v1129 {
+					v1136 = *(*float32)(unsafe.Add(pout, v1132*4))
 				}
-				if v1218 {
-					*(*float32)(unsafe.Add(pout, v1221*4)) = v1224 + v1225
+				if v1129 {
+					*(*float32)(unsafe.Add(pout, v1132*4)) = v1135 + v1136
 				}
-				v1236 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v1237 float32
-				v1231 := v1230 + v1217
-				if v1218 {
-					v1237 = *(*float32)(unsafe.Add(pout, v1231*4))
+				v1147 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v1148 float32
+				v1142 := v1141 + v1128
+				if v1129 {
+					v1148 = *(*float32)(unsafe.Add(pout, v1142*4))
 				}
-				if v1218 {
-					*(*float32)(unsafe.Add(pout, v1231*4)) = v1236 + v1237
+				if v1129 {
+					*(*float32)(unsafe.Add(pout, v1142*4)) = v1147 + v1148
 				}
 			}
 		}

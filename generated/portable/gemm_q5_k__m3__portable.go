@@ -39,200 +39,200 @@ func gemm_q5_k__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v24; v35 < v34; v35 += 1 {
 				v38 := (v19 + v35) * 2880
-				for v176 := 0; v176 < 4; v176 += 1 {
-					v182 := v176 * 2
-					v190 := v22 + ((v35 * 8) + v182)
-					v192 := v190 * 48
-					v209 := v38 >> 2
-					v222 := uint32(int32(v182))
-					v232 := (v176 * 8) * 16
-					v244 := *(*uint32)(unsafe.Add(pact, v192*4))
-					v249 := *(*uint32)(unsafe.Add(pact, v192*4+32))
-					v254 := *(*uint32)(unsafe.Add(pact, v192*4+64))
-					v296 := *(*uint32)(unsafe.Add(pact, v192*4+4))
-					v301 := *(*uint32)(unsafe.Add(pact, v192*4+36))
-					v306 := *(*uint32)(unsafe.Add(pact, v192*4+68))
-					v348 := *(*uint32)(unsafe.Add(pact, v192*4+8))
-					v353 := *(*uint32)(unsafe.Add(pact, v192*4+40))
-					v358 := *(*uint32)(unsafe.Add(pact, v192*4+72))
-					v400 := *(*uint32)(unsafe.Add(pact, v192*4+12))
-					v405 := *(*uint32)(unsafe.Add(pact, v192*4+44))
-					v410 := *(*uint32)(unsafe.Add(pact, v192*4+76))
-					v452 := *(*uint32)(unsafe.Add(pact, v192*4+16))
-					v457 := *(*uint32)(unsafe.Add(pact, v192*4+48))
-					v462 := *(*uint32)(unsafe.Add(pact, v192*4+80))
-					v504 := *(*uint32)(unsafe.Add(pact, v192*4+20))
-					v509 := *(*uint32)(unsafe.Add(pact, v192*4+52))
-					v514 := *(*uint32)(unsafe.Add(pact, v192*4+84))
-					v556 := *(*uint32)(unsafe.Add(pact, v192*4+24))
-					v561 := *(*uint32)(unsafe.Add(pact, v192*4+56))
-					v566 := *(*uint32)(unsafe.Add(pact, v192*4+88))
-					v608 := *(*uint32)(unsafe.Add(pact, v192*4+28))
-					v613 := *(*uint32)(unsafe.Add(pact, v192*4+60))
-					v618 := *(*uint32)(unsafe.Add(pact, v192*4+92))
-					v624 := v38 >> 1
-					v635 := v182 * 16
-					v646 := *(*float32)(unsafe.Add(pact, v192*4+128))
-					v656 := *(*float32)(unsafe.Add(pact, v192*4+132))
-					v666 := *(*float32)(unsafe.Add(pact, v192*4+136))
-					v696 := *(*float32)(unsafe.Add(pact, v192*4+144))
-					v705 := *(*float32)(unsafe.Add(pact, v192*4+148))
-					v714 := *(*float32)(unsafe.Add(pact, v192*4+152))
-					v732 := (v190 + 1) * 48
-					v764 := uint32(int32(v182 + 1))
-					v788 := *(*uint32)(unsafe.Add(pact, v732*4))
-					v793 := *(*uint32)(unsafe.Add(pact, v732*4+32))
-					v798 := *(*uint32)(unsafe.Add(pact, v732*4+64))
-					v844 := *(*uint32)(unsafe.Add(pact, v732*4+4))
-					v849 := *(*uint32)(unsafe.Add(pact, v732*4+36))
-					v854 := *(*uint32)(unsafe.Add(pact, v732*4+68))
-					v900 := *(*uint32)(unsafe.Add(pact, v732*4+8))
-					v905 := *(*uint32)(unsafe.Add(pact, v732*4+40))
-					v910 := *(*uint32)(unsafe.Add(pact, v732*4+72))
-					v956 := *(*uint32)(unsafe.Add(pact, v732*4+12))
-					v961 := *(*uint32)(unsafe.Add(pact, v732*4+44))
-					v966 := *(*uint32)(unsafe.Add(pact, v732*4+76))
-					v1012 := *(*uint32)(unsafe.Add(pact, v732*4+16))
-					v1017 := *(*uint32)(unsafe.Add(pact, v732*4+48))
-					v1022 := *(*uint32)(unsafe.Add(pact, v732*4+80))
-					v1068 := *(*uint32)(unsafe.Add(pact, v732*4+20))
-					v1073 := *(*uint32)(unsafe.Add(pact, v732*4+52))
-					v1078 := *(*uint32)(unsafe.Add(pact, v732*4+84))
-					v1124 := *(*uint32)(unsafe.Add(pact, v732*4+24))
-					v1129 := *(*uint32)(unsafe.Add(pact, v732*4+56))
-					v1134 := *(*uint32)(unsafe.Add(pact, v732*4+88))
-					v1180 := *(*uint32)(unsafe.Add(pact, v732*4+28))
-					v1185 := *(*uint32)(unsafe.Add(pact, v732*4+60))
-					v1190 := *(*uint32)(unsafe.Add(pact, v732*4+92))
-					v1218 := *(*float32)(unsafe.Add(pact, v732*4+128))
-					v1228 := *(*float32)(unsafe.Add(pact, v732*4+132))
-					v1238 := *(*float32)(unsafe.Add(pact, v732*4+136))
-					v1268 := *(*float32)(unsafe.Add(pact, v732*4+144))
-					v1277 := *(*float32)(unsafe.Add(pact, v732*4+148))
-					v1286 := *(*float32)(unsafe.Add(pact, v732*4+152))
+				for v41 := 0; v41 < 4; v41 += 1 {
+					v47 := v41 * 2
+					v77 := v22 + ((v35 * 8) + v47)
+					v79 := v77 * 48
+					v96 := v38 >> 2
+					v109 := uint32(int32(v47))
+					v119 := (v41 * 8) * 16
+					v131 := *(*uint32)(unsafe.Add(pact, v79*4))
+					v136 := *(*uint32)(unsafe.Add(pact, v79*4+32))
+					v141 := *(*uint32)(unsafe.Add(pact, v79*4+64))
+					v183 := *(*uint32)(unsafe.Add(pact, v79*4+4))
+					v188 := *(*uint32)(unsafe.Add(pact, v79*4+36))
+					v193 := *(*uint32)(unsafe.Add(pact, v79*4+68))
+					v235 := *(*uint32)(unsafe.Add(pact, v79*4+8))
+					v240 := *(*uint32)(unsafe.Add(pact, v79*4+40))
+					v245 := *(*uint32)(unsafe.Add(pact, v79*4+72))
+					v287 := *(*uint32)(unsafe.Add(pact, v79*4+12))
+					v292 := *(*uint32)(unsafe.Add(pact, v79*4+44))
+					v297 := *(*uint32)(unsafe.Add(pact, v79*4+76))
+					v339 := *(*uint32)(unsafe.Add(pact, v79*4+16))
+					v344 := *(*uint32)(unsafe.Add(pact, v79*4+48))
+					v349 := *(*uint32)(unsafe.Add(pact, v79*4+80))
+					v391 := *(*uint32)(unsafe.Add(pact, v79*4+20))
+					v396 := *(*uint32)(unsafe.Add(pact, v79*4+52))
+					v401 := *(*uint32)(unsafe.Add(pact, v79*4+84))
+					v443 := *(*uint32)(unsafe.Add(pact, v79*4+24))
+					v448 := *(*uint32)(unsafe.Add(pact, v79*4+56))
+					v453 := *(*uint32)(unsafe.Add(pact, v79*4+88))
+					v495 := *(*uint32)(unsafe.Add(pact, v79*4+28))
+					v500 := *(*uint32)(unsafe.Add(pact, v79*4+60))
+					v505 := *(*uint32)(unsafe.Add(pact, v79*4+92))
+					v511 := v38 >> 1
+					v522 := v47 * 16
+					v533 := *(*float32)(unsafe.Add(pact, v79*4+128))
+					v543 := *(*float32)(unsafe.Add(pact, v79*4+132))
+					v553 := *(*float32)(unsafe.Add(pact, v79*4+136))
+					v583 := *(*float32)(unsafe.Add(pact, v79*4+144))
+					v592 := *(*float32)(unsafe.Add(pact, v79*4+148))
+					v601 := *(*float32)(unsafe.Add(pact, v79*4+152))
+					v643 := (v77 + 1) * 48
+					v675 := uint32(int32(v47 + 1))
+					v699 := *(*uint32)(unsafe.Add(pact, v643*4))
+					v704 := *(*uint32)(unsafe.Add(pact, v643*4+32))
+					v709 := *(*uint32)(unsafe.Add(pact, v643*4+64))
+					v755 := *(*uint32)(unsafe.Add(pact, v643*4+4))
+					v760 := *(*uint32)(unsafe.Add(pact, v643*4+36))
+					v765 := *(*uint32)(unsafe.Add(pact, v643*4+68))
+					v811 := *(*uint32)(unsafe.Add(pact, v643*4+8))
+					v816 := *(*uint32)(unsafe.Add(pact, v643*4+40))
+					v821 := *(*uint32)(unsafe.Add(pact, v643*4+72))
+					v867 := *(*uint32)(unsafe.Add(pact, v643*4+12))
+					v872 := *(*uint32)(unsafe.Add(pact, v643*4+44))
+					v877 := *(*uint32)(unsafe.Add(pact, v643*4+76))
+					v923 := *(*uint32)(unsafe.Add(pact, v643*4+16))
+					v928 := *(*uint32)(unsafe.Add(pact, v643*4+48))
+					v933 := *(*uint32)(unsafe.Add(pact, v643*4+80))
+					v979 := *(*uint32)(unsafe.Add(pact, v643*4+20))
+					v984 := *(*uint32)(unsafe.Add(pact, v643*4+52))
+					v989 := *(*uint32)(unsafe.Add(pact, v643*4+84))
+					v1035 := *(*uint32)(unsafe.Add(pact, v643*4+24))
+					v1040 := *(*uint32)(unsafe.Add(pact, v643*4+56))
+					v1045 := *(*uint32)(unsafe.Add(pact, v643*4+88))
+					v1091 := *(*uint32)(unsafe.Add(pact, v643*4+28))
+					v1096 := *(*uint32)(unsafe.Add(pact, v643*4+60))
+					v1101 := *(*uint32)(unsafe.Add(pact, v643*4+92))
+					v1129 := *(*float32)(unsafe.Add(pact, v643*4+128))
+					v1139 := *(*float32)(unsafe.Add(pact, v643*4+132))
+					v1149 := *(*float32)(unsafe.Add(pact, v643*4+136))
+					v1179 := *(*float32)(unsafe.Add(pact, v643*4+144))
+					v1188 := *(*float32)(unsafe.Add(pact, v643*4+148))
+					v1197 := *(*float32)(unsafe.Add(pact, v643*4+152))
 					for l := range 16 {
-						v650 := rsum[0][l]
-						v210 := v209 + l
-						v233 := v210 + v232
-						v604 := (((*(*uint32)(unsafe.Add(pw, v233*4+448))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2496))) >> v222) & 0x1010101) << 4))
-						v552 := (((*(*uint32)(unsafe.Add(pw, v233*4+384))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2432))) >> v222) & 0x1010101) << 4))
-						v500 := (((*(*uint32)(unsafe.Add(pw, v233*4+320))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2368))) >> v222) & 0x1010101) << 4))
-						v448 := (((*(*uint32)(unsafe.Add(pw, v233*4+256))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2304))) >> v222) & 0x1010101) << 4))
-						v396 := (((*(*uint32)(unsafe.Add(pw, v233*4+192))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2240))) >> v222) & 0x1010101) << 4))
-						v344 := (((*(*uint32)(unsafe.Add(pw, v233*4+128))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2176))) >> v222) & 0x1010101) << 4))
-						v292 := (((*(*uint32)(unsafe.Add(pw, v233*4+64))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2112))) >> v222) & 0x1010101) << 4))
-						v242 := (((*(*uint32)(unsafe.Add(pw, v233*4))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2048))) >> v222) & 0x1010101) << 4))
-						v620 := float32(lane.Dot4US(v604, v608, lane.Dot4US(v552, v556, lane.Dot4US(v500, v504, lane.Dot4US(v448, v452, lane.Dot4US(v396, v400, lane.Dot4US(v344, v348, lane.Dot4US(v292, v296, lane.Dot4US(v242, v244, int32(0))))))))))
-						v625 := v624 + l
-						v636 := (v38 + l) + v635
-						v642 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v625*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v636+2560)))))
-						v651 := v650 + float32(v620*float32(v646*v642))
-						rsum[0][l] = v651
-						v660 := rsum[1][l]
-						v621 := float32(lane.Dot4US(v604, v613, lane.Dot4US(v552, v561, lane.Dot4US(v500, v509, lane.Dot4US(v448, v457, lane.Dot4US(v396, v405, lane.Dot4US(v344, v353, lane.Dot4US(v292, v301, lane.Dot4US(v242, v249, int32(0))))))))))
-						v661 := v660 + float32(v621*float32(v656*v642))
-						rsum[1][l] = v661
-						v670 := rsum[2][l]
-						v692 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v625*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v636+2688)))))
-						v1176 := ((((*(*uint32)(unsafe.Add(pw, v233*4+448))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2496))) >> v764) & 0x1010101) << 4))
-						v1120 := ((((*(*uint32)(unsafe.Add(pw, v233*4+384))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2432))) >> v764) & 0x1010101) << 4))
-						v1064 := ((((*(*uint32)(unsafe.Add(pw, v233*4+320))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2368))) >> v764) & 0x1010101) << 4))
-						v1008 := ((((*(*uint32)(unsafe.Add(pw, v233*4+256))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2304))) >> v764) & 0x1010101) << 4))
-						v952 := ((((*(*uint32)(unsafe.Add(pw, v233*4+192))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2240))) >> v764) & 0x1010101) << 4))
-						v896 := ((((*(*uint32)(unsafe.Add(pw, v233*4+128))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2176))) >> v764) & 0x1010101) << 4))
-						v840 := ((((*(*uint32)(unsafe.Add(pw, v233*4+64))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2112))) >> v764) & 0x1010101) << 4))
-						v786 := ((((*(*uint32)(unsafe.Add(pw, v233*4))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v210*4+2048))) >> v764) & 0x1010101) << 4))
-						v1192 := float32(lane.Dot4US(v1176, v1180, lane.Dot4US(v1120, v1124, lane.Dot4US(v1064, v1068, lane.Dot4US(v1008, v1012, lane.Dot4US(v952, v956, lane.Dot4US(v896, v900, lane.Dot4US(v840, v844, lane.Dot4US(v786, v788, int32(0))))))))))
-						v1214 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v625*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v636+2576)))))
-						v1264 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v625*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v636+2704)))))
-						rsum[0][l] = ((v651 - float32(v696*v692)) + float32(v1192*float32(v1218*v1214))) - float32(v1268*v1264)
-						v1193 := float32(lane.Dot4US(v1176, v1185, lane.Dot4US(v1120, v1129, lane.Dot4US(v1064, v1073, lane.Dot4US(v1008, v1017, lane.Dot4US(v952, v961, lane.Dot4US(v896, v905, lane.Dot4US(v840, v849, lane.Dot4US(v786, v793, int32(0))))))))))
-						rsum[1][l] = ((v661 - float32(v705*v692)) + float32(v1193*float32(v1228*v1214))) - float32(v1277*v1264)
-						v622 := float32(lane.Dot4US(v604, v618, lane.Dot4US(v552, v566, lane.Dot4US(v500, v514, lane.Dot4US(v448, v462, lane.Dot4US(v396, v410, lane.Dot4US(v344, v358, lane.Dot4US(v292, v306, lane.Dot4US(v242, v254, int32(0))))))))))
-						v1194 := float32(lane.Dot4US(v1176, v1190, lane.Dot4US(v1120, v1134, lane.Dot4US(v1064, v1078, lane.Dot4US(v1008, v1022, lane.Dot4US(v952, v966, lane.Dot4US(v896, v910, lane.Dot4US(v840, v854, lane.Dot4US(v786, v798, int32(0))))))))))
-						v1290 := (((v670 + float32(v622*float32(v666*v642))) - float32(v714*v692)) + float32(v1194*float32(v1238*v1214))) - float32(v1286*v1264)
-						rsum[2][l] = v1290
+						v537 := rsum[0][l]
+						v97 := v96 + l
+						v120 := v97 + v119
+						v491 := (((*(*uint32)(unsafe.Add(pw, v120*4+448))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2496))) >> v109) & 0x1010101) << 4))
+						v439 := (((*(*uint32)(unsafe.Add(pw, v120*4+384))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2432))) >> v109) & 0x1010101) << 4))
+						v387 := (((*(*uint32)(unsafe.Add(pw, v120*4+320))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2368))) >> v109) & 0x1010101) << 4))
+						v335 := (((*(*uint32)(unsafe.Add(pw, v120*4+256))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2304))) >> v109) & 0x1010101) << 4))
+						v283 := (((*(*uint32)(unsafe.Add(pw, v120*4+192))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2240))) >> v109) & 0x1010101) << 4))
+						v231 := (((*(*uint32)(unsafe.Add(pw, v120*4+128))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2176))) >> v109) & 0x1010101) << 4))
+						v179 := (((*(*uint32)(unsafe.Add(pw, v120*4+64))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2112))) >> v109) & 0x1010101) << 4))
+						v129 := (((*(*uint32)(unsafe.Add(pw, v120*4))) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2048))) >> v109) & 0x1010101) << 4))
+						v507 := float32(lane.Dot4US(v491, v495, lane.Dot4US(v439, v443, lane.Dot4US(v387, v391, lane.Dot4US(v335, v339, lane.Dot4US(v283, v287, lane.Dot4US(v231, v235, lane.Dot4US(v179, v183, lane.Dot4US(v129, v131, int32(0))))))))))
+						v512 := v511 + l
+						v523 := (v38 + l) + v522
+						v529 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v512*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v523+2560)))))
+						v538 := v537 + float32(v507*float32(v533*v529))
+						rsum[0][l] = v538
+						v547 := rsum[1][l]
+						v508 := float32(lane.Dot4US(v491, v500, lane.Dot4US(v439, v448, lane.Dot4US(v387, v396, lane.Dot4US(v335, v344, lane.Dot4US(v283, v292, lane.Dot4US(v231, v240, lane.Dot4US(v179, v188, lane.Dot4US(v129, v136, int32(0))))))))))
+						v548 := v547 + float32(v508*float32(v543*v529))
+						rsum[1][l] = v548
+						v557 := rsum[2][l]
+						v579 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v512*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v523+2688)))))
+						v1087 := ((((*(*uint32)(unsafe.Add(pw, v120*4+448))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2496))) >> v675) & 0x1010101) << 4))
+						v1031 := ((((*(*uint32)(unsafe.Add(pw, v120*4+384))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2432))) >> v675) & 0x1010101) << 4))
+						v975 := ((((*(*uint32)(unsafe.Add(pw, v120*4+320))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2368))) >> v675) & 0x1010101) << 4))
+						v919 := ((((*(*uint32)(unsafe.Add(pw, v120*4+256))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2304))) >> v675) & 0x1010101) << 4))
+						v863 := ((((*(*uint32)(unsafe.Add(pw, v120*4+192))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2240))) >> v675) & 0x1010101) << 4))
+						v807 := ((((*(*uint32)(unsafe.Add(pw, v120*4+128))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2176))) >> v675) & 0x1010101) << 4))
+						v751 := ((((*(*uint32)(unsafe.Add(pw, v120*4+64))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2112))) >> v675) & 0x1010101) << 4))
+						v697 := ((((*(*uint32)(unsafe.Add(pw, v120*4))) >> 4) & 0xF0F0F0F) | ((((*(*uint32)(unsafe.Add(pw, v97*4+2048))) >> v675) & 0x1010101) << 4))
+						v1103 := float32(lane.Dot4US(v1087, v1091, lane.Dot4US(v1031, v1035, lane.Dot4US(v975, v979, lane.Dot4US(v919, v923, lane.Dot4US(v863, v867, lane.Dot4US(v807, v811, lane.Dot4US(v751, v755, lane.Dot4US(v697, v699, int32(0))))))))))
+						v1125 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v512*2+2816))) * float32(int32(*(*uint8)(unsafe.Add(pw, v523+2576)))))
+						v1175 := float32(lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v512*2+2848))) * float32(int32(*(*uint8)(unsafe.Add(pw, v523+2704)))))
+						rsum[0][l] = ((v538 - float32(v583*v579)) + float32(v1103*float32(v1129*v1125))) - float32(v1179*v1175)
+						v1104 := float32(lane.Dot4US(v1087, v1096, lane.Dot4US(v1031, v1040, lane.Dot4US(v975, v984, lane.Dot4US(v919, v928, lane.Dot4US(v863, v872, lane.Dot4US(v807, v816, lane.Dot4US(v751, v760, lane.Dot4US(v697, v704, int32(0))))))))))
+						rsum[1][l] = ((v548 - float32(v592*v579)) + float32(v1104*float32(v1139*v1125))) - float32(v1188*v1175)
+						v509 := float32(lane.Dot4US(v491, v505, lane.Dot4US(v439, v453, lane.Dot4US(v387, v401, lane.Dot4US(v335, v349, lane.Dot4US(v283, v297, lane.Dot4US(v231, v245, lane.Dot4US(v179, v193, lane.Dot4US(v129, v141, int32(0))))))))))
+						v1105 := float32(lane.Dot4US(v1087, v1101, lane.Dot4US(v1031, v1045, lane.Dot4US(v975, v989, lane.Dot4US(v919, v933, lane.Dot4US(v863, v877, lane.Dot4US(v807, v821, lane.Dot4US(v751, v765, lane.Dot4US(v697, v709, int32(0))))))))))
+						v1201 := (((v557 + float32(v509*float32(v553*v529))) - float32(v601*v579)) + float32(v1105*float32(v1149*v1125))) - float32(v1197*v1175)
+						rsum[2][l] = v1201
 					}
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v1297 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1297
-					v1302 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1302
-					v1307 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1307
+					v1208 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1208
+					v1213 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1213
+					v1218 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1218
 				}
 			} else {
 				for l := range 16 {
-					v1310 := *(*float32)(unsafe.Add(stotal, l*4))
-					v1312 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1310 + v1312
-					v1320 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v1322 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1320 + v1322
-					v1330 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v1332 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1330 + v1332
+					v1221 := *(*float32)(unsafe.Add(stotal, l*4))
+					v1223 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1221 + v1223
+					v1231 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v1233 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v1231 + v1233
+					v1241 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v1243 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v1241 + v1243
 				}
 			}
 		}
-		v1335 := t1 * 4
-		v1337 := t0 * 16
+		v1246 := t1 * 4
+		v1248 := t0 * 16
 		if nadd == 0 {
-			v1346 := v1335 * nldo
-			v1354 := (v1335 + 1) * nldo
-			v1364 := (v1335 + 2) * nldo
+			v1257 := v1246 * nldo
+			v1265 := (v1246 + 1) * nldo
+			v1275 := (v1246 + 2) * nldo
 			for l := range 16 {
-				v1350 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1343 := v1337 + l
-				v1344 := v1343 < nn
-				if v1344 {
-					*(*float32)(unsafe.Add(pout, (v1346+v1343)*4)) = v1350
+				v1261 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1254 := v1248 + l
+				v1255 := v1254 < nn
+				if v1255 {
+					*(*float32)(unsafe.Add(pout, (v1257+v1254)*4)) = v1261
 				}
-				v1360 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v1344 {
-					*(*float32)(unsafe.Add(pout, (v1354+v1343)*4)) = v1360
+				v1271 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v1255 {
+					*(*float32)(unsafe.Add(pout, (v1265+v1254)*4)) = v1271
 				}
-				v1370 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v1344 {
-					*(*float32)(unsafe.Add(pout, (v1364+v1343)*4)) = v1370
+				v1281 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v1255 {
+					*(*float32)(unsafe.Add(pout, (v1275+v1254)*4)) = v1281
 				}
 			}
 		} else {
-			v1376 := v1335 * nldo
-			v1386 := (v1335 + 1) * nldo
-			v1398 := (v1335 + 2) * nldo
+			v1287 := v1246 * nldo
+			v1297 := (v1246 + 1) * nldo
+			v1309 := (v1246 + 2) * nldo
 			for l := range 16 {
-				v1380 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1373 := v1337 + l
-				v1374 := v1373 < nn
-				var v1381 float32
-				v1377 := v1376 + v1373
-				if v1374 {
-					v1381 = *(*float32)(unsafe.Add(pout, v1377*4))
+				v1291 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1284 := v1248 + l
+				v1285 := v1284 < nn
+				var v1292 float32
+				v1288 := v1287 + v1284
+				if v1285 {
+					v1292 = *(*float32)(unsafe.Add(pout, v1288*4))
 				}
-				if v1374 {
-					*(*float32)(unsafe.Add(pout, v1377*4)) = v1380 + v1381
+				if v1285 {
+					*(*float32)(unsafe.Add(pout, v1288*4)) = v1291 + v1292
 				}
-				v1392 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v1393 float32
-				v1387 := v1386 + v1373
-				if v1374 {
-					v1393 = *(*float32)(unsafe.Add(pout, v1387*4))
+				v1303 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v1304 float32
+				v1298 := v1297 + v1284
+				if v1285 {
+					v1304 = *(*float32)(unsafe.Add(pout, v1298*4))
 				}
-				if v1374 {
-					*(*float32)(unsafe.Add(pout, v1387*4)) = v1392 + v1393
+				if v1285 {
+					*(*float32)(unsafe.Add(pout, v1298*4)) = v1303 + v1304
 				}
-				v1404 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v1405 float32
-				v1399 := v1398 + v1373
-				if v1374 {
-					v1405 = *(*float32)(unsafe.Add(pout, v1399*4))
+				v1315 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v1316 float32
+				v1310 := v1309 + v1284
+				if v1285 {
+					v1316 = *(*float32)(unsafe.Add(pout, v1310*4))
 				}
-				if v1374 {
-					*(*float32)(unsafe.Add(pout, v1399*4)) = v1404 + v1405
+				if v1285 {
+					*(*float32)(unsafe.Add(pout, v1310*4)) = v1315 + v1316
 				}
 			}
 		}

@@ -37,140 +37,140 @@ func gemm_q6_k__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v24; v33 < v32; v33 += 1 {
 				v36 := (v19 + v33) * 3392
-				for v198 := 0; v198 < 2; v198 += 1 {
-					v213 := v22 + ((v33 * 8) + (v198 * 4))
-					v215 := v213 * 48
-					v221 := *(*int32)(unsafe.Add(pact, v215*4+176)) << 5
-					v223 := v36 >> 2
-					v226 := (v198 * 16) * 16
-					v234 := (v198 * 8) * 16
-					v253 := *(*uint32)(unsafe.Add(pact, v215*4))
-					v290 := *(*uint32)(unsafe.Add(pact, v215*4+4))
-					v327 := *(*uint32)(unsafe.Add(pact, v215*4+8))
-					v364 := *(*uint32)(unsafe.Add(pact, v215*4+12))
-					v388 := (*(*int32)(unsafe.Add(pact, v215*4+160)) - *(*int32)(unsafe.Add(pact, v215*4+176))) << 5
-					v424 := *(*uint32)(unsafe.Add(pact, v215*4+16))
-					v461 := *(*uint32)(unsafe.Add(pact, v215*4+20))
-					v498 := *(*uint32)(unsafe.Add(pact, v215*4+24))
-					v535 := *(*uint32)(unsafe.Add(pact, v215*4+28))
-					v550 := v36 >> 1
-					v561 := *(*float32)(unsafe.Add(pact, v215*4+128))
-					v580 := (v213 + 1) * 48
-					v586 := *(*int32)(unsafe.Add(pact, v580*4+176)) << 5
-					v620 := *(*uint32)(unsafe.Add(pact, v580*4))
-					v657 := *(*uint32)(unsafe.Add(pact, v580*4+4))
-					v694 := *(*uint32)(unsafe.Add(pact, v580*4+8))
-					v731 := *(*uint32)(unsafe.Add(pact, v580*4+12))
-					v755 := (*(*int32)(unsafe.Add(pact, v580*4+160)) - *(*int32)(unsafe.Add(pact, v580*4+176))) << 5
-					v791 := *(*uint32)(unsafe.Add(pact, v580*4+16))
-					v828 := *(*uint32)(unsafe.Add(pact, v580*4+20))
-					v865 := *(*uint32)(unsafe.Add(pact, v580*4+24))
-					v902 := *(*uint32)(unsafe.Add(pact, v580*4+28))
-					v928 := *(*float32)(unsafe.Add(pact, v580*4+128))
-					v947 := (v213 + 2) * 48
-					v953 := *(*int32)(unsafe.Add(pact, v947*4+176)) << 5
-					v985 := *(*uint32)(unsafe.Add(pact, v947*4))
-					v1022 := *(*uint32)(unsafe.Add(pact, v947*4+4))
-					v1059 := *(*uint32)(unsafe.Add(pact, v947*4+8))
-					v1096 := *(*uint32)(unsafe.Add(pact, v947*4+12))
-					v1120 := (*(*int32)(unsafe.Add(pact, v947*4+160)) - *(*int32)(unsafe.Add(pact, v947*4+176))) << 5
-					v1156 := *(*uint32)(unsafe.Add(pact, v947*4+16))
-					v1193 := *(*uint32)(unsafe.Add(pact, v947*4+20))
-					v1230 := *(*uint32)(unsafe.Add(pact, v947*4+24))
-					v1267 := *(*uint32)(unsafe.Add(pact, v947*4+28))
-					v1293 := *(*float32)(unsafe.Add(pact, v947*4+128))
-					v1312 := (v213 + 3) * 48
-					v1318 := *(*int32)(unsafe.Add(pact, v1312*4+176)) << 5
-					v1354 := *(*uint32)(unsafe.Add(pact, v1312*4))
-					v1393 := *(*uint32)(unsafe.Add(pact, v1312*4+4))
-					v1432 := *(*uint32)(unsafe.Add(pact, v1312*4+8))
-					v1471 := *(*uint32)(unsafe.Add(pact, v1312*4+12))
-					v1495 := (*(*int32)(unsafe.Add(pact, v1312*4+160)) - *(*int32)(unsafe.Add(pact, v1312*4+176))) << 5
-					v1533 := *(*uint32)(unsafe.Add(pact, v1312*4+16))
-					v1572 := *(*uint32)(unsafe.Add(pact, v1312*4+20))
-					v1611 := *(*uint32)(unsafe.Add(pact, v1312*4+24))
-					v1650 := *(*uint32)(unsafe.Add(pact, v1312*4+28))
-					v1676 := *(*float32)(unsafe.Add(pact, v1312*4+128))
+				for v39 := 0; v39 < 2; v39 += 1 {
+					v79 := v22 + ((v33 * 8) + (v39 * 4))
+					v81 := v79 * 48
+					v87 := *(*int32)(unsafe.Add(pact, v81*4+176)) << 5
+					v89 := v36 >> 2
+					v92 := (v39 * 16) * 16
+					v100 := (v39 * 8) * 16
+					v119 := *(*uint32)(unsafe.Add(pact, v81*4))
+					v156 := *(*uint32)(unsafe.Add(pact, v81*4+4))
+					v193 := *(*uint32)(unsafe.Add(pact, v81*4+8))
+					v230 := *(*uint32)(unsafe.Add(pact, v81*4+12))
+					v254 := (*(*int32)(unsafe.Add(pact, v81*4+160)) - *(*int32)(unsafe.Add(pact, v81*4+176))) << 5
+					v290 := *(*uint32)(unsafe.Add(pact, v81*4+16))
+					v327 := *(*uint32)(unsafe.Add(pact, v81*4+20))
+					v364 := *(*uint32)(unsafe.Add(pact, v81*4+24))
+					v401 := *(*uint32)(unsafe.Add(pact, v81*4+28))
+					v416 := v36 >> 1
+					v427 := *(*float32)(unsafe.Add(pact, v81*4+128))
+					v473 := (v79 + 1) * 48
+					v479 := *(*int32)(unsafe.Add(pact, v473*4+176)) << 5
+					v513 := *(*uint32)(unsafe.Add(pact, v473*4))
+					v550 := *(*uint32)(unsafe.Add(pact, v473*4+4))
+					v587 := *(*uint32)(unsafe.Add(pact, v473*4+8))
+					v624 := *(*uint32)(unsafe.Add(pact, v473*4+12))
+					v648 := (*(*int32)(unsafe.Add(pact, v473*4+160)) - *(*int32)(unsafe.Add(pact, v473*4+176))) << 5
+					v684 := *(*uint32)(unsafe.Add(pact, v473*4+16))
+					v721 := *(*uint32)(unsafe.Add(pact, v473*4+20))
+					v758 := *(*uint32)(unsafe.Add(pact, v473*4+24))
+					v795 := *(*uint32)(unsafe.Add(pact, v473*4+28))
+					v821 := *(*float32)(unsafe.Add(pact, v473*4+128))
+					v867 := (v79 + 2) * 48
+					v873 := *(*int32)(unsafe.Add(pact, v867*4+176)) << 5
+					v905 := *(*uint32)(unsafe.Add(pact, v867*4))
+					v942 := *(*uint32)(unsafe.Add(pact, v867*4+4))
+					v979 := *(*uint32)(unsafe.Add(pact, v867*4+8))
+					v1016 := *(*uint32)(unsafe.Add(pact, v867*4+12))
+					v1040 := (*(*int32)(unsafe.Add(pact, v867*4+160)) - *(*int32)(unsafe.Add(pact, v867*4+176))) << 5
+					v1076 := *(*uint32)(unsafe.Add(pact, v867*4+16))
+					v1113 := *(*uint32)(unsafe.Add(pact, v867*4+20))
+					v1150 := *(*uint32)(unsafe.Add(pact, v867*4+24))
+					v1187 := *(*uint32)(unsafe.Add(pact, v867*4+28))
+					v1213 := *(*float32)(unsafe.Add(pact, v867*4+128))
+					v1259 := (v79 + 3) * 48
+					v1265 := *(*int32)(unsafe.Add(pact, v1259*4+176)) << 5
+					v1301 := *(*uint32)(unsafe.Add(pact, v1259*4))
+					v1340 := *(*uint32)(unsafe.Add(pact, v1259*4+4))
+					v1379 := *(*uint32)(unsafe.Add(pact, v1259*4+8))
+					v1418 := *(*uint32)(unsafe.Add(pact, v1259*4+12))
+					v1442 := (*(*int32)(unsafe.Add(pact, v1259*4+160)) - *(*int32)(unsafe.Add(pact, v1259*4+176))) << 5
+					v1480 := *(*uint32)(unsafe.Add(pact, v1259*4+16))
+					v1519 := *(*uint32)(unsafe.Add(pact, v1259*4+20))
+					v1558 := *(*uint32)(unsafe.Add(pact, v1259*4+24))
+					v1597 := *(*uint32)(unsafe.Add(pact, v1259*4+28))
+					v1623 := *(*float32)(unsafe.Add(pact, v1259*4+128))
 					for l := range 16 {
-						v565 := rsum[0][l]
-						v224 := v223 + l
-						v227 := v224 + v226
-						v235 := v224 + v234
-						v425 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2304))) & 0x3030303) << 4)), v424, v388)
-						v462 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2368))) & 0x3030303) << 4)), v461, v425)
-						v499 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2432))) & 0x3030303) << 4)), v498, v462)
-						v536 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2496))) & 0x3030303) << 4)), v535, v499)
-						v371 := (v36 + l) + v234
-						v254 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2048))) & 0x3030303) << 4)), v253, v221)
-						v291 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2112))) & 0x3030303) << 4)), v290, v254)
-						v328 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2176))) & 0x3030303) << 4)), v327, v291)
-						v365 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2240))) & 0x3030303) << 4)), v364, v328)
-						v551 := v550 + l
-						v563 := float32((float32(float32(v536)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3088)))))) + float32(float32(v365)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3072))))))) * float32(v561*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v551*2+3328)))))
-						v792 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2304))) & 0xC0C0C0C) << 2)), v791, v755)
-						v829 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2368))) & 0xC0C0C0C) << 2)), v828, v792)
-						v866 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2432))) & 0xC0C0C0C) << 2)), v865, v829)
-						v903 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2496))) & 0xC0C0C0C) << 2)), v902, v866)
-						v621 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2048))) & 0xC0C0C0C) << 2)), v620, v586)
-						v658 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2112))) & 0xC0C0C0C) << 2)), v657, v621)
-						v695 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2176))) & 0xC0C0C0C) << 2)), v694, v658)
-						v732 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v227*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2240))) & 0xC0C0C0C) << 2)), v731, v695)
-						v930 := float32((float32(float32(v903)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3120)))))) + float32(float32(v732)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3104))))))) * float32(v928*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v551*2+3328)))))
-						v1263 := ((((*(*uint32)(unsafe.Add(pw, v227*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2496))) & 0x30303030))
-						v1226 := ((((*(*uint32)(unsafe.Add(pw, v227*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2432))) & 0x30303030))
-						v1189 := ((((*(*uint32)(unsafe.Add(pw, v227*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2368))) & 0x30303030))
-						v1152 := ((((*(*uint32)(unsafe.Add(pw, v227*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2304))) & 0x30303030))
-						v1092 := ((((*(*uint32)(unsafe.Add(pw, v227*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2240))) & 0x30303030))
-						v1055 := ((((*(*uint32)(unsafe.Add(pw, v227*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2176))) & 0x30303030))
-						v1018 := ((((*(*uint32)(unsafe.Add(pw, v227*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2112))) & 0x30303030))
-						v983 := ((((*(*uint32)(unsafe.Add(pw, v227*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v235*4+2048))) & 0x30303030))
-						v1280 := float32(float32(lane.Dot4US(v1263, v1267, lane.Dot4US(v1226, v1230, lane.Dot4US(v1189, v1193, lane.Dot4US(v1152, v1156, v1120)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3152)))))) + float32(float32(lane.Dot4US(v1092, v1096, lane.Dot4US(v1055, v1059, lane.Dot4US(v1018, v1022, lane.Dot4US(v983, v985, v953)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3136))))))
-						v1573 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2368))) & 0xC0C0C0C0) >> 2)), v1572, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+768)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v235*4+2304)))&0xC0C0C0C0)>>2)), v1533, v1495))
-						v1651 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2496))) & 0xC0C0C0C0) >> 2)), v1650, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+896)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v235*4+2432)))&0xC0C0C0C0)>>2)), v1611, v1573))
-						v1394 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2112))) & 0xC0C0C0C0) >> 2)), v1393, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+512)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v235*4+2048)))&0xC0C0C0C0)>>2)), v1354, v1318))
-						v1472 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v235*4+2240))) & 0xC0C0C0C0) >> 2)), v1471, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v227*4+640)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v235*4+2176)))&0xC0C0C0C0)>>2)), v1432, v1394))
-						v1678 := float32((float32(float32(v1651)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3184)))))) + float32(float32(v1472)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v371+3168))))))) * float32(v1676*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v551*2+3328)))))
-						rsum[0][l] = (((v565 + v563) + v930) + float32(v1280*float32(v1293*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v551*2+3328)))))) + v1678
+						v431 := rsum[0][l]
+						v90 := v89 + l
+						v93 := v90 + v92
+						v101 := v90 + v100
+						v291 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+256))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2304))) & 0x3030303) << 4)), v290, v254)
+						v328 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+320))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2368))) & 0x3030303) << 4)), v327, v291)
+						v365 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+384))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2432))) & 0x3030303) << 4)), v364, v328)
+						v402 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+448))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2496))) & 0x3030303) << 4)), v401, v365)
+						v237 := (v36 + l) + v100
+						v120 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2048))) & 0x3030303) << 4)), v119, v87)
+						v157 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+64))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2112))) & 0x3030303) << 4)), v156, v120)
+						v194 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+128))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2176))) & 0x3030303) << 4)), v193, v157)
+						v231 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+192))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2240))) & 0x3030303) << 4)), v230, v194)
+						v417 := v416 + l
+						v429 := float32((float32(float32(v402)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v237+3088)))))) + float32(float32(v231)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v237+3072))))))) * float32(v427*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v417*2+3328)))))
+						v685 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+768))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2304))) & 0xC0C0C0C) << 2)), v684, v648)
+						v722 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+832))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2368))) & 0xC0C0C0C) << 2)), v721, v685)
+						v759 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+896))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2432))) & 0xC0C0C0C) << 2)), v758, v722)
+						v796 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+960))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2496))) & 0xC0C0C0C) << 2)), v795, v759)
+						v514 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+512))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2048))) & 0xC0C0C0C) << 2)), v513, v479)
+						v551 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+576))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2112))) & 0xC0C0C0C) << 2)), v550, v514)
+						v588 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+640))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2176))) & 0xC0C0C0C) << 2)), v587, v551)
+						v625 := lane.Dot4US((((*(*uint32)(unsafe.Add(pw, v93*4+704))) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2240))) & 0xC0C0C0C) << 2)), v624, v588)
+						v823 := float32((float32(float32(v796)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v237+3120)))))) + float32(float32(v625)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v237+3104))))))) * float32(v821*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v417*2+3328)))))
+						v1183 := ((((*(*uint32)(unsafe.Add(pw, v93*4+448))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v101*4+2496))) & 0x30303030))
+						v1146 := ((((*(*uint32)(unsafe.Add(pw, v93*4+384))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v101*4+2432))) & 0x30303030))
+						v1109 := ((((*(*uint32)(unsafe.Add(pw, v93*4+320))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v101*4+2368))) & 0x30303030))
+						v1072 := ((((*(*uint32)(unsafe.Add(pw, v93*4+256))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v101*4+2304))) & 0x30303030))
+						v1012 := ((((*(*uint32)(unsafe.Add(pw, v93*4+192))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v101*4+2240))) & 0x30303030))
+						v975 := ((((*(*uint32)(unsafe.Add(pw, v93*4+128))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v101*4+2176))) & 0x30303030))
+						v938 := ((((*(*uint32)(unsafe.Add(pw, v93*4+64))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v101*4+2112))) & 0x30303030))
+						v903 := ((((*(*uint32)(unsafe.Add(pw, v93*4))) >> 4) & 0xF0F0F0F) | ((*(*uint32)(unsafe.Add(pw, v101*4+2048))) & 0x30303030))
+						v1200 := float32(float32(lane.Dot4US(v1183, v1187, lane.Dot4US(v1146, v1150, lane.Dot4US(v1109, v1113, lane.Dot4US(v1072, v1076, v1040)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v237+3152)))))) + float32(float32(lane.Dot4US(v1012, v1016, lane.Dot4US(v975, v979, lane.Dot4US(v938, v942, lane.Dot4US(v903, v905, v873)))))*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v237+3136))))))
+						v1520 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v93*4+832))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2368))) & 0xC0C0C0C0) >> 2)), v1519, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v93*4+768)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v101*4+2304)))&0xC0C0C0C0)>>2)), v1480, v1442))
+						v1598 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v93*4+960))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2496))) & 0xC0C0C0C0) >> 2)), v1597, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v93*4+896)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v101*4+2432)))&0xC0C0C0C0)>>2)), v1558, v1520))
+						v1341 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v93*4+576))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2112))) & 0xC0C0C0C0) >> 2)), v1340, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v93*4+512)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v101*4+2048)))&0xC0C0C0C0)>>2)), v1301, v1265))
+						v1419 := lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v93*4+704))) >> 4) & 0xF0F0F0F) | (((*(*uint32)(unsafe.Add(pw, v101*4+2240))) & 0xC0C0C0C0) >> 2)), v1418, lane.Dot4US(((((*(*uint32)(unsafe.Add(pw, v93*4+640)))>>4)&0xF0F0F0F)|(((*(*uint32)(unsafe.Add(pw, v101*4+2176)))&0xC0C0C0C0)>>2)), v1379, v1341))
+						v1625 := float32((float32(float32(v1598)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v237+3184)))))) + float32(float32(v1419)*float32(int32(int8(*(*uint8)(unsafe.Add(pw, v237+3168))))))) * float32(v1623*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v417*2+3328)))))
+						rsum[0][l] = (((v431 + v429) + v823) + float32(v1200*float32(v1213*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v417*2+3328)))))) + v1625
 					}
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v1688 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1688
+					v1635 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1635
 				}
 			} else {
 				for l := range 16 {
-					v1691 := *(*float32)(unsafe.Add(stotal, l*4))
-					v1693 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v1691 + v1693
+					v1638 := *(*float32)(unsafe.Add(stotal, l*4))
+					v1640 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v1638 + v1640
 				}
 			}
 		}
-		v1696 := t1 * 4
-		v1698 := t0 * 16
+		v1643 := t1 * 4
+		v1645 := t0 * 16
 		if nadd == 0 {
-			v1707 := v1696 * nldo
+			v1654 := v1643 * nldo
 			for l := range 16 {
-				v1711 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1704 := v1698 + l
-				if v1704 < nn {
-					*(*float32)(unsafe.Add(pout, (v1707+v1704)*4)) = v1711
+				v1658 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1651 := v1645 + l
+				if v1651 < nn {
+					*(*float32)(unsafe.Add(pout, (v1654+v1651)*4)) = v1658
 				}
 			}
 		} else {
-			v1717 := v1696 * nldo
+			v1664 := v1643 * nldo
 			for l := range 16 {
-				v1721 := *(*float32)(unsafe.Add(stotal, l*4))
-				v1714 := v1698 + l
-				v1715 := v1714 < nn
-				var v1722 float32
-				v1718 := v1717 + v1714
-				if v1715 {
-					v1722 = *(*float32)(unsafe.Add(pout, v1718*4))
+				v1668 := *(*float32)(unsafe.Add(stotal, l*4))
+				v1661 := v1645 + l
+				v1662 := v1661 < nn
+				var v1669 float32
+				v1665 := v1664 + v1661
+				if v1662 {
+					v1669 = *(*float32)(unsafe.Add(pout, v1665*4))
 				}
-				if v1715 {
-					*(*float32)(unsafe.Add(pout, v1718*4)) = v1721 + v1722
+				if v1662 {
+					*(*float32)(unsafe.Add(pout, v1665*4)) = v1668 + v1669
 				}
 			}
 		}

@@ -38,79 +38,79 @@ func gemm_q8_0__m1__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v33 := v24; v33 < v32; v33 += 1 {
 				v36 := (v19 + v33) * 1088
-				v96 := v22 + (v33 * 2)
-				v98 := v96 * 48
-				v104 := *(*int32)(unsafe.Add(pact, v98*4+160)) << 7
-				v106 := v36 >> 2
-				v113 := *(*uint32)(unsafe.Add(pact, v98*4))
-				v127 := *(*uint32)(unsafe.Add(pact, v98*4+4))
-				v141 := *(*uint32)(unsafe.Add(pact, v98*4+8))
-				v155 := *(*uint32)(unsafe.Add(pact, v98*4+12))
-				v169 := *(*uint32)(unsafe.Add(pact, v98*4+16))
-				v183 := *(*uint32)(unsafe.Add(pact, v98*4+20))
-				v197 := *(*uint32)(unsafe.Add(pact, v98*4+24))
-				v211 := *(*uint32)(unsafe.Add(pact, v98*4+28))
-				v215 := v36 >> 1
-				v226 := *(*float32)(unsafe.Add(pact, v98*4+128))
-				v244 := (v96 + 1) * 48
-				v250 := *(*int32)(unsafe.Add(pact, v244*4+160)) << 7
-				v261 := *(*uint32)(unsafe.Add(pact, v244*4))
-				v275 := *(*uint32)(unsafe.Add(pact, v244*4+4))
-				v289 := *(*uint32)(unsafe.Add(pact, v244*4+8))
-				v303 := *(*uint32)(unsafe.Add(pact, v244*4+12))
-				v317 := *(*uint32)(unsafe.Add(pact, v244*4+16))
-				v331 := *(*uint32)(unsafe.Add(pact, v244*4+20))
-				v345 := *(*uint32)(unsafe.Add(pact, v244*4+24))
-				v359 := *(*uint32)(unsafe.Add(pact, v244*4+28))
-				v374 := *(*float32)(unsafe.Add(pact, v244*4+128))
+				v75 := v22 + (v33 * 2)
+				v77 := v75 * 48
+				v83 := *(*int32)(unsafe.Add(pact, v77*4+160)) << 7
+				v85 := v36 >> 2
+				v92 := *(*uint32)(unsafe.Add(pact, v77*4))
+				v106 := *(*uint32)(unsafe.Add(pact, v77*4+4))
+				v120 := *(*uint32)(unsafe.Add(pact, v77*4+8))
+				v134 := *(*uint32)(unsafe.Add(pact, v77*4+12))
+				v148 := *(*uint32)(unsafe.Add(pact, v77*4+16))
+				v162 := *(*uint32)(unsafe.Add(pact, v77*4+20))
+				v176 := *(*uint32)(unsafe.Add(pact, v77*4+24))
+				v190 := *(*uint32)(unsafe.Add(pact, v77*4+28))
+				v194 := v36 >> 1
+				v205 := *(*float32)(unsafe.Add(pact, v77*4+128))
+				v255 := (v75 + 1) * 48
+				v261 := *(*int32)(unsafe.Add(pact, v255*4+160)) << 7
+				v272 := *(*uint32)(unsafe.Add(pact, v255*4))
+				v286 := *(*uint32)(unsafe.Add(pact, v255*4+4))
+				v300 := *(*uint32)(unsafe.Add(pact, v255*4+8))
+				v314 := *(*uint32)(unsafe.Add(pact, v255*4+12))
+				v328 := *(*uint32)(unsafe.Add(pact, v255*4+16))
+				v342 := *(*uint32)(unsafe.Add(pact, v255*4+20))
+				v356 := *(*uint32)(unsafe.Add(pact, v255*4+24))
+				v370 := *(*uint32)(unsafe.Add(pact, v255*4+28))
+				v385 := *(*float32)(unsafe.Add(pact, v255*4+128))
 				for l := range 16 {
-					v230 := rsum[0][l]
-					v107 := v106 + l
-					v170 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+256)), v169, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+192)), v155, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+128)), v141, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+64)), v127, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4)), v113, v104)))))
-					v216 := v215 + l
-					v228 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+448)), v211, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+384)), v197, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+320)), v183, v170)))) * float32(v226*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v216*2+1024)))))
-					v318 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+768)), v317, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+704)), v303, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+640)), v289, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+576)), v275, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+512)), v261, v250)))))
-					v376 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+960)), v359, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+896)), v345, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v107*4+832)), v331, v318)))) * float32(v374*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v216*2+1056)))))
-					rsum[0][l] = (v230 + v228) + v376
+					v209 := rsum[0][l]
+					v86 := v85 + l
+					v149 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+256)), v148, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+192)), v134, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+128)), v120, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+64)), v106, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4)), v92, v83)))))
+					v195 := v194 + l
+					v207 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+448)), v190, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+384)), v176, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+320)), v162, v149)))) * float32(v205*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v195*2+1024)))))
+					v329 := lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+768)), v328, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+704)), v314, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+640)), v300, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+576)), v286, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+512)), v272, v261)))))
+					v387 := float32(float32(lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+960)), v370, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+896)), v356, lane.Dot4US(*(*uint32)(unsafe.Add(pw, v86*4+832)), v342, v329)))) * float32(v385*lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v195*2+1056)))))
+					rsum[0][l] = (v209 + v207) + v387
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v386 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v386
+					v397 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v397
 				}
 			} else {
 				for l := range 16 {
-					v389 := *(*float32)(unsafe.Add(stotal, l*4))
-					v391 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v389 + v391
+					v400 := *(*float32)(unsafe.Add(stotal, l*4))
+					v402 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v400 + v402
 				}
 			}
 		}
-		v394 := t1 * 4
-		v396 := t0 * 16
+		v405 := t1 * 4
+		v407 := t0 * 16
 		if nadd == 0 {
-			v405 := v394 * nldo
+			v416 := v405 * nldo
 			for l := range 16 {
-				v409 := *(*float32)(unsafe.Add(stotal, l*4))
-				v402 := v396 + l
-				if v402 < nn {
-					*(*float32)(unsafe.Add(pout, (v405+v402)*4)) = v409
+				v420 := *(*float32)(unsafe.Add(stotal, l*4))
+				v413 := v407 + l
+				if v413 < nn {
+					*(*float32)(unsafe.Add(pout, (v416+v413)*4)) = v420
 				}
 			}
 		} else {
-			v415 := v394 * nldo
+			v426 := v405 * nldo
 			for l := range 16 {
-				v419 := *(*float32)(unsafe.Add(stotal, l*4))
-				v412 := v396 + l
-				v413 := v412 < nn
-				var v420 float32
-				v416 := v415 + v412
-				if v413 {
-					v420 = *(*float32)(unsafe.Add(pout, v416*4))
+				v430 := *(*float32)(unsafe.Add(stotal, l*4))
+				v423 := v407 + l
+				v424 := v423 < nn
+				var v431 float32
+				v427 := v426 + v423
+				if v424 {
+					v431 = *(*float32)(unsafe.Add(pout, v427*4))
 				}
-				if v413 {
-					*(*float32)(unsafe.Add(pout, v416*4)) = v419 + v420
+				if v424 {
+					*(*float32)(unsafe.Add(pout, v427*4)) = v430 + v431
 				}
 			}
 		}

@@ -39,142 +39,142 @@ func gemm_q8_0__m2__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v34 := v24; v34 < v33; v34 += 1 {
 				v37 := (v19 + v34) * 1088
-				v97 := v22 + (v34 * 2)
-				v99 := v97 * 48
-				v105 := *(*int32)(unsafe.Add(pact, v99*4+160)) << 7
-				v111 := *(*int32)(unsafe.Add(pact, v99*4+164)) << 7
-				v113 := v37 >> 2
-				v120 := *(*uint32)(unsafe.Add(pact, v99*4))
-				v125 := *(*uint32)(unsafe.Add(pact, v99*4+32))
-				v139 := *(*uint32)(unsafe.Add(pact, v99*4+4))
-				v144 := *(*uint32)(unsafe.Add(pact, v99*4+36))
-				v158 := *(*uint32)(unsafe.Add(pact, v99*4+8))
-				v163 := *(*uint32)(unsafe.Add(pact, v99*4+40))
-				v177 := *(*uint32)(unsafe.Add(pact, v99*4+12))
-				v182 := *(*uint32)(unsafe.Add(pact, v99*4+44))
-				v196 := *(*uint32)(unsafe.Add(pact, v99*4+16))
-				v201 := *(*uint32)(unsafe.Add(pact, v99*4+48))
-				v215 := *(*uint32)(unsafe.Add(pact, v99*4+20))
-				v220 := *(*uint32)(unsafe.Add(pact, v99*4+52))
-				v234 := *(*uint32)(unsafe.Add(pact, v99*4+24))
-				v239 := *(*uint32)(unsafe.Add(pact, v99*4+56))
-				v253 := *(*uint32)(unsafe.Add(pact, v99*4+28))
-				v258 := *(*uint32)(unsafe.Add(pact, v99*4+60))
-				v263 := v37 >> 1
-				v274 := *(*float32)(unsafe.Add(pact, v99*4+128))
-				v284 := *(*float32)(unsafe.Add(pact, v99*4+132))
-				v302 := (v97 + 1) * 48
-				v308 := *(*int32)(unsafe.Add(pact, v302*4+160)) << 7
-				v314 := *(*int32)(unsafe.Add(pact, v302*4+164)) << 7
-				v325 := *(*uint32)(unsafe.Add(pact, v302*4))
-				v330 := *(*uint32)(unsafe.Add(pact, v302*4+32))
-				v344 := *(*uint32)(unsafe.Add(pact, v302*4+4))
-				v349 := *(*uint32)(unsafe.Add(pact, v302*4+36))
-				v363 := *(*uint32)(unsafe.Add(pact, v302*4+8))
-				v368 := *(*uint32)(unsafe.Add(pact, v302*4+40))
-				v382 := *(*uint32)(unsafe.Add(pact, v302*4+12))
-				v387 := *(*uint32)(unsafe.Add(pact, v302*4+44))
-				v401 := *(*uint32)(unsafe.Add(pact, v302*4+16))
-				v406 := *(*uint32)(unsafe.Add(pact, v302*4+48))
-				v420 := *(*uint32)(unsafe.Add(pact, v302*4+20))
-				v425 := *(*uint32)(unsafe.Add(pact, v302*4+52))
-				v439 := *(*uint32)(unsafe.Add(pact, v302*4+24))
-				v444 := *(*uint32)(unsafe.Add(pact, v302*4+56))
-				v458 := *(*uint32)(unsafe.Add(pact, v302*4+28))
-				v463 := *(*uint32)(unsafe.Add(pact, v302*4+60))
-				v479 := *(*float32)(unsafe.Add(pact, v302*4+128))
-				v489 := *(*float32)(unsafe.Add(pact, v302*4+132))
+				v76 := v22 + (v34 * 2)
+				v78 := v76 * 48
+				v84 := *(*int32)(unsafe.Add(pact, v78*4+160)) << 7
+				v90 := *(*int32)(unsafe.Add(pact, v78*4+164)) << 7
+				v92 := v37 >> 2
+				v99 := *(*uint32)(unsafe.Add(pact, v78*4))
+				v104 := *(*uint32)(unsafe.Add(pact, v78*4+32))
+				v118 := *(*uint32)(unsafe.Add(pact, v78*4+4))
+				v123 := *(*uint32)(unsafe.Add(pact, v78*4+36))
+				v137 := *(*uint32)(unsafe.Add(pact, v78*4+8))
+				v142 := *(*uint32)(unsafe.Add(pact, v78*4+40))
+				v156 := *(*uint32)(unsafe.Add(pact, v78*4+12))
+				v161 := *(*uint32)(unsafe.Add(pact, v78*4+44))
+				v175 := *(*uint32)(unsafe.Add(pact, v78*4+16))
+				v180 := *(*uint32)(unsafe.Add(pact, v78*4+48))
+				v194 := *(*uint32)(unsafe.Add(pact, v78*4+20))
+				v199 := *(*uint32)(unsafe.Add(pact, v78*4+52))
+				v213 := *(*uint32)(unsafe.Add(pact, v78*4+24))
+				v218 := *(*uint32)(unsafe.Add(pact, v78*4+56))
+				v232 := *(*uint32)(unsafe.Add(pact, v78*4+28))
+				v237 := *(*uint32)(unsafe.Add(pact, v78*4+60))
+				v242 := v37 >> 1
+				v253 := *(*float32)(unsafe.Add(pact, v78*4+128))
+				v263 := *(*float32)(unsafe.Add(pact, v78*4+132))
+				v313 := (v76 + 1) * 48
+				v319 := *(*int32)(unsafe.Add(pact, v313*4+160)) << 7
+				v325 := *(*int32)(unsafe.Add(pact, v313*4+164)) << 7
+				v336 := *(*uint32)(unsafe.Add(pact, v313*4))
+				v341 := *(*uint32)(unsafe.Add(pact, v313*4+32))
+				v355 := *(*uint32)(unsafe.Add(pact, v313*4+4))
+				v360 := *(*uint32)(unsafe.Add(pact, v313*4+36))
+				v374 := *(*uint32)(unsafe.Add(pact, v313*4+8))
+				v379 := *(*uint32)(unsafe.Add(pact, v313*4+40))
+				v393 := *(*uint32)(unsafe.Add(pact, v313*4+12))
+				v398 := *(*uint32)(unsafe.Add(pact, v313*4+44))
+				v412 := *(*uint32)(unsafe.Add(pact, v313*4+16))
+				v417 := *(*uint32)(unsafe.Add(pact, v313*4+48))
+				v431 := *(*uint32)(unsafe.Add(pact, v313*4+20))
+				v436 := *(*uint32)(unsafe.Add(pact, v313*4+52))
+				v450 := *(*uint32)(unsafe.Add(pact, v313*4+24))
+				v455 := *(*uint32)(unsafe.Add(pact, v313*4+56))
+				v469 := *(*uint32)(unsafe.Add(pact, v313*4+28))
+				v474 := *(*uint32)(unsafe.Add(pact, v313*4+60))
+				v490 := *(*float32)(unsafe.Add(pact, v313*4+128))
+				v500 := *(*float32)(unsafe.Add(pact, v313*4+132))
 				for l := range 16 {
-					v278 := rsum[0][l]
-					v114 := v113 + l
-					v249 := *(*uint32)(unsafe.Add(pw, v114*4+448))
-					v230 := *(*uint32)(unsafe.Add(pw, v114*4+384))
-					v211 := *(*uint32)(unsafe.Add(pw, v114*4+320))
-					v192 := *(*uint32)(unsafe.Add(pw, v114*4+256))
-					v173 := *(*uint32)(unsafe.Add(pw, v114*4+192))
-					v154 := *(*uint32)(unsafe.Add(pw, v114*4+128))
-					v135 := *(*uint32)(unsafe.Add(pw, v114*4+64))
-					v118 := *(*uint32)(unsafe.Add(pw, v114*4))
-					v260 := float32(lane.Dot4US(v249, v253, lane.Dot4US(v230, v234, lane.Dot4US(v211, v215, lane.Dot4US(v192, v196, lane.Dot4US(v173, v177, lane.Dot4US(v154, v158, lane.Dot4US(v135, v139, lane.Dot4US(v118, v120, v105)))))))))
-					v264 := v263 + l
-					v270 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v264*2+1024)))
-					v279 := v278 + float32(v260*float32(v274*v270))
-					rsum[0][l] = v279
-					v288 := rsum[1][l]
-					v454 := *(*uint32)(unsafe.Add(pw, v114*4+960))
-					v435 := *(*uint32)(unsafe.Add(pw, v114*4+896))
-					v416 := *(*uint32)(unsafe.Add(pw, v114*4+832))
-					v397 := *(*uint32)(unsafe.Add(pw, v114*4+768))
-					v378 := *(*uint32)(unsafe.Add(pw, v114*4+704))
-					v359 := *(*uint32)(unsafe.Add(pw, v114*4+640))
-					v340 := *(*uint32)(unsafe.Add(pw, v114*4+576))
-					v323 := *(*uint32)(unsafe.Add(pw, v114*4+512))
-					v465 := float32(lane.Dot4US(v454, v458, lane.Dot4US(v435, v439, lane.Dot4US(v416, v420, lane.Dot4US(v397, v401, lane.Dot4US(v378, v382, lane.Dot4US(v359, v363, lane.Dot4US(v340, v344, lane.Dot4US(v323, v325, v308)))))))))
-					v475 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v264*2+1056)))
-					rsum[0][l] = v279 + float32(v465*float32(v479*v475))
-					v261 := float32(lane.Dot4US(v249, v258, lane.Dot4US(v230, v239, lane.Dot4US(v211, v220, lane.Dot4US(v192, v201, lane.Dot4US(v173, v182, lane.Dot4US(v154, v163, lane.Dot4US(v135, v144, lane.Dot4US(v118, v125, v111)))))))))
-					v466 := float32(lane.Dot4US(v454, v463, lane.Dot4US(v435, v444, lane.Dot4US(v416, v425, lane.Dot4US(v397, v406, lane.Dot4US(v378, v387, lane.Dot4US(v359, v368, lane.Dot4US(v340, v349, lane.Dot4US(v323, v330, v314)))))))))
-					rsum[1][l] = (v288 + float32(v261*float32(v284*v270))) + float32(v466*float32(v489*v475))
+					v257 := rsum[0][l]
+					v93 := v92 + l
+					v228 := *(*uint32)(unsafe.Add(pw, v93*4+448))
+					v209 := *(*uint32)(unsafe.Add(pw, v93*4+384))
+					v190 := *(*uint32)(unsafe.Add(pw, v93*4+320))
+					v171 := *(*uint32)(unsafe.Add(pw, v93*4+256))
+					v152 := *(*uint32)(unsafe.Add(pw, v93*4+192))
+					v133 := *(*uint32)(unsafe.Add(pw, v93*4+128))
+					v114 := *(*uint32)(unsafe.Add(pw, v93*4+64))
+					v97 := *(*uint32)(unsafe.Add(pw, v93*4))
+					v239 := float32(lane.Dot4US(v228, v232, lane.Dot4US(v209, v213, lane.Dot4US(v190, v194, lane.Dot4US(v171, v175, lane.Dot4US(v152, v156, lane.Dot4US(v133, v137, lane.Dot4US(v114, v118, lane.Dot4US(v97, v99, v84)))))))))
+					v243 := v242 + l
+					v249 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v243*2+1024)))
+					v258 := v257 + float32(v239*float32(v253*v249))
+					rsum[0][l] = v258
+					v267 := rsum[1][l]
+					v465 := *(*uint32)(unsafe.Add(pw, v93*4+960))
+					v446 := *(*uint32)(unsafe.Add(pw, v93*4+896))
+					v427 := *(*uint32)(unsafe.Add(pw, v93*4+832))
+					v408 := *(*uint32)(unsafe.Add(pw, v93*4+768))
+					v389 := *(*uint32)(unsafe.Add(pw, v93*4+704))
+					v370 := *(*uint32)(unsafe.Add(pw, v93*4+640))
+					v351 := *(*uint32)(unsafe.Add(pw, v93*4+576))
+					v334 := *(*uint32)(unsafe.Add(pw, v93*4+512))
+					v476 := float32(lane.Dot4US(v465, v469, lane.Dot4US(v446, v450, lane.Dot4US(v427, v431, lane.Dot4US(v408, v412, lane.Dot4US(v389, v393, lane.Dot4US(v370, v374, lane.Dot4US(v351, v355, lane.Dot4US(v334, v336, v319)))))))))
+					v486 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v243*2+1056)))
+					rsum[0][l] = v258 + float32(v476*float32(v490*v486))
+					v240 := float32(lane.Dot4US(v228, v237, lane.Dot4US(v209, v218, lane.Dot4US(v190, v199, lane.Dot4US(v171, v180, lane.Dot4US(v152, v161, lane.Dot4US(v133, v142, lane.Dot4US(v114, v123, lane.Dot4US(v97, v104, v90)))))))))
+					v477 := float32(lane.Dot4US(v465, v474, lane.Dot4US(v446, v455, lane.Dot4US(v427, v436, lane.Dot4US(v408, v417, lane.Dot4US(v389, v398, lane.Dot4US(v370, v379, lane.Dot4US(v351, v360, lane.Dot4US(v334, v341, v325)))))))))
+					rsum[1][l] = (v267 + float32(v240*float32(v263*v249))) + float32(v477*float32(v500*v486))
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v501 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v501
-					v506 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v506
+					v512 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v512
+					v517 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v517
 				}
 			} else {
 				for l := range 16 {
-					v509 := *(*float32)(unsafe.Add(stotal, l*4))
-					v511 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v509 + v511
-					v519 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v521 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v519 + v521
+					v520 := *(*float32)(unsafe.Add(stotal, l*4))
+					v522 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v520 + v522
+					v530 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v532 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v530 + v532
 				}
 			}
 		}
-		v524 := t1 * 4
-		v526 := t0 * 16
+		v535 := t1 * 4
+		v537 := t0 * 16
 		if nadd == 0 {
-			v535 := v524 * nldo
-			v543 := (v524 + 1) * nldo
+			v546 := v535 * nldo
+			v554 := (v535 + 1) * nldo
 			for l := range 16 {
-				v539 := *(*float32)(unsafe.Add(stotal, l*4))
-				v532 := v526 + l
-				v533 := v532 < nn
-				if v533 {
-					*(*float32)(unsafe.Add(pout, (v535+v532)*4)) = v539
+				v550 := *(*float32)(unsafe.Add(stotal, l*4))
+				v543 := v537 + l
+				v544 := v543 < nn
+				if v544 {
+					*(*float32)(unsafe.Add(pout, (v546+v543)*4)) = v550
 				}
-				v549 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v533 {
-					*(*float32)(unsafe.Add(pout, (v543+v532)*4)) = v549
+				v560 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v544 {
+					*(*float32)(unsafe.Add(pout, (v554+v543)*4)) = v560
 				}
 			}
 		} else {
-			v555 := v524 * nldo
-			v565 := (v524 + 1) * nldo
+			v566 := v535 * nldo
+			v576 := (v535 + 1) * nldo
 			for l := range 16 {
-				v559 := *(*float32)(unsafe.Add(stotal, l*4))
-				v552 := v526 + l
-				v553 := v552 < nn
-				var v560 float32
-				v556 := v555 + v552
-				if v553 {
-					v560 = *(*float32)(unsafe.Add(pout, v556*4))
+				v570 := *(*float32)(unsafe.Add(stotal, l*4))
+				v563 := v537 + l
+				v564 := v563 < nn
+				var v571 float32
+				v567 := v566 + v563
+				if v564 {
+					v571 = *(*float32)(unsafe.Add(pout, v567*4))
 				}
-				if v553 {
-					*(*float32)(unsafe.Add(pout, v556*4)) = v559 + v560
+				if v564 {
+					*(*float32)(unsafe.Add(pout, v567*4)) = v570 + v571
 				}
-				v571 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v572 float32
-				v566 := v565 + v552
-				if v553 {
-					v572 = *(*float32)(unsafe.Add(pout, v566*4))
+				v582 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v583 float32
+				v577 := v576 + v563
+				if v564 {
+					v583 = *(*float32)(unsafe.Add(pout, v577*4))
 				}
-				if v553 {
-					*(*float32)(unsafe.Add(pout, v566*4)) = v571 + v572
+				if v564 {
+					*(*float32)(unsafe.Add(pout, v577*4)) = v582 + v583
 				}
 			}
 		}

@@ -40,188 +40,188 @@ func gemm_q8_0__m3__portable(a *kernel.Args, lo, hi int) {
 			}
 			for v35 := v24; v35 < v34; v35 += 1 {
 				v38 := (v19 + v35) * 1088
-				v98 := v22 + (v35 * 2)
-				v100 := v98 * 48
-				v106 := *(*int32)(unsafe.Add(pact, v100*4+160)) << 7
-				v112 := *(*int32)(unsafe.Add(pact, v100*4+164)) << 7
-				v118 := *(*int32)(unsafe.Add(pact, v100*4+168)) << 7
-				v120 := v38 >> 2
-				v127 := *(*uint32)(unsafe.Add(pact, v100*4))
-				v132 := *(*uint32)(unsafe.Add(pact, v100*4+32))
-				v137 := *(*uint32)(unsafe.Add(pact, v100*4+64))
-				v151 := *(*uint32)(unsafe.Add(pact, v100*4+4))
-				v156 := *(*uint32)(unsafe.Add(pact, v100*4+36))
-				v161 := *(*uint32)(unsafe.Add(pact, v100*4+68))
-				v175 := *(*uint32)(unsafe.Add(pact, v100*4+8))
-				v180 := *(*uint32)(unsafe.Add(pact, v100*4+40))
-				v185 := *(*uint32)(unsafe.Add(pact, v100*4+72))
-				v199 := *(*uint32)(unsafe.Add(pact, v100*4+12))
-				v204 := *(*uint32)(unsafe.Add(pact, v100*4+44))
-				v209 := *(*uint32)(unsafe.Add(pact, v100*4+76))
-				v223 := *(*uint32)(unsafe.Add(pact, v100*4+16))
-				v228 := *(*uint32)(unsafe.Add(pact, v100*4+48))
-				v233 := *(*uint32)(unsafe.Add(pact, v100*4+80))
-				v247 := *(*uint32)(unsafe.Add(pact, v100*4+20))
-				v252 := *(*uint32)(unsafe.Add(pact, v100*4+52))
-				v257 := *(*uint32)(unsafe.Add(pact, v100*4+84))
-				v271 := *(*uint32)(unsafe.Add(pact, v100*4+24))
-				v276 := *(*uint32)(unsafe.Add(pact, v100*4+56))
-				v281 := *(*uint32)(unsafe.Add(pact, v100*4+88))
-				v295 := *(*uint32)(unsafe.Add(pact, v100*4+28))
-				v300 := *(*uint32)(unsafe.Add(pact, v100*4+60))
-				v305 := *(*uint32)(unsafe.Add(pact, v100*4+92))
-				v311 := v38 >> 1
-				v322 := *(*float32)(unsafe.Add(pact, v100*4+128))
-				v332 := *(*float32)(unsafe.Add(pact, v100*4+132))
-				v342 := *(*float32)(unsafe.Add(pact, v100*4+136))
-				v360 := (v98 + 1) * 48
-				v366 := *(*int32)(unsafe.Add(pact, v360*4+160)) << 7
-				v372 := *(*int32)(unsafe.Add(pact, v360*4+164)) << 7
-				v378 := *(*int32)(unsafe.Add(pact, v360*4+168)) << 7
-				v389 := *(*uint32)(unsafe.Add(pact, v360*4))
-				v394 := *(*uint32)(unsafe.Add(pact, v360*4+32))
-				v399 := *(*uint32)(unsafe.Add(pact, v360*4+64))
-				v413 := *(*uint32)(unsafe.Add(pact, v360*4+4))
-				v418 := *(*uint32)(unsafe.Add(pact, v360*4+36))
-				v423 := *(*uint32)(unsafe.Add(pact, v360*4+68))
-				v437 := *(*uint32)(unsafe.Add(pact, v360*4+8))
-				v442 := *(*uint32)(unsafe.Add(pact, v360*4+40))
-				v447 := *(*uint32)(unsafe.Add(pact, v360*4+72))
-				v461 := *(*uint32)(unsafe.Add(pact, v360*4+12))
-				v466 := *(*uint32)(unsafe.Add(pact, v360*4+44))
-				v471 := *(*uint32)(unsafe.Add(pact, v360*4+76))
-				v485 := *(*uint32)(unsafe.Add(pact, v360*4+16))
-				v490 := *(*uint32)(unsafe.Add(pact, v360*4+48))
-				v495 := *(*uint32)(unsafe.Add(pact, v360*4+80))
-				v509 := *(*uint32)(unsafe.Add(pact, v360*4+20))
-				v514 := *(*uint32)(unsafe.Add(pact, v360*4+52))
-				v519 := *(*uint32)(unsafe.Add(pact, v360*4+84))
-				v533 := *(*uint32)(unsafe.Add(pact, v360*4+24))
-				v538 := *(*uint32)(unsafe.Add(pact, v360*4+56))
-				v543 := *(*uint32)(unsafe.Add(pact, v360*4+88))
-				v557 := *(*uint32)(unsafe.Add(pact, v360*4+28))
-				v562 := *(*uint32)(unsafe.Add(pact, v360*4+60))
-				v567 := *(*uint32)(unsafe.Add(pact, v360*4+92))
-				v584 := *(*float32)(unsafe.Add(pact, v360*4+128))
-				v594 := *(*float32)(unsafe.Add(pact, v360*4+132))
-				v604 := *(*float32)(unsafe.Add(pact, v360*4+136))
+				v77 := v22 + (v35 * 2)
+				v79 := v77 * 48
+				v85 := *(*int32)(unsafe.Add(pact, v79*4+160)) << 7
+				v91 := *(*int32)(unsafe.Add(pact, v79*4+164)) << 7
+				v97 := *(*int32)(unsafe.Add(pact, v79*4+168)) << 7
+				v99 := v38 >> 2
+				v106 := *(*uint32)(unsafe.Add(pact, v79*4))
+				v111 := *(*uint32)(unsafe.Add(pact, v79*4+32))
+				v116 := *(*uint32)(unsafe.Add(pact, v79*4+64))
+				v130 := *(*uint32)(unsafe.Add(pact, v79*4+4))
+				v135 := *(*uint32)(unsafe.Add(pact, v79*4+36))
+				v140 := *(*uint32)(unsafe.Add(pact, v79*4+68))
+				v154 := *(*uint32)(unsafe.Add(pact, v79*4+8))
+				v159 := *(*uint32)(unsafe.Add(pact, v79*4+40))
+				v164 := *(*uint32)(unsafe.Add(pact, v79*4+72))
+				v178 := *(*uint32)(unsafe.Add(pact, v79*4+12))
+				v183 := *(*uint32)(unsafe.Add(pact, v79*4+44))
+				v188 := *(*uint32)(unsafe.Add(pact, v79*4+76))
+				v202 := *(*uint32)(unsafe.Add(pact, v79*4+16))
+				v207 := *(*uint32)(unsafe.Add(pact, v79*4+48))
+				v212 := *(*uint32)(unsafe.Add(pact, v79*4+80))
+				v226 := *(*uint32)(unsafe.Add(pact, v79*4+20))
+				v231 := *(*uint32)(unsafe.Add(pact, v79*4+52))
+				v236 := *(*uint32)(unsafe.Add(pact, v79*4+84))
+				v250 := *(*uint32)(unsafe.Add(pact, v79*4+24))
+				v255 := *(*uint32)(unsafe.Add(pact, v79*4+56))
+				v260 := *(*uint32)(unsafe.Add(pact, v79*4+88))
+				v274 := *(*uint32)(unsafe.Add(pact, v79*4+28))
+				v279 := *(*uint32)(unsafe.Add(pact, v79*4+60))
+				v284 := *(*uint32)(unsafe.Add(pact, v79*4+92))
+				v290 := v38 >> 1
+				v301 := *(*float32)(unsafe.Add(pact, v79*4+128))
+				v311 := *(*float32)(unsafe.Add(pact, v79*4+132))
+				v321 := *(*float32)(unsafe.Add(pact, v79*4+136))
+				v371 := (v77 + 1) * 48
+				v377 := *(*int32)(unsafe.Add(pact, v371*4+160)) << 7
+				v383 := *(*int32)(unsafe.Add(pact, v371*4+164)) << 7
+				v389 := *(*int32)(unsafe.Add(pact, v371*4+168)) << 7
+				v400 := *(*uint32)(unsafe.Add(pact, v371*4))
+				v405 := *(*uint32)(unsafe.Add(pact, v371*4+32))
+				v410 := *(*uint32)(unsafe.Add(pact, v371*4+64))
+				v424 := *(*uint32)(unsafe.Add(pact, v371*4+4))
+				v429 := *(*uint32)(unsafe.Add(pact, v371*4+36))
+				v434 := *(*uint32)(unsafe.Add(pact, v371*4+68))
+				v448 := *(*uint32)(unsafe.Add(pact, v371*4+8))
+				v453 := *(*uint32)(unsafe.Add(pact, v371*4+40))
+				v458 := *(*uint32)(unsafe.Add(pact, v371*4+72))
+				v472 := *(*uint32)(unsafe.Add(pact, v371*4+12))
+				v477 := *(*uint32)(unsafe.Add(pact, v371*4+44))
+				v482 := *(*uint32)(unsafe.Add(pact, v371*4+76))
+				v496 := *(*uint32)(unsafe.Add(pact, v371*4+16))
+				v501 := *(*uint32)(unsafe.Add(pact, v371*4+48))
+				v506 := *(*uint32)(unsafe.Add(pact, v371*4+80))
+				v520 := *(*uint32)(unsafe.Add(pact, v371*4+20))
+				v525 := *(*uint32)(unsafe.Add(pact, v371*4+52))
+				v530 := *(*uint32)(unsafe.Add(pact, v371*4+84))
+				v544 := *(*uint32)(unsafe.Add(pact, v371*4+24))
+				v549 := *(*uint32)(unsafe.Add(pact, v371*4+56))
+				v554 := *(*uint32)(unsafe.Add(pact, v371*4+88))
+				v568 := *(*uint32)(unsafe.Add(pact, v371*4+28))
+				v573 := *(*uint32)(unsafe.Add(pact, v371*4+60))
+				v578 := *(*uint32)(unsafe.Add(pact, v371*4+92))
+				v595 := *(*float32)(unsafe.Add(pact, v371*4+128))
+				v605 := *(*float32)(unsafe.Add(pact, v371*4+132))
+				v615 := *(*float32)(unsafe.Add(pact, v371*4+136))
 				for l := range 16 {
-					v326 := rsum[0][l]
-					v121 := v120 + l
-					v291 := *(*uint32)(unsafe.Add(pw, v121*4+448))
-					v267 := *(*uint32)(unsafe.Add(pw, v121*4+384))
-					v243 := *(*uint32)(unsafe.Add(pw, v121*4+320))
-					v219 := *(*uint32)(unsafe.Add(pw, v121*4+256))
-					v195 := *(*uint32)(unsafe.Add(pw, v121*4+192))
-					v171 := *(*uint32)(unsafe.Add(pw, v121*4+128))
-					v147 := *(*uint32)(unsafe.Add(pw, v121*4+64))
-					v125 := *(*uint32)(unsafe.Add(pw, v121*4))
-					v307 := float32(lane.Dot4US(v291, v295, lane.Dot4US(v267, v271, lane.Dot4US(v243, v247, lane.Dot4US(v219, v223, lane.Dot4US(v195, v199, lane.Dot4US(v171, v175, lane.Dot4US(v147, v151, lane.Dot4US(v125, v127, v106)))))))))
-					v312 := v311 + l
-					v318 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v312*2+1024)))
-					v327 := v326 + float32(v307*float32(v322*v318))
-					rsum[0][l] = v327
-					v336 := rsum[1][l]
-					v308 := float32(lane.Dot4US(v291, v300, lane.Dot4US(v267, v276, lane.Dot4US(v243, v252, lane.Dot4US(v219, v228, lane.Dot4US(v195, v204, lane.Dot4US(v171, v180, lane.Dot4US(v147, v156, lane.Dot4US(v125, v132, v112)))))))))
-					v337 := v336 + float32(v308*float32(v332*v318))
-					rsum[1][l] = v337
-					v346 := rsum[2][l]
-					v553 := *(*uint32)(unsafe.Add(pw, v121*4+960))
-					v529 := *(*uint32)(unsafe.Add(pw, v121*4+896))
-					v505 := *(*uint32)(unsafe.Add(pw, v121*4+832))
-					v481 := *(*uint32)(unsafe.Add(pw, v121*4+768))
-					v457 := *(*uint32)(unsafe.Add(pw, v121*4+704))
-					v433 := *(*uint32)(unsafe.Add(pw, v121*4+640))
-					v409 := *(*uint32)(unsafe.Add(pw, v121*4+576))
-					v387 := *(*uint32)(unsafe.Add(pw, v121*4+512))
-					v569 := float32(lane.Dot4US(v553, v557, lane.Dot4US(v529, v533, lane.Dot4US(v505, v509, lane.Dot4US(v481, v485, lane.Dot4US(v457, v461, lane.Dot4US(v433, v437, lane.Dot4US(v409, v413, lane.Dot4US(v387, v389, v366)))))))))
-					v580 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v312*2+1056)))
-					rsum[0][l] = v327 + float32(v569*float32(v584*v580))
-					v570 := float32(lane.Dot4US(v553, v562, lane.Dot4US(v529, v538, lane.Dot4US(v505, v514, lane.Dot4US(v481, v490, lane.Dot4US(v457, v466, lane.Dot4US(v433, v442, lane.Dot4US(v409, v418, lane.Dot4US(v387, v394, v372)))))))))
-					rsum[1][l] = v337 + float32(v570*float32(v594*v580))
-					v309 := float32(lane.Dot4US(v291, v305, lane.Dot4US(v267, v281, lane.Dot4US(v243, v257, lane.Dot4US(v219, v233, lane.Dot4US(v195, v209, lane.Dot4US(v171, v185, lane.Dot4US(v147, v161, lane.Dot4US(v125, v137, v118)))))))))
-					v571 := float32(lane.Dot4US(v553, v567, lane.Dot4US(v529, v543, lane.Dot4US(v505, v519, lane.Dot4US(v481, v495, lane.Dot4US(v457, v471, lane.Dot4US(v433, v447, lane.Dot4US(v409, v423, lane.Dot4US(v387, v399, v378)))))))))
-					rsum[2][l] = (v346 + float32(v309*float32(v342*v318))) + float32(v571*float32(v604*v580))
+					v305 := rsum[0][l]
+					v100 := v99 + l
+					v270 := *(*uint32)(unsafe.Add(pw, v100*4+448))
+					v246 := *(*uint32)(unsafe.Add(pw, v100*4+384))
+					v222 := *(*uint32)(unsafe.Add(pw, v100*4+320))
+					v198 := *(*uint32)(unsafe.Add(pw, v100*4+256))
+					v174 := *(*uint32)(unsafe.Add(pw, v100*4+192))
+					v150 := *(*uint32)(unsafe.Add(pw, v100*4+128))
+					v126 := *(*uint32)(unsafe.Add(pw, v100*4+64))
+					v104 := *(*uint32)(unsafe.Add(pw, v100*4))
+					v286 := float32(lane.Dot4US(v270, v274, lane.Dot4US(v246, v250, lane.Dot4US(v222, v226, lane.Dot4US(v198, v202, lane.Dot4US(v174, v178, lane.Dot4US(v150, v154, lane.Dot4US(v126, v130, lane.Dot4US(v104, v106, v85)))))))))
+					v291 := v290 + l
+					v297 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v291*2+1024)))
+					v306 := v305 + float32(v286*float32(v301*v297))
+					rsum[0][l] = v306
+					v315 := rsum[1][l]
+					v287 := float32(lane.Dot4US(v270, v279, lane.Dot4US(v246, v255, lane.Dot4US(v222, v231, lane.Dot4US(v198, v207, lane.Dot4US(v174, v183, lane.Dot4US(v150, v159, lane.Dot4US(v126, v135, lane.Dot4US(v104, v111, v91)))))))))
+					v316 := v315 + float32(v287*float32(v311*v297))
+					rsum[1][l] = v316
+					v325 := rsum[2][l]
+					v564 := *(*uint32)(unsafe.Add(pw, v100*4+960))
+					v540 := *(*uint32)(unsafe.Add(pw, v100*4+896))
+					v516 := *(*uint32)(unsafe.Add(pw, v100*4+832))
+					v492 := *(*uint32)(unsafe.Add(pw, v100*4+768))
+					v468 := *(*uint32)(unsafe.Add(pw, v100*4+704))
+					v444 := *(*uint32)(unsafe.Add(pw, v100*4+640))
+					v420 := *(*uint32)(unsafe.Add(pw, v100*4+576))
+					v398 := *(*uint32)(unsafe.Add(pw, v100*4+512))
+					v580 := float32(lane.Dot4US(v564, v568, lane.Dot4US(v540, v544, lane.Dot4US(v516, v520, lane.Dot4US(v492, v496, lane.Dot4US(v468, v472, lane.Dot4US(v444, v448, lane.Dot4US(v420, v424, lane.Dot4US(v398, v400, v377)))))))))
+					v591 := lane.F16ToF32(*(*uint16)(unsafe.Add(pw, v291*2+1056)))
+					rsum[0][l] = v306 + float32(v580*float32(v595*v591))
+					v581 := float32(lane.Dot4US(v564, v573, lane.Dot4US(v540, v549, lane.Dot4US(v516, v525, lane.Dot4US(v492, v501, lane.Dot4US(v468, v477, lane.Dot4US(v444, v453, lane.Dot4US(v420, v429, lane.Dot4US(v398, v405, v383)))))))))
+					rsum[1][l] = v316 + float32(v581*float32(v605*v591))
+					v288 := float32(lane.Dot4US(v270, v284, lane.Dot4US(v246, v260, lane.Dot4US(v222, v236, lane.Dot4US(v198, v212, lane.Dot4US(v174, v188, lane.Dot4US(v150, v164, lane.Dot4US(v126, v140, lane.Dot4US(v104, v116, v97)))))))))
+					v582 := float32(lane.Dot4US(v564, v578, lane.Dot4US(v540, v554, lane.Dot4US(v516, v530, lane.Dot4US(v492, v506, lane.Dot4US(v468, v482, lane.Dot4US(v444, v458, lane.Dot4US(v420, v434, lane.Dot4US(v398, v410, v389)))))))))
+					rsum[2][l] = (v325 + float32(v288*float32(v321*v297))) + float32(v582*float32(v615*v591))
 				}
 			}
 			if v24 == 0 {
 				for l := range 16 {
-					v616 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v616
-					v621 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v621
-					v626 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v626
+					v627 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v627
+					v632 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v632
+					v637 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v637
 				}
 			} else {
 				for l := range 16 {
-					v629 := *(*float32)(unsafe.Add(stotal, l*4))
-					v631 := rsum[0][l]
-					*(*float32)(unsafe.Add(stotal, l*4)) = v629 + v631
-					v639 := *(*float32)(unsafe.Add(stotal, l*4+64))
-					v641 := rsum[1][l]
-					*(*float32)(unsafe.Add(stotal, l*4+64)) = v639 + v641
-					v649 := *(*float32)(unsafe.Add(stotal, l*4+128))
-					v651 := rsum[2][l]
-					*(*float32)(unsafe.Add(stotal, l*4+128)) = v649 + v651
+					v640 := *(*float32)(unsafe.Add(stotal, l*4))
+					v642 := rsum[0][l]
+					*(*float32)(unsafe.Add(stotal, l*4)) = v640 + v642
+					v650 := *(*float32)(unsafe.Add(stotal, l*4+64))
+					v652 := rsum[1][l]
+					*(*float32)(unsafe.Add(stotal, l*4+64)) = v650 + v652
+					v660 := *(*float32)(unsafe.Add(stotal, l*4+128))
+					v662 := rsum[2][l]
+					*(*float32)(unsafe.Add(stotal, l*4+128)) = v660 + v662
 				}
 			}
 		}
-		v654 := t1 * 4
-		v656 := t0 * 16
+		v665 := t1 * 4
+		v667 := t0 * 16
 		if nadd == 0 {
-			v665 := v654 * nldo
-			v673 := (v654 + 1) * nldo
-			v683 := (v654 + 2) * nldo
+			v676 := v665 * nldo
+			v684 := (v665 + 1) * nldo
+			v694 := (v665 + 2) * nldo
 			for l := range 16 {
-				v669 := *(*float32)(unsafe.Add(stotal, l*4))
-				v662 := v656 + l
-				v663 := v662 < nn
-				if v663 {
-					*(*float32)(unsafe.Add(pout, (v665+v662)*4)) = v669
+				v680 := *(*float32)(unsafe.Add(stotal, l*4))
+				v673 := v667 + l
+				v674 := v673 < nn
+				if v674 {
+					*(*float32)(unsafe.Add(pout, (v676+v673)*4)) = v680
 				}
-				v679 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				if v663 {
-					*(*float32)(unsafe.Add(pout, (v673+v662)*4)) = v679
+				v690 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				if v674 {
+					*(*float32)(unsafe.Add(pout, (v684+v673)*4)) = v690
 				}
-				v689 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				if v663 {
-					*(*float32)(unsafe.Add(pout, (v683+v662)*4)) = v689
+				v700 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				if v674 {
+					*(*float32)(unsafe.Add(pout, (v694+v673)*4)) = v700
 				}
 			}
 		} else {
-			v695 := v654 * nldo
-			v705 := (v654 + 1) * nldo
-			v717 := (v654 + 2) * nldo
+			v706 := v665 * nldo
+			v716 := (v665 + 1) * nldo
+			v728 := (v665 + 2) * nldo
 			for l := range 16 {
-				v699 := *(*float32)(unsafe.Add(stotal, l*4))
-				v692 := v656 + l
-				v693 := v692 < nn
-				var v700 float32
-				v696 := v695 + v692
-				if v693 {
-					v700 = *(*float32)(unsafe.Add(pout, v696*4))
+				v710 := *(*float32)(unsafe.Add(stotal, l*4))
+				v703 := v667 + l
+				v704 := v703 < nn
+				var v711 float32
+				v707 := v706 + v703
+				if v704 {
+					v711 = *(*float32)(unsafe.Add(pout, v707*4))
 				}
-				if v693 {
-					*(*float32)(unsafe.Add(pout, v696*4)) = v699 + v700
+				if v704 {
+					*(*float32)(unsafe.Add(pout, v707*4)) = v710 + v711
 				}
-				v711 := *(*float32)(unsafe.Add(stotal, l*4+64))
-				var v712 float32
-				v706 := v705 + v692
-				if v693 {
-					v712 = *(*float32)(unsafe.Add(pout, v706*4))
+				v722 := *(*float32)(unsafe.Add(stotal, l*4+64))
+				var v723 float32
+				v717 := v716 + v703
+				if v704 {
+					v723 = *(*float32)(unsafe.Add(pout, v717*4))
 				}
-				if v693 {
-					*(*float32)(unsafe.Add(pout, v706*4)) = v711 + v712
+				if v704 {
+					*(*float32)(unsafe.Add(pout, v717*4)) = v722 + v723
 				}
-				v723 := *(*float32)(unsafe.Add(stotal, l*4+128))
-				var v724 float32
-				v718 := v717 + v692
-				if v693 {
-					v724 = *(*float32)(unsafe.Add(pout, v718*4))
+				v734 := *(*float32)(unsafe.Add(stotal, l*4+128))
+				var v735 float32
+				v729 := v728 + v703
+				if v704 {
+					v735 = *(*float32)(unsafe.Add(pout, v729*4))
 				}
-				if v693 {
-					*(*float32)(unsafe.Add(pout, v718*4)) = v723 + v724
+				if v704 {
+					*(*float32)(unsafe.Add(pout, v729*4)) = v734 + v735
 				}
 			}
 		}

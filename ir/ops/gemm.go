@@ -101,19 +101,16 @@ func (s gemm) build(b *ir.Builder) {
 		sum.Fill(b.F32(0))
 		b.For(segment, segment.Add(perSegment).Min(records), 1, func(r *ir.Value) {
 			record := wTile.Add(r).Mul(f.Record)
-			prefetch := func() {
-				for line := 0; line < f.Record; line += 64 {
-					b.Prefetch(w, record.Add(prefetchAhead+line))
-				}
-			}
-			if s.rows < actRows { // few rows: the weights come from memory
-				prefetch()
-			} else { // the first tile of rows brings them to the cache
-				b.If(tile.Eq(0), prefetch)
+			if s.rows >= actRows { // the first tile of rows brings the weights to the cache
+				b.If(tile.Eq(0), func() { prefetchWeights(b, w, record, f.Record) })
 			}
 			eachPart(b, f, func(part *ir.Value) {
 				rec := f.Open(s.cached(quant.LoaderAt(b, w, record, b.Lane())), part)
 				for i := range f.Part {
+					if s.rows < actRows { // few rows: the weights come from memory, block by block in an even stream
+						bytes := f.Record / (f.Span / 32)
+						prefetchWeights(b, w, record.Add(part.Mul(f.Part*bytes)).Add(i*bytes), bytes)
+					}
 					kb := r.Mul(f.Span / 32).Add(part.Mul(f.Part)).Add(i)
 					var at []*ir.Value
 					for _, g := range groups {
@@ -187,7 +184,14 @@ func storeTotals(b *ir.Builder, total, out ir.Memory, row, col, n, ldo *ir.Value
 func inOrder(j int) int { return j }
 
 // prefetchAhead is how many bytes before their use weights are asked for.
-const prefetchAhead = 4096
+const prefetchAhead = 6144
+
+// prefetchWeights asks for so many bytes of weights, from byte at on, ahead of their use.
+func prefetchWeights(b *ir.Builder, w ir.Memory, at *ir.Value, bytes int) {
+	for line := 0; line < bytes; line += 64 {
+		b.Prefetch(w, at.Add(prefetchAhead+line))
+	}
+}
 
 // cached keeps loaded words where several codes come from one and codes are held in registers anyway.
 func (s gemm) cached(load quant.LoadAt) quant.LoadAt {

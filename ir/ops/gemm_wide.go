@@ -50,11 +50,8 @@ func (s gemmWide) build(b *ir.Builder) {
 				var record [wideCols]*ir.Value
 				for c := range record {
 					record[c] = first.Add(c).Min(last).Mul(records).Add(r).Mul(f.Record)
-					b.If(tile.Add(pass).Eq(0), func() { // the first rows bring the weights to the cache
-						for line := 0; line < f.Record; line += 64 {
-							b.Prefetch(w, record[c].Add(prefetchAhead+line))
-						}
-					})
+					// the first rows bring the weights to the cache
+					b.If(tile.Add(pass).Eq(0), func() { prefetchWeights(b, w, record[c], f.Record) })
 				}
 				eachPart(b, f, func(part *ir.Value) {
 					var rec [wideCols]quant.Record
