@@ -27,12 +27,13 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 1024)
+	stops := unsafe.Add(a.Scratch, 1088)
 	var rscore [2][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
 	var rvalue2 [2][16]float32
 	var rvalue1 [1][16]float32
-	var w331, w828 [16]float32
+	var w331, w850 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -84,28 +85,27 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v166 := 0; v166 < 1; v166 += 1 {
-				v168 := v166 * 2
-				v169 := *(*int32)(unsafe.Add(sseen, v168*4))
-				v170 := int(v169)
-				v174 := *(*int32)(unsafe.Add(sseen, v168*4+4))
-				v175 := int(v174)
-				v177 := v166 * 256
-				v181 := int32(v170)
-				v185 := uint32(int32(v175 - v170))
-				v193 := (v170 >> 5) << 5
-				v200 := ((v170 + 31) >> 5) << 5
-				v205 := max((v175>>5)<<5, v200)
-				v206 := min(v200, v175)
+				v168 := v166 * 256
+				v170 := v166 * 2
+				v171 := *(*int32)(unsafe.Add(sseen, v170*4))
+				v172 := int(v171)
+				v176 := *(*int32)(unsafe.Add(sseen, v170*4+4))
+				v177 := int(v176)
+				v185 := int32(v172)
+				v189 := uint32(int32(v177 - v172))
+				v200 := ((v172 + 31) >> 5) << 5
+				v205 := max((v177>>5)<<5, v200)
+				v206 := min(v200, v177)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v207 := v193; v207 < v206; v207 += 32 {
-					v208 := v177 + v207
+				for v207 := (v172 >> 5) << 5; v207 < v206; v207 += 32 {
+					v208 := v168 + v207
 					v212 := int32(v207)
 					for l := range 16 {
-						v213 := (int32(l) - v181) + v212
-						v217 := uint32(v213+0) < v185
+						v213 := (int32(l) - v185) + v212
+						v217 := uint32(v213+0) < v189
 						var v218 float32
 						v211 := v208 + l
 						if v217 {
@@ -114,7 +114,7 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 						v221 := rtop[0][l]
 						v219 := lane.Select(v217, v218, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v221 < v219, v219, v221)
-						v240 := uint32(v213+16) < v185
+						v240 := uint32(v213+16) < v189
 						var v241 float32
 						if v240 {
 							v241 = *(*float32)(unsafe.Add(sscores, v211*4+64))
@@ -125,7 +125,7 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v250 := v200; v250 < v205; v250 += 32 {
-					v251 := v177 + v250
+					v251 := v168 + v250
 					for l := range 16 {
 						v254 := v251 + l
 						v255 := *(*float32)(unsafe.Add(sscores, v254*4))
@@ -136,12 +136,12 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v273 < v271, v271, v273)
 					}
 				}
-				for v279 := v205; v279 < v175; v279 += 32 {
-					v280 := v177 + v279
+				for v279 := v205; v279 < v177; v279 += 32 {
+					v280 := v168 + v279
 					v284 := int32(v279)
 					for l := range 16 {
-						v285 := (int32(l) - v181) + v284
-						v289 := uint32(v285+0) < v185
+						v285 := (int32(l) - v185) + v284
+						v289 := uint32(v285+0) < v189
 						var v290 float32
 						v283 := v280 + l
 						if v289 {
@@ -150,7 +150,7 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 						v293 := rtop[0][l]
 						v291 := lane.Select(v289, v290, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v293 < v291, v291, v293)
-						v312 := uint32(v285+16) < v185
+						v312 := uint32(v285+16) < v189
 						var v313 float32
 						if v312 {
 							v313 = *(*float32)(unsafe.Add(sscores, v283*4+64))
@@ -166,257 +166,272 @@ func attention_f16__r1__portable(a *kernel.Args, lo, hi int) {
 					w331[l] = lane.Select(v323 < v325, v325, v323)
 				}
 				v332 := lane.FoldMaxF32(w331[:])
+				*(*float32)(unsafe.Add(stops, v166*4)) = v332
+			}
+			for v335 := 0; v335 < 1; v335 += 1 {
+				v337 := v335 * 2
+				v338 := *(*int32)(unsafe.Add(sseen, v337*4))
+				v339 := int(v338)
+				v343 := *(*int32)(unsafe.Add(sseen, v337*4+4))
+				v344 := int(v343)
+				v345 := *(*float32)(unsafe.Add(stops, v335*4))
+				v347 := v335 * 256
+				v355 := int32(v339)
+				v359 := uint32(int32(v344 - v339))
+				v370 := ((v339 + 31) >> 5) << 5
+				v375 := max((v344>>5)<<5, v370)
+				v376 := min(v370, v344)
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v355 := v193; v355 < v206; v355 += 32 {
-					v356 := v177 + v355
-					v360 := int32(v355)
+				for v377 := (v339 >> 5) << 5; v377 < v376; v377 += 32 {
+					v378 := v347 + v377
+					v382 := int32(v377)
 					for l := range 16 {
-						v361 := (int32(l) - v181) + v360
-						v365 := uint32(v361+0) < v185
-						var v366 float32
-						v359 := v356 + l
-						if v365 {
-							v366 = *(*float32)(unsafe.Add(sscores, v359*4))
+						v383 := (int32(l) - v355) + v382
+						v387 := uint32(v383+0) < v359
+						var v388 float32
+						v381 := v378 + l
+						if v387 {
+							v388 = *(*float32)(unsafe.Add(sscores, v381*4))
 						}
-						v367 := v366 - v332
-						v371 := float32(v367*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v373 := v371 - math.Float32frombits(0x4B40007F)
-						v379 := (v367 - float32(v373*math.Float32frombits(0x3F317200))) - float32(v373*math.Float32frombits(0x35BFBE8E))
-						v393 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v379)+math.Float32frombits(0x3C092F9D))*v379)+math.Float32frombits(0x3D2AACD0))*v379)+math.Float32frombits(0x3E2AAA32))*v379) + math.Float32frombits(0x3EFFFFFD)) * v379)
-						v408 := math.Float32bits(lane.Select(v367 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v393+math.Float32frombits(0x3F800000))*v379)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v371)<<23))))
-						v426 := lane.Select(0x3F800000 < v408, uint32(0x7FC00000), lane.Select(v408 < 0x26800000, uint32(0x0), ((v408+0x3FF)+((v408>>11)&0x1))&0xFFFFF800))
-						v427 := math.Float32frombits(v426)
-						if v365 {
-							*(*float32)(unsafe.Add(sscores, v359*4)) = v427
+						v389 := v388 - v345
+						v393 := float32(v389*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v395 := v393 - math.Float32frombits(0x4B40007F)
+						v401 := (v389 - float32(v395*math.Float32frombits(0x3F317200))) - float32(v395*math.Float32frombits(0x35BFBE8E))
+						v415 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v401)+math.Float32frombits(0x3C092F9D))*v401)+math.Float32frombits(0x3D2AACD0))*v401)+math.Float32frombits(0x3E2AAA32))*v401) + math.Float32frombits(0x3EFFFFFD)) * v401)
+						v430 := math.Float32bits(lane.Select(v389 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v415+math.Float32frombits(0x3F800000))*v401)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v393)<<23))))
+						v448 := lane.Select(0x3F800000 < v430, uint32(0x7FC00000), lane.Select(v430 < 0x26800000, uint32(0x0), ((v430+0x3FF)+((v430>>11)&0x1))&0xFFFFF800))
+						v449 := math.Float32frombits(v448)
+						if v387 {
+							*(*float32)(unsafe.Add(sscores, v381*4)) = v449
 						}
-						v431 := rsum[0][l]
-						rsum[0][l] = v431 + lane.Select(v365, v427, math.Float32frombits(0x00000000))
-						v447 := uint32(v361+16) < v185
-						var v448 float32
-						if v447 {
-							v448 = *(*float32)(unsafe.Add(sscores, v359*4+64))
+						v453 := rsum[0][l]
+						rsum[0][l] = v453 + lane.Select(v387, v449, math.Float32frombits(0x00000000))
+						v469 := uint32(v383+16) < v359
+						var v470 float32
+						if v469 {
+							v470 = *(*float32)(unsafe.Add(sscores, v381*4+64))
 						}
-						v449 := v448 - v332
-						v453 := float32(v449*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v455 := v453 - math.Float32frombits(0x4B40007F)
-						v461 := (v449 - float32(v455*math.Float32frombits(0x3F317200))) - float32(v455*math.Float32frombits(0x35BFBE8E))
-						v475 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v461)+math.Float32frombits(0x3C092F9D))*v461)+math.Float32frombits(0x3D2AACD0))*v461)+math.Float32frombits(0x3E2AAA32))*v461) + math.Float32frombits(0x3EFFFFFD)) * v461)
-						v490 := math.Float32bits(lane.Select(v449 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v475+math.Float32frombits(0x3F800000))*v461)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v453)<<23))))
-						v508 := lane.Select(0x3F800000 < v490, uint32(0x7FC00000), lane.Select(v490 < 0x26800000, uint32(0x0), ((v490+0x3FF)+((v490>>11)&0x1))&0xFFFFF800))
-						v509 := math.Float32frombits(v508)
-						if v447 {
-							*(*float32)(unsafe.Add(sscores, v359*4+64)) = v509
+						v471 := v470 - v345
+						v475 := float32(v471*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v477 := v475 - math.Float32frombits(0x4B40007F)
+						v483 := (v471 - float32(v477*math.Float32frombits(0x3F317200))) - float32(v477*math.Float32frombits(0x35BFBE8E))
+						v497 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v483)+math.Float32frombits(0x3C092F9D))*v483)+math.Float32frombits(0x3D2AACD0))*v483)+math.Float32frombits(0x3E2AAA32))*v483) + math.Float32frombits(0x3EFFFFFD)) * v483)
+						v512 := math.Float32bits(lane.Select(v471 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v497+math.Float32frombits(0x3F800000))*v483)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v475)<<23))))
+						v530 := lane.Select(0x3F800000 < v512, uint32(0x7FC00000), lane.Select(v512 < 0x26800000, uint32(0x0), ((v512+0x3FF)+((v512>>11)&0x1))&0xFFFFF800))
+						v531 := math.Float32frombits(v530)
+						if v469 {
+							*(*float32)(unsafe.Add(sscores, v381*4+64)) = v531
 						}
-						v513 := rsum[1][l]
-						rsum[1][l] = v513 + lane.Select(v447, v509, math.Float32frombits(0x00000000))
+						v535 := rsum[1][l]
+						rsum[1][l] = v535 + lane.Select(v469, v531, math.Float32frombits(0x00000000))
 					}
 				}
-				for v516 := v200; v516 < v205; v516 += 32 {
-					v517 := v177 + v516
+				for v538 := v370; v538 < v375; v538 += 32 {
+					v539 := v347 + v538
 					for l := range 16 {
-						v520 := v517 + l
-						v521 := *(*float32)(unsafe.Add(sscores, v520*4))
-						v522 := v521 - v332
-						v526 := float32(v522*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v528 := v526 - math.Float32frombits(0x4B40007F)
-						v534 := (v522 - float32(v528*math.Float32frombits(0x3F317200))) - float32(v528*math.Float32frombits(0x35BFBE8E))
-						v548 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v534)+math.Float32frombits(0x3C092F9D))*v534)+math.Float32frombits(0x3D2AACD0))*v534)+math.Float32frombits(0x3E2AAA32))*v534) + math.Float32frombits(0x3EFFFFFD)) * v534)
-						v563 := math.Float32bits(lane.Select(v522 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v548+math.Float32frombits(0x3F800000))*v534)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v526)<<23))))
-						v581 := lane.Select(0x3F800000 < v563, uint32(0x7FC00000), lane.Select(v563 < 0x26800000, uint32(0x0), ((v563+0x3FF)+((v563>>11)&0x1))&0xFFFFF800))
-						v582 := math.Float32frombits(v581)
-						*(*float32)(unsafe.Add(sscores, v520*4)) = v582
-						v585 := rsum[0][l]
-						rsum[0][l] = v585 + v582
-						v596 := *(*float32)(unsafe.Add(sscores, v520*4+64))
-						v597 := v596 - v332
-						v601 := float32(v597*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v603 := v601 - math.Float32frombits(0x4B40007F)
-						v609 := (v597 - float32(v603*math.Float32frombits(0x3F317200))) - float32(v603*math.Float32frombits(0x35BFBE8E))
-						v623 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v609)+math.Float32frombits(0x3C092F9D))*v609)+math.Float32frombits(0x3D2AACD0))*v609)+math.Float32frombits(0x3E2AAA32))*v609) + math.Float32frombits(0x3EFFFFFD)) * v609)
-						v638 := math.Float32bits(lane.Select(v597 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v623+math.Float32frombits(0x3F800000))*v609)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v601)<<23))))
-						v656 := lane.Select(0x3F800000 < v638, uint32(0x7FC00000), lane.Select(v638 < 0x26800000, uint32(0x0), ((v638+0x3FF)+((v638>>11)&0x1))&0xFFFFF800))
-						v657 := math.Float32frombits(v656)
-						*(*float32)(unsafe.Add(sscores, v520*4+64)) = v657
-						v660 := rsum[1][l]
-						rsum[1][l] = v660 + v657
+						v542 := v539 + l
+						v543 := *(*float32)(unsafe.Add(sscores, v542*4))
+						v544 := v543 - v345
+						v548 := float32(v544*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v550 := v548 - math.Float32frombits(0x4B40007F)
+						v556 := (v544 - float32(v550*math.Float32frombits(0x3F317200))) - float32(v550*math.Float32frombits(0x35BFBE8E))
+						v570 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v556)+math.Float32frombits(0x3C092F9D))*v556)+math.Float32frombits(0x3D2AACD0))*v556)+math.Float32frombits(0x3E2AAA32))*v556) + math.Float32frombits(0x3EFFFFFD)) * v556)
+						v585 := math.Float32bits(lane.Select(v544 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v570+math.Float32frombits(0x3F800000))*v556)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v548)<<23))))
+						v603 := lane.Select(0x3F800000 < v585, uint32(0x7FC00000), lane.Select(v585 < 0x26800000, uint32(0x0), ((v585+0x3FF)+((v585>>11)&0x1))&0xFFFFF800))
+						v604 := math.Float32frombits(v603)
+						*(*float32)(unsafe.Add(sscores, v542*4)) = v604
+						v607 := rsum[0][l]
+						rsum[0][l] = v607 + v604
+						v618 := *(*float32)(unsafe.Add(sscores, v542*4+64))
+						v619 := v618 - v345
+						v623 := float32(v619*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v625 := v623 - math.Float32frombits(0x4B40007F)
+						v631 := (v619 - float32(v625*math.Float32frombits(0x3F317200))) - float32(v625*math.Float32frombits(0x35BFBE8E))
+						v645 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v631)+math.Float32frombits(0x3C092F9D))*v631)+math.Float32frombits(0x3D2AACD0))*v631)+math.Float32frombits(0x3E2AAA32))*v631) + math.Float32frombits(0x3EFFFFFD)) * v631)
+						v660 := math.Float32bits(lane.Select(v619 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v645+math.Float32frombits(0x3F800000))*v631)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v623)<<23))))
+						v678 := lane.Select(0x3F800000 < v660, uint32(0x7FC00000), lane.Select(v660 < 0x26800000, uint32(0x0), ((v660+0x3FF)+((v660>>11)&0x1))&0xFFFFF800))
+						v679 := math.Float32frombits(v678)
+						*(*float32)(unsafe.Add(sscores, v542*4+64)) = v679
+						v682 := rsum[1][l]
+						rsum[1][l] = v682 + v679
 					}
 				}
-				for v663 := v205; v663 < v175; v663 += 32 {
-					v664 := v177 + v663
-					v668 := int32(v663)
+				for v685 := v375; v685 < v344; v685 += 32 {
+					v686 := v347 + v685
+					v690 := int32(v685)
 					for l := range 16 {
-						v669 := (int32(l) - v181) + v668
-						v673 := uint32(v669+0) < v185
-						var v674 float32
-						v667 := v664 + l
-						if v673 {
-							v674 = *(*float32)(unsafe.Add(sscores, v667*4))
+						v691 := (int32(l) - v355) + v690
+						v695 := uint32(v691+0) < v359
+						var v696 float32
+						v689 := v686 + l
+						if v695 {
+							v696 = *(*float32)(unsafe.Add(sscores, v689*4))
 						}
-						v675 := v674 - v332
-						v679 := float32(v675*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v681 := v679 - math.Float32frombits(0x4B40007F)
-						v687 := (v675 - float32(v681*math.Float32frombits(0x3F317200))) - float32(v681*math.Float32frombits(0x35BFBE8E))
-						v701 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v687)+math.Float32frombits(0x3C092F9D))*v687)+math.Float32frombits(0x3D2AACD0))*v687)+math.Float32frombits(0x3E2AAA32))*v687) + math.Float32frombits(0x3EFFFFFD)) * v687)
-						v716 := math.Float32bits(lane.Select(v675 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v701+math.Float32frombits(0x3F800000))*v687)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v679)<<23))))
-						v734 := lane.Select(0x3F800000 < v716, uint32(0x7FC00000), lane.Select(v716 < 0x26800000, uint32(0x0), ((v716+0x3FF)+((v716>>11)&0x1))&0xFFFFF800))
-						v735 := math.Float32frombits(v734)
-						if v673 {
-							*(*float32)(unsafe.Add(sscores, v667*4)) = v735
+						v697 := v696 - v345
+						v701 := float32(v697*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v703 := v701 - math.Float32frombits(0x4B40007F)
+						v709 := (v697 - float32(v703*math.Float32frombits(0x3F317200))) - float32(v703*math.Float32frombits(0x35BFBE8E))
+						v723 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v709)+math.Float32frombits(0x3C092F9D))*v709)+math.Float32frombits(0x3D2AACD0))*v709)+math.Float32frombits(0x3E2AAA32))*v709) + math.Float32frombits(0x3EFFFFFD)) * v709)
+						v738 := math.Float32bits(lane.Select(v697 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v723+math.Float32frombits(0x3F800000))*v709)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v701)<<23))))
+						v756 := lane.Select(0x3F800000 < v738, uint32(0x7FC00000), lane.Select(v738 < 0x26800000, uint32(0x0), ((v738+0x3FF)+((v738>>11)&0x1))&0xFFFFF800))
+						v757 := math.Float32frombits(v756)
+						if v695 {
+							*(*float32)(unsafe.Add(sscores, v689*4)) = v757
 						}
-						v739 := rsum[0][l]
-						rsum[0][l] = v739 + lane.Select(v673, v735, math.Float32frombits(0x00000000))
-						v755 := uint32(v669+16) < v185
-						var v756 float32
-						if v755 {
-							v756 = *(*float32)(unsafe.Add(sscores, v667*4+64))
+						v761 := rsum[0][l]
+						rsum[0][l] = v761 + lane.Select(v695, v757, math.Float32frombits(0x00000000))
+						v777 := uint32(v691+16) < v359
+						var v778 float32
+						if v777 {
+							v778 = *(*float32)(unsafe.Add(sscores, v689*4+64))
 						}
-						v757 := v756 - v332
-						v761 := float32(v757*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v763 := v761 - math.Float32frombits(0x4B40007F)
-						v769 := (v757 - float32(v763*math.Float32frombits(0x3F317200))) - float32(v763*math.Float32frombits(0x35BFBE8E))
-						v783 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v769)+math.Float32frombits(0x3C092F9D))*v769)+math.Float32frombits(0x3D2AACD0))*v769)+math.Float32frombits(0x3E2AAA32))*v769) + math.Float32frombits(0x3EFFFFFD)) * v769)
-						v798 := math.Float32bits(lane.Select(v757 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v783+math.Float32frombits(0x3F800000))*v769)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v761)<<23))))
-						v816 := lane.Select(0x3F800000 < v798, uint32(0x7FC00000), lane.Select(v798 < 0x26800000, uint32(0x0), ((v798+0x3FF)+((v798>>11)&0x1))&0xFFFFF800))
-						v817 := math.Float32frombits(v816)
-						if v755 {
-							*(*float32)(unsafe.Add(sscores, v667*4+64)) = v817
+						v779 := v778 - v345
+						v783 := float32(v779*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v785 := v783 - math.Float32frombits(0x4B40007F)
+						v791 := (v779 - float32(v785*math.Float32frombits(0x3F317200))) - float32(v785*math.Float32frombits(0x35BFBE8E))
+						v805 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v791)+math.Float32frombits(0x3C092F9D))*v791)+math.Float32frombits(0x3D2AACD0))*v791)+math.Float32frombits(0x3E2AAA32))*v791) + math.Float32frombits(0x3EFFFFFD)) * v791)
+						v820 := math.Float32bits(lane.Select(v779 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v805+math.Float32frombits(0x3F800000))*v791)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v783)<<23))))
+						v838 := lane.Select(0x3F800000 < v820, uint32(0x7FC00000), lane.Select(v820 < 0x26800000, uint32(0x0), ((v820+0x3FF)+((v820>>11)&0x1))&0xFFFFF800))
+						v839 := math.Float32frombits(v838)
+						if v777 {
+							*(*float32)(unsafe.Add(sscores, v689*4+64)) = v839
 						}
-						v821 := rsum[1][l]
-						rsum[1][l] = v821 + lane.Select(v755, v817, math.Float32frombits(0x00000000))
+						v843 := rsum[1][l]
+						rsum[1][l] = v843 + lane.Select(v777, v839, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v825 := rsum[0][l]
-					v827 := rsum[1][l]
-					w828[l] = v825 + v827
+					v847 := rsum[0][l]
+					v849 := rsum[1][l]
+					w850[l] = v847 + v849
 				}
-				v829 := lane.FoldAddF32(w828[:])
-				if ((v10 + v166) <= v12) && (v170 < v175) {
-					v836 := (v57 + v166) * 2
-					*(*float32)(unsafe.Add(pml, v836*4)) = v332
-					*(*float32)(unsafe.Add(pml, v836*4+4)) = v829
+				v851 := lane.FoldAddF32(w850[:])
+				if ((v10 + v335) <= v12) && (v339 < v344) {
+					v858 := (v57 + v335) * 2
+					*(*float32)(unsafe.Add(pml, v858*4)) = v345
+					*(*float32)(unsafe.Add(pml, v858*4+4)) = v851
 				}
 			}
-			v849 := ((nhd + 15) >> 4) << 4
-			v853 := (v849 >> 5) * 32
-			for v855 := 0; v855 < v853; v855 += 32 {
-				v858 := v53 * v849
+			v871 := ((nhd + 15) >> 4) << 4
+			v875 := (v871 >> 5) * 32
+			for v877 := 0; v877 < v875; v877 += 32 {
+				v880 := v53 * v871
 				for l := range 16 {
 					rvalue2[0][l] = math.Float32frombits(0x00000000)
 					rvalue2[1][l] = math.Float32frombits(0x00000000)
 				}
 				if v42 < v44 {
-					v869 := *(*int32)(unsafe.Add(sseen, 0))
-					v873 := *(*int32)(unsafe.Add(sseen, 4))
-					v875 := min(v44, int(v873))
-					for v876 := int(v869); v876 < v875; v876 += 1 {
-						v877 := v876 * v849
-						v888 := *(*float32)(unsafe.Add(sscores, v876*4))
+					v891 := *(*int32)(unsafe.Add(sseen, 0))
+					v895 := *(*int32)(unsafe.Add(sseen, 4))
+					v897 := min(v44, int(v895))
+					for v898 := int(v891); v898 < v897; v898 += 1 {
+						v899 := v898 * v871
+						v910 := *(*float32)(unsafe.Add(sscores, v898*4))
 						for l := range 16 {
-							v894 := rvalue2[0][l]
-							v878 := (v858 + (v855 + l)) + v877
-							rvalue2[0][l] = float32(v888*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v878*2)))) + v894
-							v906 := rvalue2[1][l]
-							rvalue2[1][l] = float32(v888*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v878*2+32)))) + v906
+							v916 := rvalue2[0][l]
+							v900 := (v880 + (v877 + l)) + v899
+							rvalue2[0][l] = float32(v910*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v900*2)))) + v916
+							v928 := rvalue2[1][l]
+							rvalue2[1][l] = float32(v910*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v900*2+32)))) + v928
 						}
 					}
 				}
-				for v913 := v44; v913 < v46; v913 += 1 {
-					v914 := v913 * v849
-					v925 := *(*float32)(unsafe.Add(sscores, v913*4))
+				for v935 := v44; v935 < v46; v935 += 1 {
+					v936 := v935 * v871
+					v947 := *(*float32)(unsafe.Add(sscores, v935*4))
 					for l := range 16 {
-						v931 := rvalue2[0][l]
-						v915 := (v858 + (v855 + l)) + v914
-						rvalue2[0][l] = float32(v925*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v915*2)))) + v931
-						v943 := rvalue2[1][l]
-						rvalue2[1][l] = float32(v925*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v915*2+32)))) + v943
+						v953 := rvalue2[0][l]
+						v937 := (v880 + (v877 + l)) + v936
+						rvalue2[0][l] = float32(v947*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v937*2)))) + v953
+						v965 := rvalue2[1][l]
+						rvalue2[1][l] = float32(v947*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v937*2+32)))) + v965
 					}
 				}
 				if v46 < v43 {
-					v954 := *(*int32)(unsafe.Add(sseen, 0))
-					v958 := *(*int32)(unsafe.Add(sseen, 4))
-					v959 := int(v958)
-					for v961 := max(v46, int(v954)); v961 < v959; v961 += 1 {
-						v962 := v961 * v849
-						v973 := *(*float32)(unsafe.Add(sscores, v961*4))
+					v976 := *(*int32)(unsafe.Add(sseen, 0))
+					v980 := *(*int32)(unsafe.Add(sseen, 4))
+					v981 := int(v980)
+					for v983 := max(v46, int(v976)); v983 < v981; v983 += 1 {
+						v984 := v983 * v871
+						v995 := *(*float32)(unsafe.Add(sscores, v983*4))
 						for l := range 16 {
-							v979 := rvalue2[0][l]
-							v963 := (v858 + (v855 + l)) + v962
-							rvalue2[0][l] = float32(v973*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v963*2)))) + v979
-							v991 := rvalue2[1][l]
-							rvalue2[1][l] = float32(v973*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v963*2+32)))) + v991
+							v1001 := rvalue2[0][l]
+							v985 := (v880 + (v877 + l)) + v984
+							rvalue2[0][l] = float32(v995*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v985*2)))) + v1001
+							v1013 := rvalue2[1][l]
+							rvalue2[1][l] = float32(v995*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v985*2+32)))) + v1013
 						}
 					}
 				}
-				v1001 := *(*int32)(unsafe.Add(sseen, 0))
-				v1005 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1001) < int(v1005)) {
-					v1012 := v57 * nhd
+				v1023 := *(*int32)(unsafe.Add(sseen, 0))
+				v1027 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1023) < int(v1027)) {
+					v1034 := v57 * nhd
 					for l := range 16 {
-						v1020 := rvalue2[0][l]
-						v857 := v855 + l
-						v1013 := v1012 + v857
-						if v857 < nhd {
-							*(*float32)(unsafe.Add(po, v1013*4)) = v1020
+						v1042 := rvalue2[0][l]
+						v879 := v877 + l
+						v1035 := v1034 + v879
+						if v879 < nhd {
+							*(*float32)(unsafe.Add(po, v1035*4)) = v1042
 						}
-						v1034 := rvalue2[1][l]
-						if (v857 + 16) < nhd {
-							*(*float32)(unsafe.Add(po, v1013*4+64)) = v1034
+						v1056 := rvalue2[1][l]
+						if (v879 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1035*4+64)) = v1056
 						}
 					}
 				}
 			}
-			for v1039 := v853; v1039 < nhd; v1039 += 16 {
-				v1042 := v53 * v849
+			for v1061 := v875; v1061 < nhd; v1061 += 16 {
+				v1064 := v53 * v871
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 				}
 				if v42 < v44 {
-					v1052 := *(*int32)(unsafe.Add(sseen, 0))
-					v1056 := *(*int32)(unsafe.Add(sseen, 4))
-					v1058 := min(v44, int(v1056))
-					for v1059 := int(v1052); v1059 < v1058; v1059 += 1 {
-						v1060 := v1059 * v849
-						v1065 := *(*float32)(unsafe.Add(sscores, v1059*4))
+					v1074 := *(*int32)(unsafe.Add(sseen, 0))
+					v1078 := *(*int32)(unsafe.Add(sseen, 4))
+					v1080 := min(v44, int(v1078))
+					for v1081 := int(v1074); v1081 < v1080; v1081 += 1 {
+						v1082 := v1081 * v871
+						v1087 := *(*float32)(unsafe.Add(sscores, v1081*4))
 						for l := range 16 {
-							v1071 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v1065*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1042+(v1039+l))+v1060)*2)))) + v1071
+							v1093 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1087*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1064+(v1061+l))+v1082)*2)))) + v1093
 						}
 					}
 				}
-				for v1078 := v44; v1078 < v46; v1078 += 1 {
-					v1079 := v1078 * v849
-					v1084 := *(*float32)(unsafe.Add(sscores, v1078*4))
+				for v1100 := v44; v1100 < v46; v1100 += 1 {
+					v1101 := v1100 * v871
+					v1106 := *(*float32)(unsafe.Add(sscores, v1100*4))
 					for l := range 16 {
-						v1090 := rvalue1[0][l]
-						rvalue1[0][l] = float32(v1084*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1042+(v1039+l))+v1079)*2)))) + v1090
+						v1112 := rvalue1[0][l]
+						rvalue1[0][l] = float32(v1106*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1064+(v1061+l))+v1101)*2)))) + v1112
 					}
 				}
 				if v46 < v43 {
-					v1101 := *(*int32)(unsafe.Add(sseen, 0))
-					v1105 := *(*int32)(unsafe.Add(sseen, 4))
-					v1106 := int(v1105)
-					for v1108 := max(v46, int(v1101)); v1108 < v1106; v1108 += 1 {
-						v1109 := v1108 * v849
-						v1114 := *(*float32)(unsafe.Add(sscores, v1108*4))
+					v1123 := *(*int32)(unsafe.Add(sseen, 0))
+					v1127 := *(*int32)(unsafe.Add(sseen, 4))
+					v1128 := int(v1127)
+					for v1130 := max(v46, int(v1123)); v1130 < v1128; v1130 += 1 {
+						v1131 := v1130 * v871
+						v1136 := *(*float32)(unsafe.Add(sscores, v1130*4))
 						for l := range 16 {
-							v1120 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v1114*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1042+(v1039+l))+v1109)*2)))) + v1120
+							v1142 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1136*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1064+(v1061+l))+v1131)*2)))) + v1142
 						}
 					}
 				}
-				v1130 := *(*int32)(unsafe.Add(sseen, 0))
-				v1134 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1130) < int(v1134)) {
-					v1141 := v57 * nhd
+				v1152 := *(*int32)(unsafe.Add(sseen, 0))
+				v1156 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1152) < int(v1156)) {
+					v1163 := v57 * nhd
 					for l := range 16 {
-						v1149 := rvalue1[0][l]
-						v1041 := v1039 + l
-						if v1041 < nhd {
-							*(*float32)(unsafe.Add(po, (v1141+v1041)*4)) = v1149
+						v1171 := rvalue1[0][l]
+						v1063 := v1061 + l
+						if v1063 < nhd {
+							*(*float32)(unsafe.Add(po, (v1163+v1063)*4)) = v1171
 						}
 					}
 				}

@@ -27,12 +27,13 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 2048)
+	stops := unsafe.Add(a.Scratch, 2112)
 	var rscore [4][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
 	var rvalue2 [4][16]float32
 	var rvalue1 [2][16]float32
-	var w429, w926 [16]float32
+	var w429, w948 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -107,28 +108,27 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v264 := 0; v264 < 2; v264 += 1 {
-				v266 := v264 * 2
-				v267 := *(*int32)(unsafe.Add(sseen, v266*4))
-				v268 := int(v267)
-				v272 := *(*int32)(unsafe.Add(sseen, v266*4+4))
-				v273 := int(v272)
-				v275 := v264 * 256
-				v279 := int32(v268)
-				v283 := uint32(int32(v273 - v268))
-				v291 := (v268 >> 5) << 5
-				v298 := ((v268 + 31) >> 5) << 5
-				v303 := max((v273>>5)<<5, v298)
-				v304 := min(v298, v273)
+				v266 := v264 * 256
+				v268 := v264 * 2
+				v269 := *(*int32)(unsafe.Add(sseen, v268*4))
+				v270 := int(v269)
+				v274 := *(*int32)(unsafe.Add(sseen, v268*4+4))
+				v275 := int(v274)
+				v283 := int32(v270)
+				v287 := uint32(int32(v275 - v270))
+				v298 := ((v270 + 31) >> 5) << 5
+				v303 := max((v275>>5)<<5, v298)
+				v304 := min(v298, v275)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v305 := v291; v305 < v304; v305 += 32 {
-					v306 := v275 + v305
+				for v305 := (v270 >> 5) << 5; v305 < v304; v305 += 32 {
+					v306 := v266 + v305
 					v310 := int32(v305)
 					for l := range 16 {
-						v311 := (int32(l) - v279) + v310
-						v315 := uint32(v311+0) < v283
+						v311 := (int32(l) - v283) + v310
+						v315 := uint32(v311+0) < v287
 						var v316 float32
 						v309 := v306 + l
 						if v315 {
@@ -137,7 +137,7 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 						v319 := rtop[0][l]
 						v317 := lane.Select(v315, v316, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v319 < v317, v317, v319)
-						v338 := uint32(v311+16) < v283
+						v338 := uint32(v311+16) < v287
 						var v339 float32
 						if v338 {
 							v339 = *(*float32)(unsafe.Add(sscores, v309*4+64))
@@ -148,7 +148,7 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v348 := v298; v348 < v303; v348 += 32 {
-					v349 := v275 + v348
+					v349 := v266 + v348
 					for l := range 16 {
 						v352 := v349 + l
 						v353 := *(*float32)(unsafe.Add(sscores, v352*4))
@@ -159,12 +159,12 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v371 < v369, v369, v371)
 					}
 				}
-				for v377 := v303; v377 < v273; v377 += 32 {
-					v378 := v275 + v377
+				for v377 := v303; v377 < v275; v377 += 32 {
+					v378 := v266 + v377
 					v382 := int32(v377)
 					for l := range 16 {
-						v383 := (int32(l) - v279) + v382
-						v387 := uint32(v383+0) < v283
+						v383 := (int32(l) - v283) + v382
+						v387 := uint32(v383+0) < v287
 						var v388 float32
 						v381 := v378 + l
 						if v387 {
@@ -173,7 +173,7 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 						v391 := rtop[0][l]
 						v389 := lane.Select(v387, v388, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v391 < v389, v389, v391)
-						v410 := uint32(v383+16) < v283
+						v410 := uint32(v383+16) < v287
 						var v411 float32
 						if v410 {
 							v411 = *(*float32)(unsafe.Add(sscores, v381*4+64))
@@ -189,144 +189,159 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 					w429[l] = lane.Select(v421 < v423, v423, v421)
 				}
 				v430 := lane.FoldMaxF32(w429[:])
+				*(*float32)(unsafe.Add(stops, v264*4)) = v430
+			}
+			for v433 := 0; v433 < 2; v433 += 1 {
+				v435 := v433 * 2
+				v436 := *(*int32)(unsafe.Add(sseen, v435*4))
+				v437 := int(v436)
+				v441 := *(*int32)(unsafe.Add(sseen, v435*4+4))
+				v442 := int(v441)
+				v443 := *(*float32)(unsafe.Add(stops, v433*4))
+				v445 := v433 * 256
+				v453 := int32(v437)
+				v457 := uint32(int32(v442 - v437))
+				v468 := ((v437 + 31) >> 5) << 5
+				v473 := max((v442>>5)<<5, v468)
+				v474 := min(v468, v442)
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v453 := v291; v453 < v304; v453 += 32 {
-					v454 := v275 + v453
-					v458 := int32(v453)
+				for v475 := (v437 >> 5) << 5; v475 < v474; v475 += 32 {
+					v476 := v445 + v475
+					v480 := int32(v475)
 					for l := range 16 {
-						v459 := (int32(l) - v279) + v458
-						v463 := uint32(v459+0) < v283
-						var v464 float32
-						v457 := v454 + l
-						if v463 {
-							v464 = *(*float32)(unsafe.Add(sscores, v457*4))
+						v481 := (int32(l) - v453) + v480
+						v485 := uint32(v481+0) < v457
+						var v486 float32
+						v479 := v476 + l
+						if v485 {
+							v486 = *(*float32)(unsafe.Add(sscores, v479*4))
 						}
-						v465 := v464 - v430
-						v469 := float32(v465*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v471 := v469 - math.Float32frombits(0x4B40007F)
-						v477 := (v465 - float32(v471*math.Float32frombits(0x3F317200))) - float32(v471*math.Float32frombits(0x35BFBE8E))
-						v491 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v477)+math.Float32frombits(0x3C092F9D))*v477)+math.Float32frombits(0x3D2AACD0))*v477)+math.Float32frombits(0x3E2AAA32))*v477) + math.Float32frombits(0x3EFFFFFD)) * v477)
-						v506 := math.Float32bits(lane.Select(v465 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v491+math.Float32frombits(0x3F800000))*v477)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v469)<<23))))
-						v524 := lane.Select(0x3F800000 < v506, uint32(0x7FC00000), lane.Select(v506 < 0x26800000, uint32(0x0), ((v506+0x3FF)+((v506>>11)&0x1))&0xFFFFF800))
-						v525 := math.Float32frombits(v524)
-						if v463 {
-							*(*float32)(unsafe.Add(sscores, v457*4)) = v525
+						v487 := v486 - v443
+						v491 := float32(v487*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v493 := v491 - math.Float32frombits(0x4B40007F)
+						v499 := (v487 - float32(v493*math.Float32frombits(0x3F317200))) - float32(v493*math.Float32frombits(0x35BFBE8E))
+						v513 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v499)+math.Float32frombits(0x3C092F9D))*v499)+math.Float32frombits(0x3D2AACD0))*v499)+math.Float32frombits(0x3E2AAA32))*v499) + math.Float32frombits(0x3EFFFFFD)) * v499)
+						v528 := math.Float32bits(lane.Select(v487 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v513+math.Float32frombits(0x3F800000))*v499)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v491)<<23))))
+						v546 := lane.Select(0x3F800000 < v528, uint32(0x7FC00000), lane.Select(v528 < 0x26800000, uint32(0x0), ((v528+0x3FF)+((v528>>11)&0x1))&0xFFFFF800))
+						v547 := math.Float32frombits(v546)
+						if v485 {
+							*(*float32)(unsafe.Add(sscores, v479*4)) = v547
 						}
-						v529 := rsum[0][l]
-						rsum[0][l] = v529 + lane.Select(v463, v525, math.Float32frombits(0x00000000))
-						v545 := uint32(v459+16) < v283
-						var v546 float32
-						if v545 {
-							v546 = *(*float32)(unsafe.Add(sscores, v457*4+64))
+						v551 := rsum[0][l]
+						rsum[0][l] = v551 + lane.Select(v485, v547, math.Float32frombits(0x00000000))
+						v567 := uint32(v481+16) < v457
+						var v568 float32
+						if v567 {
+							v568 = *(*float32)(unsafe.Add(sscores, v479*4+64))
 						}
-						v547 := v546 - v430
-						v551 := float32(v547*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v553 := v551 - math.Float32frombits(0x4B40007F)
-						v559 := (v547 - float32(v553*math.Float32frombits(0x3F317200))) - float32(v553*math.Float32frombits(0x35BFBE8E))
-						v573 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v559)+math.Float32frombits(0x3C092F9D))*v559)+math.Float32frombits(0x3D2AACD0))*v559)+math.Float32frombits(0x3E2AAA32))*v559) + math.Float32frombits(0x3EFFFFFD)) * v559)
-						v588 := math.Float32bits(lane.Select(v547 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v573+math.Float32frombits(0x3F800000))*v559)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v551)<<23))))
-						v606 := lane.Select(0x3F800000 < v588, uint32(0x7FC00000), lane.Select(v588 < 0x26800000, uint32(0x0), ((v588+0x3FF)+((v588>>11)&0x1))&0xFFFFF800))
-						v607 := math.Float32frombits(v606)
-						if v545 {
-							*(*float32)(unsafe.Add(sscores, v457*4+64)) = v607
+						v569 := v568 - v443
+						v573 := float32(v569*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v575 := v573 - math.Float32frombits(0x4B40007F)
+						v581 := (v569 - float32(v575*math.Float32frombits(0x3F317200))) - float32(v575*math.Float32frombits(0x35BFBE8E))
+						v595 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v581)+math.Float32frombits(0x3C092F9D))*v581)+math.Float32frombits(0x3D2AACD0))*v581)+math.Float32frombits(0x3E2AAA32))*v581) + math.Float32frombits(0x3EFFFFFD)) * v581)
+						v610 := math.Float32bits(lane.Select(v569 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v595+math.Float32frombits(0x3F800000))*v581)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v573)<<23))))
+						v628 := lane.Select(0x3F800000 < v610, uint32(0x7FC00000), lane.Select(v610 < 0x26800000, uint32(0x0), ((v610+0x3FF)+((v610>>11)&0x1))&0xFFFFF800))
+						v629 := math.Float32frombits(v628)
+						if v567 {
+							*(*float32)(unsafe.Add(sscores, v479*4+64)) = v629
 						}
-						v611 := rsum[1][l]
-						rsum[1][l] = v611 + lane.Select(v545, v607, math.Float32frombits(0x00000000))
+						v633 := rsum[1][l]
+						rsum[1][l] = v633 + lane.Select(v567, v629, math.Float32frombits(0x00000000))
 					}
 				}
-				for v614 := v298; v614 < v303; v614 += 32 {
-					v615 := v275 + v614
+				for v636 := v468; v636 < v473; v636 += 32 {
+					v637 := v445 + v636
 					for l := range 16 {
-						v618 := v615 + l
-						v619 := *(*float32)(unsafe.Add(sscores, v618*4))
-						v620 := v619 - v430
-						v624 := float32(v620*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v626 := v624 - math.Float32frombits(0x4B40007F)
-						v632 := (v620 - float32(v626*math.Float32frombits(0x3F317200))) - float32(v626*math.Float32frombits(0x35BFBE8E))
-						v646 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v632)+math.Float32frombits(0x3C092F9D))*v632)+math.Float32frombits(0x3D2AACD0))*v632)+math.Float32frombits(0x3E2AAA32))*v632) + math.Float32frombits(0x3EFFFFFD)) * v632)
-						v661 := math.Float32bits(lane.Select(v620 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v646+math.Float32frombits(0x3F800000))*v632)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v624)<<23))))
-						v679 := lane.Select(0x3F800000 < v661, uint32(0x7FC00000), lane.Select(v661 < 0x26800000, uint32(0x0), ((v661+0x3FF)+((v661>>11)&0x1))&0xFFFFF800))
-						v680 := math.Float32frombits(v679)
-						*(*float32)(unsafe.Add(sscores, v618*4)) = v680
-						v683 := rsum[0][l]
-						rsum[0][l] = v683 + v680
-						v694 := *(*float32)(unsafe.Add(sscores, v618*4+64))
-						v695 := v694 - v430
-						v699 := float32(v695*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v701 := v699 - math.Float32frombits(0x4B40007F)
-						v707 := (v695 - float32(v701*math.Float32frombits(0x3F317200))) - float32(v701*math.Float32frombits(0x35BFBE8E))
-						v721 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v707)+math.Float32frombits(0x3C092F9D))*v707)+math.Float32frombits(0x3D2AACD0))*v707)+math.Float32frombits(0x3E2AAA32))*v707) + math.Float32frombits(0x3EFFFFFD)) * v707)
-						v736 := math.Float32bits(lane.Select(v695 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v721+math.Float32frombits(0x3F800000))*v707)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v699)<<23))))
-						v754 := lane.Select(0x3F800000 < v736, uint32(0x7FC00000), lane.Select(v736 < 0x26800000, uint32(0x0), ((v736+0x3FF)+((v736>>11)&0x1))&0xFFFFF800))
-						v755 := math.Float32frombits(v754)
-						*(*float32)(unsafe.Add(sscores, v618*4+64)) = v755
-						v758 := rsum[1][l]
-						rsum[1][l] = v758 + v755
+						v640 := v637 + l
+						v641 := *(*float32)(unsafe.Add(sscores, v640*4))
+						v642 := v641 - v443
+						v646 := float32(v642*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v648 := v646 - math.Float32frombits(0x4B40007F)
+						v654 := (v642 - float32(v648*math.Float32frombits(0x3F317200))) - float32(v648*math.Float32frombits(0x35BFBE8E))
+						v668 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v654)+math.Float32frombits(0x3C092F9D))*v654)+math.Float32frombits(0x3D2AACD0))*v654)+math.Float32frombits(0x3E2AAA32))*v654) + math.Float32frombits(0x3EFFFFFD)) * v654)
+						v683 := math.Float32bits(lane.Select(v642 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v668+math.Float32frombits(0x3F800000))*v654)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v646)<<23))))
+						v701 := lane.Select(0x3F800000 < v683, uint32(0x7FC00000), lane.Select(v683 < 0x26800000, uint32(0x0), ((v683+0x3FF)+((v683>>11)&0x1))&0xFFFFF800))
+						v702 := math.Float32frombits(v701)
+						*(*float32)(unsafe.Add(sscores, v640*4)) = v702
+						v705 := rsum[0][l]
+						rsum[0][l] = v705 + v702
+						v716 := *(*float32)(unsafe.Add(sscores, v640*4+64))
+						v717 := v716 - v443
+						v721 := float32(v717*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v723 := v721 - math.Float32frombits(0x4B40007F)
+						v729 := (v717 - float32(v723*math.Float32frombits(0x3F317200))) - float32(v723*math.Float32frombits(0x35BFBE8E))
+						v743 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v729)+math.Float32frombits(0x3C092F9D))*v729)+math.Float32frombits(0x3D2AACD0))*v729)+math.Float32frombits(0x3E2AAA32))*v729) + math.Float32frombits(0x3EFFFFFD)) * v729)
+						v758 := math.Float32bits(lane.Select(v717 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v743+math.Float32frombits(0x3F800000))*v729)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v721)<<23))))
+						v776 := lane.Select(0x3F800000 < v758, uint32(0x7FC00000), lane.Select(v758 < 0x26800000, uint32(0x0), ((v758+0x3FF)+((v758>>11)&0x1))&0xFFFFF800))
+						v777 := math.Float32frombits(v776)
+						*(*float32)(unsafe.Add(sscores, v640*4+64)) = v777
+						v780 := rsum[1][l]
+						rsum[1][l] = v780 + v777
 					}
 				}
-				for v761 := v303; v761 < v273; v761 += 32 {
-					v762 := v275 + v761
-					v766 := int32(v761)
+				for v783 := v473; v783 < v442; v783 += 32 {
+					v784 := v445 + v783
+					v788 := int32(v783)
 					for l := range 16 {
-						v767 := (int32(l) - v279) + v766
-						v771 := uint32(v767+0) < v283
-						var v772 float32
-						v765 := v762 + l
-						if v771 {
-							v772 = *(*float32)(unsafe.Add(sscores, v765*4))
+						v789 := (int32(l) - v453) + v788
+						v793 := uint32(v789+0) < v457
+						var v794 float32
+						v787 := v784 + l
+						if v793 {
+							v794 = *(*float32)(unsafe.Add(sscores, v787*4))
 						}
-						v773 := v772 - v430
-						v777 := float32(v773*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v779 := v777 - math.Float32frombits(0x4B40007F)
-						v785 := (v773 - float32(v779*math.Float32frombits(0x3F317200))) - float32(v779*math.Float32frombits(0x35BFBE8E))
-						v799 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v785)+math.Float32frombits(0x3C092F9D))*v785)+math.Float32frombits(0x3D2AACD0))*v785)+math.Float32frombits(0x3E2AAA32))*v785) + math.Float32frombits(0x3EFFFFFD)) * v785)
-						v814 := math.Float32bits(lane.Select(v773 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v799+math.Float32frombits(0x3F800000))*v785)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v777)<<23))))
-						v832 := lane.Select(0x3F800000 < v814, uint32(0x7FC00000), lane.Select(v814 < 0x26800000, uint32(0x0), ((v814+0x3FF)+((v814>>11)&0x1))&0xFFFFF800))
-						v833 := math.Float32frombits(v832)
-						if v771 {
-							*(*float32)(unsafe.Add(sscores, v765*4)) = v833
+						v795 := v794 - v443
+						v799 := float32(v795*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v801 := v799 - math.Float32frombits(0x4B40007F)
+						v807 := (v795 - float32(v801*math.Float32frombits(0x3F317200))) - float32(v801*math.Float32frombits(0x35BFBE8E))
+						v821 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v807)+math.Float32frombits(0x3C092F9D))*v807)+math.Float32frombits(0x3D2AACD0))*v807)+math.Float32frombits(0x3E2AAA32))*v807) + math.Float32frombits(0x3EFFFFFD)) * v807)
+						v836 := math.Float32bits(lane.Select(v795 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v821+math.Float32frombits(0x3F800000))*v807)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v799)<<23))))
+						v854 := lane.Select(0x3F800000 < v836, uint32(0x7FC00000), lane.Select(v836 < 0x26800000, uint32(0x0), ((v836+0x3FF)+((v836>>11)&0x1))&0xFFFFF800))
+						v855 := math.Float32frombits(v854)
+						if v793 {
+							*(*float32)(unsafe.Add(sscores, v787*4)) = v855
 						}
-						v837 := rsum[0][l]
-						rsum[0][l] = v837 + lane.Select(v771, v833, math.Float32frombits(0x00000000))
-						v853 := uint32(v767+16) < v283
-						var v854 float32
-						if v853 {
-							v854 = *(*float32)(unsafe.Add(sscores, v765*4+64))
+						v859 := rsum[0][l]
+						rsum[0][l] = v859 + lane.Select(v793, v855, math.Float32frombits(0x00000000))
+						v875 := uint32(v789+16) < v457
+						var v876 float32
+						if v875 {
+							v876 = *(*float32)(unsafe.Add(sscores, v787*4+64))
 						}
-						v855 := v854 - v430
-						v859 := float32(v855*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v861 := v859 - math.Float32frombits(0x4B40007F)
-						v867 := (v855 - float32(v861*math.Float32frombits(0x3F317200))) - float32(v861*math.Float32frombits(0x35BFBE8E))
-						v881 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v867)+math.Float32frombits(0x3C092F9D))*v867)+math.Float32frombits(0x3D2AACD0))*v867)+math.Float32frombits(0x3E2AAA32))*v867) + math.Float32frombits(0x3EFFFFFD)) * v867)
-						v896 := math.Float32bits(lane.Select(v855 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v881+math.Float32frombits(0x3F800000))*v867)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v859)<<23))))
-						v914 := lane.Select(0x3F800000 < v896, uint32(0x7FC00000), lane.Select(v896 < 0x26800000, uint32(0x0), ((v896+0x3FF)+((v896>>11)&0x1))&0xFFFFF800))
-						v915 := math.Float32frombits(v914)
-						if v853 {
-							*(*float32)(unsafe.Add(sscores, v765*4+64)) = v915
+						v877 := v876 - v443
+						v881 := float32(v877*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v883 := v881 - math.Float32frombits(0x4B40007F)
+						v889 := (v877 - float32(v883*math.Float32frombits(0x3F317200))) - float32(v883*math.Float32frombits(0x35BFBE8E))
+						v903 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v889)+math.Float32frombits(0x3C092F9D))*v889)+math.Float32frombits(0x3D2AACD0))*v889)+math.Float32frombits(0x3E2AAA32))*v889) + math.Float32frombits(0x3EFFFFFD)) * v889)
+						v918 := math.Float32bits(lane.Select(v877 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v903+math.Float32frombits(0x3F800000))*v889)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v881)<<23))))
+						v936 := lane.Select(0x3F800000 < v918, uint32(0x7FC00000), lane.Select(v918 < 0x26800000, uint32(0x0), ((v918+0x3FF)+((v918>>11)&0x1))&0xFFFFF800))
+						v937 := math.Float32frombits(v936)
+						if v875 {
+							*(*float32)(unsafe.Add(sscores, v787*4+64)) = v937
 						}
-						v919 := rsum[1][l]
-						rsum[1][l] = v919 + lane.Select(v853, v915, math.Float32frombits(0x00000000))
+						v941 := rsum[1][l]
+						rsum[1][l] = v941 + lane.Select(v875, v937, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v923 := rsum[0][l]
-					v925 := rsum[1][l]
-					w926[l] = v923 + v925
+					v945 := rsum[0][l]
+					v947 := rsum[1][l]
+					w948[l] = v945 + v947
 				}
-				v927 := lane.FoldAddF32(w926[:])
-				if ((v10 + v264) <= v12) && (v268 < v273) {
-					v934 := (v88 + v264) * 2
-					*(*float32)(unsafe.Add(pml, v934*4)) = v430
-					*(*float32)(unsafe.Add(pml, v934*4+4)) = v927
+				v949 := lane.FoldAddF32(w948[:])
+				if ((v10 + v433) <= v12) && (v437 < v442) {
+					v956 := (v88 + v433) * 2
+					*(*float32)(unsafe.Add(pml, v956*4)) = v443
+					*(*float32)(unsafe.Add(pml, v956*4+4)) = v949
 				}
 			}
-			v947 := ((nhd + 15) >> 4) << 4
-			v951 := (v947 >> 5) * 32
-			for v953 := 0; v953 < v951; v953 += 32 {
-				v956 := v84 * v947
+			v969 := ((nhd + 15) >> 4) << 4
+			v973 := (v969 >> 5) * 32
+			for v975 := 0; v975 < v973; v975 += 32 {
+				v978 := v84 * v969
 				for l := range 16 {
 					rvalue2[0][l] = math.Float32frombits(0x00000000)
 					rvalue2[1][l] = math.Float32frombits(0x00000000)
@@ -334,205 +349,205 @@ func attention_f16__r2__portable(a *kernel.Args, lo, hi int) {
 					rvalue2[3][l] = math.Float32frombits(0x00000000)
 				}
 				if v73 < v75 {
-					v969 := *(*int32)(unsafe.Add(sseen, 0))
-					v973 := *(*int32)(unsafe.Add(sseen, 4))
-					v975 := min(v75, int(v973))
-					for v976 := int(v969); v976 < v975; v976 += 1 {
-						v977 := v976 * v947
-						v988 := *(*float32)(unsafe.Add(sscores, v976*4))
+					v991 := *(*int32)(unsafe.Add(sseen, 0))
+					v995 := *(*int32)(unsafe.Add(sseen, 4))
+					v997 := min(v75, int(v995))
+					for v998 := int(v991); v998 < v997; v998 += 1 {
+						v999 := v998 * v969
+						v1010 := *(*float32)(unsafe.Add(sscores, v998*4))
 						for l := range 16 {
-							v994 := rvalue2[0][l]
-							v978 := (v956 + (v953 + l)) + v977
-							rvalue2[0][l] = float32(v988*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v978*2)))) + v994
-							v1006 := rvalue2[1][l]
-							rvalue2[1][l] = float32(v988*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v978*2+32)))) + v1006
+							v1016 := rvalue2[0][l]
+							v1000 := (v978 + (v975 + l)) + v999
+							rvalue2[0][l] = float32(v1010*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1000*2)))) + v1016
+							v1028 := rvalue2[1][l]
+							rvalue2[1][l] = float32(v1010*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1000*2+32)))) + v1028
 						}
 					}
-					v1016 := *(*int32)(unsafe.Add(sseen, 8))
-					v1020 := *(*int32)(unsafe.Add(sseen, 12))
-					v1022 := min(v75, int(v1020))
-					for v1023 := int(v1016); v1023 < v1022; v1023 += 1 {
-						v1024 := v1023 * v947
-						v1037 := *(*float32)(unsafe.Add(sscores, v1023*4+1024))
+					v1038 := *(*int32)(unsafe.Add(sseen, 8))
+					v1042 := *(*int32)(unsafe.Add(sseen, 12))
+					v1044 := min(v75, int(v1042))
+					for v1045 := int(v1038); v1045 < v1044; v1045 += 1 {
+						v1046 := v1045 * v969
+						v1059 := *(*float32)(unsafe.Add(sscores, v1045*4+1024))
 						for l := range 16 {
-							v1043 := rvalue2[2][l]
-							v1025 := (v956 + (v953 + l)) + v1024
-							rvalue2[2][l] = float32(v1037*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1025*2)))) + v1043
-							v1055 := rvalue2[3][l]
-							rvalue2[3][l] = float32(v1037*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1025*2+32)))) + v1055
+							v1065 := rvalue2[2][l]
+							v1047 := (v978 + (v975 + l)) + v1046
+							rvalue2[2][l] = float32(v1059*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1047*2)))) + v1065
+							v1077 := rvalue2[3][l]
+							rvalue2[3][l] = float32(v1059*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1047*2+32)))) + v1077
 						}
 					}
 				}
-				for v1062 := v75; v1062 < v77; v1062 += 1 {
-					v1063 := v1062 * v947
-					v1074 := *(*float32)(unsafe.Add(sscores, v1062*4))
-					v1102 := *(*float32)(unsafe.Add(sscores, v1062*4+1024))
+				for v1084 := v75; v1084 < v77; v1084 += 1 {
+					v1085 := v1084 * v969
+					v1096 := *(*float32)(unsafe.Add(sscores, v1084*4))
+					v1124 := *(*float32)(unsafe.Add(sscores, v1084*4+1024))
 					for l := range 16 {
-						v1080 := rvalue2[0][l]
-						v1064 := (v956 + (v953 + l)) + v1063
-						v1066 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1064*2)))
-						rvalue2[0][l] = float32(v1074*v1066) + v1080
-						v1092 := rvalue2[1][l]
-						v1072 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1064*2+32)))
-						rvalue2[1][l] = float32(v1074*v1072) + v1092
-						v1108 := rvalue2[2][l]
-						rvalue2[2][l] = float32(v1102*v1066) + v1108
-						v1120 := rvalue2[3][l]
-						rvalue2[3][l] = float32(v1102*v1072) + v1120
+						v1102 := rvalue2[0][l]
+						v1086 := (v978 + (v975 + l)) + v1085
+						v1088 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1086*2)))
+						rvalue2[0][l] = float32(v1096*v1088) + v1102
+						v1114 := rvalue2[1][l]
+						v1094 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1086*2+32)))
+						rvalue2[1][l] = float32(v1096*v1094) + v1114
+						v1130 := rvalue2[2][l]
+						rvalue2[2][l] = float32(v1124*v1088) + v1130
+						v1142 := rvalue2[3][l]
+						rvalue2[3][l] = float32(v1124*v1094) + v1142
 					}
 				}
 				if v77 < v74 {
-					v1131 := *(*int32)(unsafe.Add(sseen, 0))
-					v1135 := *(*int32)(unsafe.Add(sseen, 4))
-					v1136 := int(v1135)
-					for v1138 := max(v77, int(v1131)); v1138 < v1136; v1138 += 1 {
-						v1139 := v1138 * v947
-						v1150 := *(*float32)(unsafe.Add(sscores, v1138*4))
+					v1153 := *(*int32)(unsafe.Add(sseen, 0))
+					v1157 := *(*int32)(unsafe.Add(sseen, 4))
+					v1158 := int(v1157)
+					for v1160 := max(v77, int(v1153)); v1160 < v1158; v1160 += 1 {
+						v1161 := v1160 * v969
+						v1172 := *(*float32)(unsafe.Add(sscores, v1160*4))
 						for l := range 16 {
-							v1156 := rvalue2[0][l]
-							v1140 := (v956 + (v953 + l)) + v1139
-							rvalue2[0][l] = float32(v1150*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1140*2)))) + v1156
-							v1168 := rvalue2[1][l]
-							rvalue2[1][l] = float32(v1150*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1140*2+32)))) + v1168
+							v1178 := rvalue2[0][l]
+							v1162 := (v978 + (v975 + l)) + v1161
+							rvalue2[0][l] = float32(v1172*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1162*2)))) + v1178
+							v1190 := rvalue2[1][l]
+							rvalue2[1][l] = float32(v1172*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1162*2+32)))) + v1190
 						}
 					}
-					v1178 := *(*int32)(unsafe.Add(sseen, 8))
-					v1182 := *(*int32)(unsafe.Add(sseen, 12))
-					v1183 := int(v1182)
-					for v1185 := max(v77, int(v1178)); v1185 < v1183; v1185 += 1 {
-						v1186 := v1185 * v947
-						v1199 := *(*float32)(unsafe.Add(sscores, v1185*4+1024))
+					v1200 := *(*int32)(unsafe.Add(sseen, 8))
+					v1204 := *(*int32)(unsafe.Add(sseen, 12))
+					v1205 := int(v1204)
+					for v1207 := max(v77, int(v1200)); v1207 < v1205; v1207 += 1 {
+						v1208 := v1207 * v969
+						v1221 := *(*float32)(unsafe.Add(sscores, v1207*4+1024))
 						for l := range 16 {
-							v1205 := rvalue2[2][l]
-							v1187 := (v956 + (v953 + l)) + v1186
-							rvalue2[2][l] = float32(v1199*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1187*2)))) + v1205
-							v1217 := rvalue2[3][l]
-							rvalue2[3][l] = float32(v1199*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1187*2+32)))) + v1217
+							v1227 := rvalue2[2][l]
+							v1209 := (v978 + (v975 + l)) + v1208
+							rvalue2[2][l] = float32(v1221*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1209*2)))) + v1227
+							v1239 := rvalue2[3][l]
+							rvalue2[3][l] = float32(v1221*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, v1209*2+32)))) + v1239
 						}
 					}
 				}
-				v1227 := *(*int32)(unsafe.Add(sseen, 0))
-				v1231 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1227) < int(v1231)) {
-					v1238 := v88 * nhd
+				v1249 := *(*int32)(unsafe.Add(sseen, 0))
+				v1253 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1249) < int(v1253)) {
+					v1260 := v88 * nhd
 					for l := range 16 {
-						v1246 := rvalue2[0][l]
-						v955 := v953 + l
-						v1239 := v1238 + v955
-						if v955 < nhd {
-							*(*float32)(unsafe.Add(po, v1239*4)) = v1246
+						v1268 := rvalue2[0][l]
+						v977 := v975 + l
+						v1261 := v1260 + v977
+						if v977 < nhd {
+							*(*float32)(unsafe.Add(po, v1261*4)) = v1268
 						}
-						v1260 := rvalue2[1][l]
-						if (v955 + 16) < nhd {
-							*(*float32)(unsafe.Add(po, v1239*4+64)) = v1260
+						v1282 := rvalue2[1][l]
+						if (v977 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1261*4+64)) = v1282
 						}
 					}
 				}
-				v1268 := *(*int32)(unsafe.Add(sseen, 8))
-				v1272 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1268) < int(v1272)) {
-					v1283 := (v88 + 1) * nhd
+				v1290 := *(*int32)(unsafe.Add(sseen, 8))
+				v1294 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1290) < int(v1294)) {
+					v1305 := (v88 + 1) * nhd
 					for l := range 16 {
-						v1291 := rvalue2[2][l]
-						v955 := v953 + l
-						v1284 := v1283 + v955
-						if v955 < nhd {
-							*(*float32)(unsafe.Add(po, v1284*4)) = v1291
+						v1313 := rvalue2[2][l]
+						v977 := v975 + l
+						v1306 := v1305 + v977
+						if v977 < nhd {
+							*(*float32)(unsafe.Add(po, v1306*4)) = v1313
 						}
-						v1307 := rvalue2[3][l]
-						if (v955 + 16) < nhd {
-							*(*float32)(unsafe.Add(po, v1284*4+64)) = v1307
+						v1329 := rvalue2[3][l]
+						if (v977 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1306*4+64)) = v1329
 						}
 					}
 				}
 			}
-			for v1312 := v951; v1312 < nhd; v1312 += 16 {
-				v1315 := v84 * v947
+			for v1334 := v973; v1334 < nhd; v1334 += 16 {
+				v1337 := v84 * v969
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 					rvalue1[1][l] = math.Float32frombits(0x00000000)
 				}
 				if v73 < v75 {
-					v1326 := *(*int32)(unsafe.Add(sseen, 0))
-					v1330 := *(*int32)(unsafe.Add(sseen, 4))
-					v1332 := min(v75, int(v1330))
-					for v1333 := int(v1326); v1333 < v1332; v1333 += 1 {
-						v1334 := v1333 * v947
-						v1339 := *(*float32)(unsafe.Add(sscores, v1333*4))
+					v1348 := *(*int32)(unsafe.Add(sseen, 0))
+					v1352 := *(*int32)(unsafe.Add(sseen, 4))
+					v1354 := min(v75, int(v1352))
+					for v1355 := int(v1348); v1355 < v1354; v1355 += 1 {
+						v1356 := v1355 * v969
+						v1361 := *(*float32)(unsafe.Add(sscores, v1355*4))
 						for l := range 16 {
-							v1345 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v1339*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1334)*2)))) + v1345
+							v1367 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1361*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1337+(v1334+l))+v1356)*2)))) + v1367
 						}
 					}
-					v1355 := *(*int32)(unsafe.Add(sseen, 8))
-					v1359 := *(*int32)(unsafe.Add(sseen, 12))
-					v1361 := min(v75, int(v1359))
-					for v1362 := int(v1355); v1362 < v1361; v1362 += 1 {
-						v1363 := v1362 * v947
-						v1370 := *(*float32)(unsafe.Add(sscores, v1362*4+1024))
+					v1377 := *(*int32)(unsafe.Add(sseen, 8))
+					v1381 := *(*int32)(unsafe.Add(sseen, 12))
+					v1383 := min(v75, int(v1381))
+					for v1384 := int(v1377); v1384 < v1383; v1384 += 1 {
+						v1385 := v1384 * v969
+						v1392 := *(*float32)(unsafe.Add(sscores, v1384*4+1024))
 						for l := range 16 {
-							v1376 := rvalue1[1][l]
-							rvalue1[1][l] = float32(v1370*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1363)*2)))) + v1376
+							v1398 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1392*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1337+(v1334+l))+v1385)*2)))) + v1398
 						}
 					}
 				}
-				for v1383 := v75; v1383 < v77; v1383 += 1 {
-					v1384 := v1383 * v947
-					v1389 := *(*float32)(unsafe.Add(sscores, v1383*4))
-					v1405 := *(*float32)(unsafe.Add(sscores, v1383*4+1024))
+				for v1405 := v75; v1405 < v77; v1405 += 1 {
+					v1406 := v1405 * v969
+					v1411 := *(*float32)(unsafe.Add(sscores, v1405*4))
+					v1427 := *(*float32)(unsafe.Add(sscores, v1405*4+1024))
 					for l := range 16 {
-						v1395 := rvalue1[0][l]
-						v1387 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1384)*2)))
-						rvalue1[0][l] = float32(v1389*v1387) + v1395
-						v1411 := rvalue1[1][l]
-						rvalue1[1][l] = float32(v1405*v1387) + v1411
+						v1417 := rvalue1[0][l]
+						v1409 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1337+(v1334+l))+v1406)*2)))
+						rvalue1[0][l] = float32(v1411*v1409) + v1417
+						v1433 := rvalue1[1][l]
+						rvalue1[1][l] = float32(v1427*v1409) + v1433
 					}
 				}
 				if v77 < v74 {
-					v1422 := *(*int32)(unsafe.Add(sseen, 0))
-					v1426 := *(*int32)(unsafe.Add(sseen, 4))
-					v1427 := int(v1426)
-					for v1429 := max(v77, int(v1422)); v1429 < v1427; v1429 += 1 {
-						v1430 := v1429 * v947
-						v1435 := *(*float32)(unsafe.Add(sscores, v1429*4))
+					v1444 := *(*int32)(unsafe.Add(sseen, 0))
+					v1448 := *(*int32)(unsafe.Add(sseen, 4))
+					v1449 := int(v1448)
+					for v1451 := max(v77, int(v1444)); v1451 < v1449; v1451 += 1 {
+						v1452 := v1451 * v969
+						v1457 := *(*float32)(unsafe.Add(sscores, v1451*4))
 						for l := range 16 {
-							v1441 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v1435*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1430)*2)))) + v1441
+							v1463 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1457*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1337+(v1334+l))+v1452)*2)))) + v1463
 						}
 					}
-					v1451 := *(*int32)(unsafe.Add(sseen, 8))
-					v1455 := *(*int32)(unsafe.Add(sseen, 12))
-					v1456 := int(v1455)
-					for v1458 := max(v77, int(v1451)); v1458 < v1456; v1458 += 1 {
-						v1459 := v1458 * v947
-						v1466 := *(*float32)(unsafe.Add(sscores, v1458*4+1024))
+					v1473 := *(*int32)(unsafe.Add(sseen, 8))
+					v1477 := *(*int32)(unsafe.Add(sseen, 12))
+					v1478 := int(v1477)
+					for v1480 := max(v77, int(v1473)); v1480 < v1478; v1480 += 1 {
+						v1481 := v1480 * v969
+						v1488 := *(*float32)(unsafe.Add(sscores, v1480*4+1024))
 						for l := range 16 {
-							v1472 := rvalue1[1][l]
-							rvalue1[1][l] = float32(v1466*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1315+(v1312+l))+v1459)*2)))) + v1472
+							v1494 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1488*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1337+(v1334+l))+v1481)*2)))) + v1494
 						}
 					}
 				}
-				v1482 := *(*int32)(unsafe.Add(sseen, 0))
-				v1486 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1482) < int(v1486)) {
-					v1493 := v88 * nhd
+				v1504 := *(*int32)(unsafe.Add(sseen, 0))
+				v1508 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1504) < int(v1508)) {
+					v1515 := v88 * nhd
 					for l := range 16 {
-						v1501 := rvalue1[0][l]
-						v1314 := v1312 + l
-						if v1314 < nhd {
-							*(*float32)(unsafe.Add(po, (v1493+v1314)*4)) = v1501
+						v1523 := rvalue1[0][l]
+						v1336 := v1334 + l
+						if v1336 < nhd {
+							*(*float32)(unsafe.Add(po, (v1515+v1336)*4)) = v1523
 						}
 					}
 				}
-				v1507 := *(*int32)(unsafe.Add(sseen, 8))
-				v1511 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1507) < int(v1511)) {
-					v1522 := (v88 + 1) * nhd
+				v1529 := *(*int32)(unsafe.Add(sseen, 8))
+				v1533 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1529) < int(v1533)) {
+					v1544 := (v88 + 1) * nhd
 					for l := range 16 {
-						v1530 := rvalue1[1][l]
-						v1314 := v1312 + l
-						if v1314 < nhd {
-							*(*float32)(unsafe.Add(po, (v1522+v1314)*4)) = v1530
+						v1552 := rvalue1[1][l]
+						v1336 := v1334 + l
+						if v1336 < nhd {
+							*(*float32)(unsafe.Add(po, (v1544+v1336)*4)) = v1552
 						}
 					}
 				}

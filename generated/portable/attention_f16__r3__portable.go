@@ -27,11 +27,12 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 3072)
+	stops := unsafe.Add(a.Scratch, 3136)
 	var rscore [3][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
 	var rvalue1 [3][16]float32
-	var w426, w923 [16]float32
+	var w426, w945 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -103,28 +104,27 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v261 := 0; v261 < 3; v261 += 1 {
-				v263 := v261 * 2
-				v264 := *(*int32)(unsafe.Add(sseen, v263*4))
-				v265 := int(v264)
-				v269 := *(*int32)(unsafe.Add(sseen, v263*4+4))
-				v270 := int(v269)
-				v272 := v261 * 256
-				v276 := int32(v265)
-				v280 := uint32(int32(v270 - v265))
-				v288 := (v265 >> 5) << 5
-				v295 := ((v265 + 31) >> 5) << 5
-				v300 := max((v270>>5)<<5, v295)
-				v301 := min(v295, v270)
+				v263 := v261 * 256
+				v265 := v261 * 2
+				v266 := *(*int32)(unsafe.Add(sseen, v265*4))
+				v267 := int(v266)
+				v271 := *(*int32)(unsafe.Add(sseen, v265*4+4))
+				v272 := int(v271)
+				v280 := int32(v267)
+				v284 := uint32(int32(v272 - v267))
+				v295 := ((v267 + 31) >> 5) << 5
+				v300 := max((v272>>5)<<5, v295)
+				v301 := min(v295, v272)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v302 := v288; v302 < v301; v302 += 32 {
-					v303 := v272 + v302
+				for v302 := (v267 >> 5) << 5; v302 < v301; v302 += 32 {
+					v303 := v263 + v302
 					v307 := int32(v302)
 					for l := range 16 {
-						v308 := (int32(l) - v276) + v307
-						v312 := uint32(v308+0) < v280
+						v308 := (int32(l) - v280) + v307
+						v312 := uint32(v308+0) < v284
 						var v313 float32
 						v306 := v303 + l
 						if v312 {
@@ -133,7 +133,7 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 						v316 := rtop[0][l]
 						v314 := lane.Select(v312, v313, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v316 < v314, v314, v316)
-						v335 := uint32(v308+16) < v280
+						v335 := uint32(v308+16) < v284
 						var v336 float32
 						if v335 {
 							v336 = *(*float32)(unsafe.Add(sscores, v306*4+64))
@@ -144,7 +144,7 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v345 := v295; v345 < v300; v345 += 32 {
-					v346 := v272 + v345
+					v346 := v263 + v345
 					for l := range 16 {
 						v349 := v346 + l
 						v350 := *(*float32)(unsafe.Add(sscores, v349*4))
@@ -155,12 +155,12 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v368 < v366, v366, v368)
 					}
 				}
-				for v374 := v300; v374 < v270; v374 += 32 {
-					v375 := v272 + v374
+				for v374 := v300; v374 < v272; v374 += 32 {
+					v375 := v263 + v374
 					v379 := int32(v374)
 					for l := range 16 {
-						v380 := (int32(l) - v276) + v379
-						v384 := uint32(v380+0) < v280
+						v380 := (int32(l) - v280) + v379
+						v384 := uint32(v380+0) < v284
 						var v385 float32
 						v378 := v375 + l
 						if v384 {
@@ -169,7 +169,7 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 						v388 := rtop[0][l]
 						v386 := lane.Select(v384, v385, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v388 < v386, v386, v388)
-						v407 := uint32(v380+16) < v280
+						v407 := uint32(v380+16) < v284
 						var v408 float32
 						if v407 {
 							v408 = *(*float32)(unsafe.Add(sscores, v378*4+64))
@@ -185,266 +185,281 @@ func attention_f16__r3__portable(a *kernel.Args, lo, hi int) {
 					w426[l] = lane.Select(v418 < v420, v420, v418)
 				}
 				v427 := lane.FoldMaxF32(w426[:])
+				*(*float32)(unsafe.Add(stops, v261*4)) = v427
+			}
+			for v430 := 0; v430 < 3; v430 += 1 {
+				v432 := v430 * 2
+				v433 := *(*int32)(unsafe.Add(sseen, v432*4))
+				v434 := int(v433)
+				v438 := *(*int32)(unsafe.Add(sseen, v432*4+4))
+				v439 := int(v438)
+				v440 := *(*float32)(unsafe.Add(stops, v430*4))
+				v442 := v430 * 256
+				v450 := int32(v434)
+				v454 := uint32(int32(v439 - v434))
+				v465 := ((v434 + 31) >> 5) << 5
+				v470 := max((v439>>5)<<5, v465)
+				v471 := min(v465, v439)
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v450 := v288; v450 < v301; v450 += 32 {
-					v451 := v272 + v450
-					v455 := int32(v450)
+				for v472 := (v434 >> 5) << 5; v472 < v471; v472 += 32 {
+					v473 := v442 + v472
+					v477 := int32(v472)
 					for l := range 16 {
-						v456 := (int32(l) - v276) + v455
-						v460 := uint32(v456+0) < v280
-						var v461 float32
-						v454 := v451 + l
-						if v460 {
-							v461 = *(*float32)(unsafe.Add(sscores, v454*4))
+						v478 := (int32(l) - v450) + v477
+						v482 := uint32(v478+0) < v454
+						var v483 float32
+						v476 := v473 + l
+						if v482 {
+							v483 = *(*float32)(unsafe.Add(sscores, v476*4))
 						}
-						v462 := v461 - v427
-						v466 := float32(v462*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v468 := v466 - math.Float32frombits(0x4B40007F)
-						v474 := (v462 - float32(v468*math.Float32frombits(0x3F317200))) - float32(v468*math.Float32frombits(0x35BFBE8E))
-						v488 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v474)+math.Float32frombits(0x3C092F9D))*v474)+math.Float32frombits(0x3D2AACD0))*v474)+math.Float32frombits(0x3E2AAA32))*v474) + math.Float32frombits(0x3EFFFFFD)) * v474)
-						v503 := math.Float32bits(lane.Select(v462 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v488+math.Float32frombits(0x3F800000))*v474)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v466)<<23))))
-						v521 := lane.Select(0x3F800000 < v503, uint32(0x7FC00000), lane.Select(v503 < 0x26800000, uint32(0x0), ((v503+0x3FF)+((v503>>11)&0x1))&0xFFFFF800))
-						v522 := math.Float32frombits(v521)
-						if v460 {
-							*(*float32)(unsafe.Add(sscores, v454*4)) = v522
+						v484 := v483 - v440
+						v488 := float32(v484*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v490 := v488 - math.Float32frombits(0x4B40007F)
+						v496 := (v484 - float32(v490*math.Float32frombits(0x3F317200))) - float32(v490*math.Float32frombits(0x35BFBE8E))
+						v510 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v496)+math.Float32frombits(0x3C092F9D))*v496)+math.Float32frombits(0x3D2AACD0))*v496)+math.Float32frombits(0x3E2AAA32))*v496) + math.Float32frombits(0x3EFFFFFD)) * v496)
+						v525 := math.Float32bits(lane.Select(v484 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v510+math.Float32frombits(0x3F800000))*v496)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v488)<<23))))
+						v543 := lane.Select(0x3F800000 < v525, uint32(0x7FC00000), lane.Select(v525 < 0x26800000, uint32(0x0), ((v525+0x3FF)+((v525>>11)&0x1))&0xFFFFF800))
+						v544 := math.Float32frombits(v543)
+						if v482 {
+							*(*float32)(unsafe.Add(sscores, v476*4)) = v544
 						}
-						v526 := rsum[0][l]
-						rsum[0][l] = v526 + lane.Select(v460, v522, math.Float32frombits(0x00000000))
-						v542 := uint32(v456+16) < v280
-						var v543 float32
-						if v542 {
-							v543 = *(*float32)(unsafe.Add(sscores, v454*4+64))
+						v548 := rsum[0][l]
+						rsum[0][l] = v548 + lane.Select(v482, v544, math.Float32frombits(0x00000000))
+						v564 := uint32(v478+16) < v454
+						var v565 float32
+						if v564 {
+							v565 = *(*float32)(unsafe.Add(sscores, v476*4+64))
 						}
-						v544 := v543 - v427
-						v548 := float32(v544*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v550 := v548 - math.Float32frombits(0x4B40007F)
-						v556 := (v544 - float32(v550*math.Float32frombits(0x3F317200))) - float32(v550*math.Float32frombits(0x35BFBE8E))
-						v570 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v556)+math.Float32frombits(0x3C092F9D))*v556)+math.Float32frombits(0x3D2AACD0))*v556)+math.Float32frombits(0x3E2AAA32))*v556) + math.Float32frombits(0x3EFFFFFD)) * v556)
-						v585 := math.Float32bits(lane.Select(v544 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v570+math.Float32frombits(0x3F800000))*v556)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v548)<<23))))
-						v603 := lane.Select(0x3F800000 < v585, uint32(0x7FC00000), lane.Select(v585 < 0x26800000, uint32(0x0), ((v585+0x3FF)+((v585>>11)&0x1))&0xFFFFF800))
-						v604 := math.Float32frombits(v603)
-						if v542 {
-							*(*float32)(unsafe.Add(sscores, v454*4+64)) = v604
+						v566 := v565 - v440
+						v570 := float32(v566*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v572 := v570 - math.Float32frombits(0x4B40007F)
+						v578 := (v566 - float32(v572*math.Float32frombits(0x3F317200))) - float32(v572*math.Float32frombits(0x35BFBE8E))
+						v592 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v578)+math.Float32frombits(0x3C092F9D))*v578)+math.Float32frombits(0x3D2AACD0))*v578)+math.Float32frombits(0x3E2AAA32))*v578) + math.Float32frombits(0x3EFFFFFD)) * v578)
+						v607 := math.Float32bits(lane.Select(v566 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v592+math.Float32frombits(0x3F800000))*v578)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v570)<<23))))
+						v625 := lane.Select(0x3F800000 < v607, uint32(0x7FC00000), lane.Select(v607 < 0x26800000, uint32(0x0), ((v607+0x3FF)+((v607>>11)&0x1))&0xFFFFF800))
+						v626 := math.Float32frombits(v625)
+						if v564 {
+							*(*float32)(unsafe.Add(sscores, v476*4+64)) = v626
 						}
-						v608 := rsum[1][l]
-						rsum[1][l] = v608 + lane.Select(v542, v604, math.Float32frombits(0x00000000))
+						v630 := rsum[1][l]
+						rsum[1][l] = v630 + lane.Select(v564, v626, math.Float32frombits(0x00000000))
 					}
 				}
-				for v611 := v295; v611 < v300; v611 += 32 {
-					v612 := v272 + v611
+				for v633 := v465; v633 < v470; v633 += 32 {
+					v634 := v442 + v633
 					for l := range 16 {
-						v615 := v612 + l
-						v616 := *(*float32)(unsafe.Add(sscores, v615*4))
-						v617 := v616 - v427
-						v621 := float32(v617*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v623 := v621 - math.Float32frombits(0x4B40007F)
-						v629 := (v617 - float32(v623*math.Float32frombits(0x3F317200))) - float32(v623*math.Float32frombits(0x35BFBE8E))
-						v643 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v629)+math.Float32frombits(0x3C092F9D))*v629)+math.Float32frombits(0x3D2AACD0))*v629)+math.Float32frombits(0x3E2AAA32))*v629) + math.Float32frombits(0x3EFFFFFD)) * v629)
-						v658 := math.Float32bits(lane.Select(v617 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v643+math.Float32frombits(0x3F800000))*v629)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v621)<<23))))
-						v676 := lane.Select(0x3F800000 < v658, uint32(0x7FC00000), lane.Select(v658 < 0x26800000, uint32(0x0), ((v658+0x3FF)+((v658>>11)&0x1))&0xFFFFF800))
-						v677 := math.Float32frombits(v676)
-						*(*float32)(unsafe.Add(sscores, v615*4)) = v677
-						v680 := rsum[0][l]
-						rsum[0][l] = v680 + v677
-						v691 := *(*float32)(unsafe.Add(sscores, v615*4+64))
-						v692 := v691 - v427
-						v696 := float32(v692*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v698 := v696 - math.Float32frombits(0x4B40007F)
-						v704 := (v692 - float32(v698*math.Float32frombits(0x3F317200))) - float32(v698*math.Float32frombits(0x35BFBE8E))
-						v718 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v704)+math.Float32frombits(0x3C092F9D))*v704)+math.Float32frombits(0x3D2AACD0))*v704)+math.Float32frombits(0x3E2AAA32))*v704) + math.Float32frombits(0x3EFFFFFD)) * v704)
-						v733 := math.Float32bits(lane.Select(v692 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v718+math.Float32frombits(0x3F800000))*v704)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v696)<<23))))
-						v751 := lane.Select(0x3F800000 < v733, uint32(0x7FC00000), lane.Select(v733 < 0x26800000, uint32(0x0), ((v733+0x3FF)+((v733>>11)&0x1))&0xFFFFF800))
-						v752 := math.Float32frombits(v751)
-						*(*float32)(unsafe.Add(sscores, v615*4+64)) = v752
-						v755 := rsum[1][l]
-						rsum[1][l] = v755 + v752
+						v637 := v634 + l
+						v638 := *(*float32)(unsafe.Add(sscores, v637*4))
+						v639 := v638 - v440
+						v643 := float32(v639*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v645 := v643 - math.Float32frombits(0x4B40007F)
+						v651 := (v639 - float32(v645*math.Float32frombits(0x3F317200))) - float32(v645*math.Float32frombits(0x35BFBE8E))
+						v665 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v651)+math.Float32frombits(0x3C092F9D))*v651)+math.Float32frombits(0x3D2AACD0))*v651)+math.Float32frombits(0x3E2AAA32))*v651) + math.Float32frombits(0x3EFFFFFD)) * v651)
+						v680 := math.Float32bits(lane.Select(v639 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v665+math.Float32frombits(0x3F800000))*v651)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v643)<<23))))
+						v698 := lane.Select(0x3F800000 < v680, uint32(0x7FC00000), lane.Select(v680 < 0x26800000, uint32(0x0), ((v680+0x3FF)+((v680>>11)&0x1))&0xFFFFF800))
+						v699 := math.Float32frombits(v698)
+						*(*float32)(unsafe.Add(sscores, v637*4)) = v699
+						v702 := rsum[0][l]
+						rsum[0][l] = v702 + v699
+						v713 := *(*float32)(unsafe.Add(sscores, v637*4+64))
+						v714 := v713 - v440
+						v718 := float32(v714*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v720 := v718 - math.Float32frombits(0x4B40007F)
+						v726 := (v714 - float32(v720*math.Float32frombits(0x3F317200))) - float32(v720*math.Float32frombits(0x35BFBE8E))
+						v740 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v726)+math.Float32frombits(0x3C092F9D))*v726)+math.Float32frombits(0x3D2AACD0))*v726)+math.Float32frombits(0x3E2AAA32))*v726) + math.Float32frombits(0x3EFFFFFD)) * v726)
+						v755 := math.Float32bits(lane.Select(v714 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v740+math.Float32frombits(0x3F800000))*v726)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v718)<<23))))
+						v773 := lane.Select(0x3F800000 < v755, uint32(0x7FC00000), lane.Select(v755 < 0x26800000, uint32(0x0), ((v755+0x3FF)+((v755>>11)&0x1))&0xFFFFF800))
+						v774 := math.Float32frombits(v773)
+						*(*float32)(unsafe.Add(sscores, v637*4+64)) = v774
+						v777 := rsum[1][l]
+						rsum[1][l] = v777 + v774
 					}
 				}
-				for v758 := v300; v758 < v270; v758 += 32 {
-					v759 := v272 + v758
-					v763 := int32(v758)
+				for v780 := v470; v780 < v439; v780 += 32 {
+					v781 := v442 + v780
+					v785 := int32(v780)
 					for l := range 16 {
-						v764 := (int32(l) - v276) + v763
-						v768 := uint32(v764+0) < v280
-						var v769 float32
-						v762 := v759 + l
-						if v768 {
-							v769 = *(*float32)(unsafe.Add(sscores, v762*4))
+						v786 := (int32(l) - v450) + v785
+						v790 := uint32(v786+0) < v454
+						var v791 float32
+						v784 := v781 + l
+						if v790 {
+							v791 = *(*float32)(unsafe.Add(sscores, v784*4))
 						}
-						v770 := v769 - v427
-						v774 := float32(v770*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v776 := v774 - math.Float32frombits(0x4B40007F)
-						v782 := (v770 - float32(v776*math.Float32frombits(0x3F317200))) - float32(v776*math.Float32frombits(0x35BFBE8E))
-						v796 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v782)+math.Float32frombits(0x3C092F9D))*v782)+math.Float32frombits(0x3D2AACD0))*v782)+math.Float32frombits(0x3E2AAA32))*v782) + math.Float32frombits(0x3EFFFFFD)) * v782)
-						v811 := math.Float32bits(lane.Select(v770 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v796+math.Float32frombits(0x3F800000))*v782)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v774)<<23))))
-						v829 := lane.Select(0x3F800000 < v811, uint32(0x7FC00000), lane.Select(v811 < 0x26800000, uint32(0x0), ((v811+0x3FF)+((v811>>11)&0x1))&0xFFFFF800))
-						v830 := math.Float32frombits(v829)
-						if v768 {
-							*(*float32)(unsafe.Add(sscores, v762*4)) = v830
+						v792 := v791 - v440
+						v796 := float32(v792*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v798 := v796 - math.Float32frombits(0x4B40007F)
+						v804 := (v792 - float32(v798*math.Float32frombits(0x3F317200))) - float32(v798*math.Float32frombits(0x35BFBE8E))
+						v818 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v804)+math.Float32frombits(0x3C092F9D))*v804)+math.Float32frombits(0x3D2AACD0))*v804)+math.Float32frombits(0x3E2AAA32))*v804) + math.Float32frombits(0x3EFFFFFD)) * v804)
+						v833 := math.Float32bits(lane.Select(v792 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v818+math.Float32frombits(0x3F800000))*v804)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v796)<<23))))
+						v851 := lane.Select(0x3F800000 < v833, uint32(0x7FC00000), lane.Select(v833 < 0x26800000, uint32(0x0), ((v833+0x3FF)+((v833>>11)&0x1))&0xFFFFF800))
+						v852 := math.Float32frombits(v851)
+						if v790 {
+							*(*float32)(unsafe.Add(sscores, v784*4)) = v852
 						}
-						v834 := rsum[0][l]
-						rsum[0][l] = v834 + lane.Select(v768, v830, math.Float32frombits(0x00000000))
-						v850 := uint32(v764+16) < v280
-						var v851 float32
-						if v850 {
-							v851 = *(*float32)(unsafe.Add(sscores, v762*4+64))
+						v856 := rsum[0][l]
+						rsum[0][l] = v856 + lane.Select(v790, v852, math.Float32frombits(0x00000000))
+						v872 := uint32(v786+16) < v454
+						var v873 float32
+						if v872 {
+							v873 = *(*float32)(unsafe.Add(sscores, v784*4+64))
 						}
-						v852 := v851 - v427
-						v856 := float32(v852*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v858 := v856 - math.Float32frombits(0x4B40007F)
-						v864 := (v852 - float32(v858*math.Float32frombits(0x3F317200))) - float32(v858*math.Float32frombits(0x35BFBE8E))
-						v878 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v864)+math.Float32frombits(0x3C092F9D))*v864)+math.Float32frombits(0x3D2AACD0))*v864)+math.Float32frombits(0x3E2AAA32))*v864) + math.Float32frombits(0x3EFFFFFD)) * v864)
-						v893 := math.Float32bits(lane.Select(v852 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v878+math.Float32frombits(0x3F800000))*v864)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v856)<<23))))
-						v911 := lane.Select(0x3F800000 < v893, uint32(0x7FC00000), lane.Select(v893 < 0x26800000, uint32(0x0), ((v893+0x3FF)+((v893>>11)&0x1))&0xFFFFF800))
-						v912 := math.Float32frombits(v911)
-						if v850 {
-							*(*float32)(unsafe.Add(sscores, v762*4+64)) = v912
+						v874 := v873 - v440
+						v878 := float32(v874*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v880 := v878 - math.Float32frombits(0x4B40007F)
+						v886 := (v874 - float32(v880*math.Float32frombits(0x3F317200))) - float32(v880*math.Float32frombits(0x35BFBE8E))
+						v900 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v886)+math.Float32frombits(0x3C092F9D))*v886)+math.Float32frombits(0x3D2AACD0))*v886)+math.Float32frombits(0x3E2AAA32))*v886) + math.Float32frombits(0x3EFFFFFD)) * v886)
+						v915 := math.Float32bits(lane.Select(v874 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v900+math.Float32frombits(0x3F800000))*v886)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v878)<<23))))
+						v933 := lane.Select(0x3F800000 < v915, uint32(0x7FC00000), lane.Select(v915 < 0x26800000, uint32(0x0), ((v915+0x3FF)+((v915>>11)&0x1))&0xFFFFF800))
+						v934 := math.Float32frombits(v933)
+						if v872 {
+							*(*float32)(unsafe.Add(sscores, v784*4+64)) = v934
 						}
-						v916 := rsum[1][l]
-						rsum[1][l] = v916 + lane.Select(v850, v912, math.Float32frombits(0x00000000))
+						v938 := rsum[1][l]
+						rsum[1][l] = v938 + lane.Select(v872, v934, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v920 := rsum[0][l]
-					v922 := rsum[1][l]
-					w923[l] = v920 + v922
+					v942 := rsum[0][l]
+					v944 := rsum[1][l]
+					w945[l] = v942 + v944
 				}
-				v924 := lane.FoldAddF32(w923[:])
-				if ((v10 + v261) <= v12) && (v265 < v270) {
-					v931 := (v119 + v261) * 2
-					*(*float32)(unsafe.Add(pml, v931*4)) = v427
-					*(*float32)(unsafe.Add(pml, v931*4+4)) = v924
+				v946 := lane.FoldAddF32(w945[:])
+				if ((v10 + v430) <= v12) && (v434 < v439) {
+					v953 := (v119 + v430) * 2
+					*(*float32)(unsafe.Add(pml, v953*4)) = v440
+					*(*float32)(unsafe.Add(pml, v953*4+4)) = v946
 				}
 			}
-			v944 := ((nhd + 15) >> 4) << 4
-			for v946 := 0; v946 < nhd; v946 += 16 {
-				v949 := v115 * v944
+			v966 := ((nhd + 15) >> 4) << 4
+			for v968 := 0; v968 < nhd; v968 += 16 {
+				v971 := v115 * v966
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 					rvalue1[1][l] = math.Float32frombits(0x00000000)
 					rvalue1[2][l] = math.Float32frombits(0x00000000)
 				}
 				if v104 < v106 {
-					v961 := *(*int32)(unsafe.Add(sseen, 0))
-					v965 := *(*int32)(unsafe.Add(sseen, 4))
-					v967 := min(v106, int(v965))
-					for v968 := int(v961); v968 < v967; v968 += 1 {
-						v969 := v968 * v944
-						v974 := *(*float32)(unsafe.Add(sscores, v968*4))
+					v983 := *(*int32)(unsafe.Add(sseen, 0))
+					v987 := *(*int32)(unsafe.Add(sseen, 4))
+					v989 := min(v106, int(v987))
+					for v990 := int(v983); v990 < v989; v990 += 1 {
+						v991 := v990 * v966
+						v996 := *(*float32)(unsafe.Add(sscores, v990*4))
 						for l := range 16 {
-							v980 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v974*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v969)*2)))) + v980
+							v1002 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v996*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v971+(v968+l))+v991)*2)))) + v1002
 						}
 					}
-					v990 := *(*int32)(unsafe.Add(sseen, 8))
-					v994 := *(*int32)(unsafe.Add(sseen, 12))
-					v996 := min(v106, int(v994))
-					for v997 := int(v990); v997 < v996; v997 += 1 {
-						v998 := v997 * v944
-						v1005 := *(*float32)(unsafe.Add(sscores, v997*4+1024))
+					v1012 := *(*int32)(unsafe.Add(sseen, 8))
+					v1016 := *(*int32)(unsafe.Add(sseen, 12))
+					v1018 := min(v106, int(v1016))
+					for v1019 := int(v1012); v1019 < v1018; v1019 += 1 {
+						v1020 := v1019 * v966
+						v1027 := *(*float32)(unsafe.Add(sscores, v1019*4+1024))
 						for l := range 16 {
-							v1011 := rvalue1[1][l]
-							rvalue1[1][l] = float32(v1005*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v998)*2)))) + v1011
+							v1033 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1027*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v971+(v968+l))+v1020)*2)))) + v1033
 						}
 					}
-					v1021 := *(*int32)(unsafe.Add(sseen, 16))
-					v1025 := *(*int32)(unsafe.Add(sseen, 20))
-					v1027 := min(v106, int(v1025))
-					for v1028 := int(v1021); v1028 < v1027; v1028 += 1 {
-						v1029 := v1028 * v944
-						v1036 := *(*float32)(unsafe.Add(sscores, v1028*4+2048))
+					v1043 := *(*int32)(unsafe.Add(sseen, 16))
+					v1047 := *(*int32)(unsafe.Add(sseen, 20))
+					v1049 := min(v106, int(v1047))
+					for v1050 := int(v1043); v1050 < v1049; v1050 += 1 {
+						v1051 := v1050 * v966
+						v1058 := *(*float32)(unsafe.Add(sscores, v1050*4+2048))
 						for l := range 16 {
-							v1042 := rvalue1[2][l]
-							rvalue1[2][l] = float32(v1036*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1029)*2)))) + v1042
+							v1064 := rvalue1[2][l]
+							rvalue1[2][l] = float32(v1058*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v971+(v968+l))+v1051)*2)))) + v1064
 						}
 					}
 				}
-				for v1049 := v106; v1049 < v108; v1049 += 1 {
-					v1050 := v1049 * v944
-					v1055 := *(*float32)(unsafe.Add(sscores, v1049*4))
-					v1071 := *(*float32)(unsafe.Add(sscores, v1049*4+1024))
-					v1087 := *(*float32)(unsafe.Add(sscores, v1049*4+2048))
+				for v1071 := v106; v1071 < v108; v1071 += 1 {
+					v1072 := v1071 * v966
+					v1077 := *(*float32)(unsafe.Add(sscores, v1071*4))
+					v1093 := *(*float32)(unsafe.Add(sscores, v1071*4+1024))
+					v1109 := *(*float32)(unsafe.Add(sscores, v1071*4+2048))
 					for l := range 16 {
-						v1061 := rvalue1[0][l]
-						v1053 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1050)*2)))
-						rvalue1[0][l] = float32(v1055*v1053) + v1061
-						v1077 := rvalue1[1][l]
-						rvalue1[1][l] = float32(v1071*v1053) + v1077
-						v1093 := rvalue1[2][l]
-						rvalue1[2][l] = float32(v1087*v1053) + v1093
+						v1083 := rvalue1[0][l]
+						v1075 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v971+(v968+l))+v1072)*2)))
+						rvalue1[0][l] = float32(v1077*v1075) + v1083
+						v1099 := rvalue1[1][l]
+						rvalue1[1][l] = float32(v1093*v1075) + v1099
+						v1115 := rvalue1[2][l]
+						rvalue1[2][l] = float32(v1109*v1075) + v1115
 					}
 				}
 				if v108 < v105 {
-					v1104 := *(*int32)(unsafe.Add(sseen, 0))
-					v1108 := *(*int32)(unsafe.Add(sseen, 4))
-					v1109 := int(v1108)
-					for v1111 := max(v108, int(v1104)); v1111 < v1109; v1111 += 1 {
-						v1112 := v1111 * v944
-						v1117 := *(*float32)(unsafe.Add(sscores, v1111*4))
+					v1126 := *(*int32)(unsafe.Add(sseen, 0))
+					v1130 := *(*int32)(unsafe.Add(sseen, 4))
+					v1131 := int(v1130)
+					for v1133 := max(v108, int(v1126)); v1133 < v1131; v1133 += 1 {
+						v1134 := v1133 * v966
+						v1139 := *(*float32)(unsafe.Add(sscores, v1133*4))
 						for l := range 16 {
-							v1123 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v1117*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1112)*2)))) + v1123
+							v1145 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1139*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v971+(v968+l))+v1134)*2)))) + v1145
 						}
 					}
-					v1133 := *(*int32)(unsafe.Add(sseen, 8))
-					v1137 := *(*int32)(unsafe.Add(sseen, 12))
-					v1138 := int(v1137)
-					for v1140 := max(v108, int(v1133)); v1140 < v1138; v1140 += 1 {
-						v1141 := v1140 * v944
-						v1148 := *(*float32)(unsafe.Add(sscores, v1140*4+1024))
+					v1155 := *(*int32)(unsafe.Add(sseen, 8))
+					v1159 := *(*int32)(unsafe.Add(sseen, 12))
+					v1160 := int(v1159)
+					for v1162 := max(v108, int(v1155)); v1162 < v1160; v1162 += 1 {
+						v1163 := v1162 * v966
+						v1170 := *(*float32)(unsafe.Add(sscores, v1162*4+1024))
 						for l := range 16 {
-							v1154 := rvalue1[1][l]
-							rvalue1[1][l] = float32(v1148*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1141)*2)))) + v1154
+							v1176 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1170*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v971+(v968+l))+v1163)*2)))) + v1176
 						}
 					}
-					v1164 := *(*int32)(unsafe.Add(sseen, 16))
-					v1168 := *(*int32)(unsafe.Add(sseen, 20))
-					v1169 := int(v1168)
-					for v1171 := max(v108, int(v1164)); v1171 < v1169; v1171 += 1 {
-						v1172 := v1171 * v944
-						v1179 := *(*float32)(unsafe.Add(sscores, v1171*4+2048))
+					v1186 := *(*int32)(unsafe.Add(sseen, 16))
+					v1190 := *(*int32)(unsafe.Add(sseen, 20))
+					v1191 := int(v1190)
+					for v1193 := max(v108, int(v1186)); v1193 < v1191; v1193 += 1 {
+						v1194 := v1193 * v966
+						v1201 := *(*float32)(unsafe.Add(sscores, v1193*4+2048))
 						for l := range 16 {
-							v1185 := rvalue1[2][l]
-							rvalue1[2][l] = float32(v1179*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v949+(v946+l))+v1172)*2)))) + v1185
+							v1207 := rvalue1[2][l]
+							rvalue1[2][l] = float32(v1201*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v971+(v968+l))+v1194)*2)))) + v1207
 						}
 					}
 				}
-				v1195 := *(*int32)(unsafe.Add(sseen, 0))
-				v1199 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1195) < int(v1199)) {
-					v1206 := v119 * nhd
+				v1217 := *(*int32)(unsafe.Add(sseen, 0))
+				v1221 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1217) < int(v1221)) {
+					v1228 := v119 * nhd
 					for l := range 16 {
-						v1214 := rvalue1[0][l]
-						v948 := v946 + l
-						if v948 < nhd {
-							*(*float32)(unsafe.Add(po, (v1206+v948)*4)) = v1214
+						v1236 := rvalue1[0][l]
+						v970 := v968 + l
+						if v970 < nhd {
+							*(*float32)(unsafe.Add(po, (v1228+v970)*4)) = v1236
 						}
 					}
 				}
-				v1220 := *(*int32)(unsafe.Add(sseen, 8))
-				v1224 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1220) < int(v1224)) {
-					v1235 := (v119 + 1) * nhd
+				v1242 := *(*int32)(unsafe.Add(sseen, 8))
+				v1246 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1242) < int(v1246)) {
+					v1257 := (v119 + 1) * nhd
 					for l := range 16 {
-						v1243 := rvalue1[1][l]
-						v948 := v946 + l
-						if v948 < nhd {
-							*(*float32)(unsafe.Add(po, (v1235+v948)*4)) = v1243
+						v1265 := rvalue1[1][l]
+						v970 := v968 + l
+						if v970 < nhd {
+							*(*float32)(unsafe.Add(po, (v1257+v970)*4)) = v1265
 						}
 					}
 				}
-				v1249 := *(*int32)(unsafe.Add(sseen, 16))
-				v1253 := *(*int32)(unsafe.Add(sseen, 20))
-				if (v78 <= v12) && (int(v1249) < int(v1253)) {
-					v1264 := (v119 + 2) * nhd
+				v1271 := *(*int32)(unsafe.Add(sseen, 16))
+				v1275 := *(*int32)(unsafe.Add(sseen, 20))
+				if (v78 <= v12) && (int(v1271) < int(v1275)) {
+					v1286 := (v119 + 2) * nhd
 					for l := range 16 {
-						v1272 := rvalue1[2][l]
-						v948 := v946 + l
-						if v948 < nhd {
-							*(*float32)(unsafe.Add(po, (v1264+v948)*4)) = v1272
+						v1294 := rvalue1[2][l]
+						v970 := v968 + l
+						if v970 < nhd {
+							*(*float32)(unsafe.Add(po, (v1286+v970)*4)) = v1294
 						}
 					}
 				}

@@ -27,11 +27,12 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 4096)
+	stops := unsafe.Add(a.Scratch, 4160)
 	var rscore [4][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
 	var rvalue1 [4][16]float32
-	var w493, w990 [16]float32
+	var w493, w1012 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -115,28 +116,27 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v328 := 0; v328 < 4; v328 += 1 {
-				v330 := v328 * 2
-				v331 := *(*int32)(unsafe.Add(sseen, v330*4))
-				v332 := int(v331)
-				v336 := *(*int32)(unsafe.Add(sseen, v330*4+4))
-				v337 := int(v336)
-				v339 := v328 * 256
-				v343 := int32(v332)
-				v347 := uint32(int32(v337 - v332))
-				v355 := (v332 >> 5) << 5
-				v362 := ((v332 + 31) >> 5) << 5
-				v367 := max((v337>>5)<<5, v362)
-				v368 := min(v362, v337)
+				v330 := v328 * 256
+				v332 := v328 * 2
+				v333 := *(*int32)(unsafe.Add(sseen, v332*4))
+				v334 := int(v333)
+				v338 := *(*int32)(unsafe.Add(sseen, v332*4+4))
+				v339 := int(v338)
+				v347 := int32(v334)
+				v351 := uint32(int32(v339 - v334))
+				v362 := ((v334 + 31) >> 5) << 5
+				v367 := max((v339>>5)<<5, v362)
+				v368 := min(v362, v339)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v369 := v355; v369 < v368; v369 += 32 {
-					v370 := v339 + v369
+				for v369 := (v334 >> 5) << 5; v369 < v368; v369 += 32 {
+					v370 := v330 + v369
 					v374 := int32(v369)
 					for l := range 16 {
-						v375 := (int32(l) - v343) + v374
-						v379 := uint32(v375+0) < v347
+						v375 := (int32(l) - v347) + v374
+						v379 := uint32(v375+0) < v351
 						var v380 float32
 						v373 := v370 + l
 						if v379 {
@@ -145,7 +145,7 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 						v383 := rtop[0][l]
 						v381 := lane.Select(v379, v380, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v383 < v381, v381, v383)
-						v402 := uint32(v375+16) < v347
+						v402 := uint32(v375+16) < v351
 						var v403 float32
 						if v402 {
 							v403 = *(*float32)(unsafe.Add(sscores, v373*4+64))
@@ -156,7 +156,7 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v412 := v362; v412 < v367; v412 += 32 {
-					v413 := v339 + v412
+					v413 := v330 + v412
 					for l := range 16 {
 						v416 := v413 + l
 						v417 := *(*float32)(unsafe.Add(sscores, v416*4))
@@ -167,12 +167,12 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v435 < v433, v433, v435)
 					}
 				}
-				for v441 := v367; v441 < v337; v441 += 32 {
-					v442 := v339 + v441
+				for v441 := v367; v441 < v339; v441 += 32 {
+					v442 := v330 + v441
 					v446 := int32(v441)
 					for l := range 16 {
-						v447 := (int32(l) - v343) + v446
-						v451 := uint32(v447+0) < v347
+						v447 := (int32(l) - v347) + v446
+						v451 := uint32(v447+0) < v351
 						var v452 float32
 						v445 := v442 + l
 						if v451 {
@@ -181,7 +181,7 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 						v455 := rtop[0][l]
 						v453 := lane.Select(v451, v452, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v455 < v453, v453, v455)
-						v474 := uint32(v447+16) < v347
+						v474 := uint32(v447+16) < v351
 						var v475 float32
 						if v474 {
 							v475 = *(*float32)(unsafe.Add(sscores, v445*4+64))
@@ -197,143 +197,158 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 					w493[l] = lane.Select(v485 < v487, v487, v485)
 				}
 				v494 := lane.FoldMaxF32(w493[:])
+				*(*float32)(unsafe.Add(stops, v328*4)) = v494
+			}
+			for v497 := 0; v497 < 4; v497 += 1 {
+				v499 := v497 * 2
+				v500 := *(*int32)(unsafe.Add(sseen, v499*4))
+				v501 := int(v500)
+				v505 := *(*int32)(unsafe.Add(sseen, v499*4+4))
+				v506 := int(v505)
+				v507 := *(*float32)(unsafe.Add(stops, v497*4))
+				v509 := v497 * 256
+				v517 := int32(v501)
+				v521 := uint32(int32(v506 - v501))
+				v532 := ((v501 + 31) >> 5) << 5
+				v537 := max((v506>>5)<<5, v532)
+				v538 := min(v532, v506)
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v517 := v355; v517 < v368; v517 += 32 {
-					v518 := v339 + v517
-					v522 := int32(v517)
+				for v539 := (v501 >> 5) << 5; v539 < v538; v539 += 32 {
+					v540 := v509 + v539
+					v544 := int32(v539)
 					for l := range 16 {
-						v523 := (int32(l) - v343) + v522
-						v527 := uint32(v523+0) < v347
-						var v528 float32
-						v521 := v518 + l
-						if v527 {
-							v528 = *(*float32)(unsafe.Add(sscores, v521*4))
+						v545 := (int32(l) - v517) + v544
+						v549 := uint32(v545+0) < v521
+						var v550 float32
+						v543 := v540 + l
+						if v549 {
+							v550 = *(*float32)(unsafe.Add(sscores, v543*4))
 						}
-						v529 := v528 - v494
-						v533 := float32(v529*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v535 := v533 - math.Float32frombits(0x4B40007F)
-						v541 := (v529 - float32(v535*math.Float32frombits(0x3F317200))) - float32(v535*math.Float32frombits(0x35BFBE8E))
-						v555 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v541)+math.Float32frombits(0x3C092F9D))*v541)+math.Float32frombits(0x3D2AACD0))*v541)+math.Float32frombits(0x3E2AAA32))*v541) + math.Float32frombits(0x3EFFFFFD)) * v541)
-						v570 := math.Float32bits(lane.Select(v529 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v555+math.Float32frombits(0x3F800000))*v541)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v533)<<23))))
-						v588 := lane.Select(0x3F800000 < v570, uint32(0x7FC00000), lane.Select(v570 < 0x26800000, uint32(0x0), ((v570+0x3FF)+((v570>>11)&0x1))&0xFFFFF800))
-						v589 := math.Float32frombits(v588)
-						if v527 {
-							*(*float32)(unsafe.Add(sscores, v521*4)) = v589
+						v551 := v550 - v507
+						v555 := float32(v551*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v557 := v555 - math.Float32frombits(0x4B40007F)
+						v563 := (v551 - float32(v557*math.Float32frombits(0x3F317200))) - float32(v557*math.Float32frombits(0x35BFBE8E))
+						v577 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v563)+math.Float32frombits(0x3C092F9D))*v563)+math.Float32frombits(0x3D2AACD0))*v563)+math.Float32frombits(0x3E2AAA32))*v563) + math.Float32frombits(0x3EFFFFFD)) * v563)
+						v592 := math.Float32bits(lane.Select(v551 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v577+math.Float32frombits(0x3F800000))*v563)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v555)<<23))))
+						v610 := lane.Select(0x3F800000 < v592, uint32(0x7FC00000), lane.Select(v592 < 0x26800000, uint32(0x0), ((v592+0x3FF)+((v592>>11)&0x1))&0xFFFFF800))
+						v611 := math.Float32frombits(v610)
+						if v549 {
+							*(*float32)(unsafe.Add(sscores, v543*4)) = v611
 						}
-						v593 := rsum[0][l]
-						rsum[0][l] = v593 + lane.Select(v527, v589, math.Float32frombits(0x00000000))
-						v609 := uint32(v523+16) < v347
-						var v610 float32
-						if v609 {
-							v610 = *(*float32)(unsafe.Add(sscores, v521*4+64))
+						v615 := rsum[0][l]
+						rsum[0][l] = v615 + lane.Select(v549, v611, math.Float32frombits(0x00000000))
+						v631 := uint32(v545+16) < v521
+						var v632 float32
+						if v631 {
+							v632 = *(*float32)(unsafe.Add(sscores, v543*4+64))
 						}
-						v611 := v610 - v494
-						v615 := float32(v611*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v617 := v615 - math.Float32frombits(0x4B40007F)
-						v623 := (v611 - float32(v617*math.Float32frombits(0x3F317200))) - float32(v617*math.Float32frombits(0x35BFBE8E))
-						v637 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v623)+math.Float32frombits(0x3C092F9D))*v623)+math.Float32frombits(0x3D2AACD0))*v623)+math.Float32frombits(0x3E2AAA32))*v623) + math.Float32frombits(0x3EFFFFFD)) * v623)
-						v652 := math.Float32bits(lane.Select(v611 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v637+math.Float32frombits(0x3F800000))*v623)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v615)<<23))))
-						v670 := lane.Select(0x3F800000 < v652, uint32(0x7FC00000), lane.Select(v652 < 0x26800000, uint32(0x0), ((v652+0x3FF)+((v652>>11)&0x1))&0xFFFFF800))
-						v671 := math.Float32frombits(v670)
-						if v609 {
-							*(*float32)(unsafe.Add(sscores, v521*4+64)) = v671
+						v633 := v632 - v507
+						v637 := float32(v633*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v639 := v637 - math.Float32frombits(0x4B40007F)
+						v645 := (v633 - float32(v639*math.Float32frombits(0x3F317200))) - float32(v639*math.Float32frombits(0x35BFBE8E))
+						v659 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v645)+math.Float32frombits(0x3C092F9D))*v645)+math.Float32frombits(0x3D2AACD0))*v645)+math.Float32frombits(0x3E2AAA32))*v645) + math.Float32frombits(0x3EFFFFFD)) * v645)
+						v674 := math.Float32bits(lane.Select(v633 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v659+math.Float32frombits(0x3F800000))*v645)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v637)<<23))))
+						v692 := lane.Select(0x3F800000 < v674, uint32(0x7FC00000), lane.Select(v674 < 0x26800000, uint32(0x0), ((v674+0x3FF)+((v674>>11)&0x1))&0xFFFFF800))
+						v693 := math.Float32frombits(v692)
+						if v631 {
+							*(*float32)(unsafe.Add(sscores, v543*4+64)) = v693
 						}
-						v675 := rsum[1][l]
-						rsum[1][l] = v675 + lane.Select(v609, v671, math.Float32frombits(0x00000000))
+						v697 := rsum[1][l]
+						rsum[1][l] = v697 + lane.Select(v631, v693, math.Float32frombits(0x00000000))
 					}
 				}
-				for v678 := v362; v678 < v367; v678 += 32 {
-					v679 := v339 + v678
+				for v700 := v532; v700 < v537; v700 += 32 {
+					v701 := v509 + v700
 					for l := range 16 {
-						v682 := v679 + l
-						v683 := *(*float32)(unsafe.Add(sscores, v682*4))
-						v684 := v683 - v494
-						v688 := float32(v684*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v690 := v688 - math.Float32frombits(0x4B40007F)
-						v696 := (v684 - float32(v690*math.Float32frombits(0x3F317200))) - float32(v690*math.Float32frombits(0x35BFBE8E))
-						v710 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v696)+math.Float32frombits(0x3C092F9D))*v696)+math.Float32frombits(0x3D2AACD0))*v696)+math.Float32frombits(0x3E2AAA32))*v696) + math.Float32frombits(0x3EFFFFFD)) * v696)
-						v725 := math.Float32bits(lane.Select(v684 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v710+math.Float32frombits(0x3F800000))*v696)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v688)<<23))))
-						v743 := lane.Select(0x3F800000 < v725, uint32(0x7FC00000), lane.Select(v725 < 0x26800000, uint32(0x0), ((v725+0x3FF)+((v725>>11)&0x1))&0xFFFFF800))
-						v744 := math.Float32frombits(v743)
-						*(*float32)(unsafe.Add(sscores, v682*4)) = v744
-						v747 := rsum[0][l]
-						rsum[0][l] = v747 + v744
-						v758 := *(*float32)(unsafe.Add(sscores, v682*4+64))
-						v759 := v758 - v494
-						v763 := float32(v759*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v765 := v763 - math.Float32frombits(0x4B40007F)
-						v771 := (v759 - float32(v765*math.Float32frombits(0x3F317200))) - float32(v765*math.Float32frombits(0x35BFBE8E))
-						v785 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v771)+math.Float32frombits(0x3C092F9D))*v771)+math.Float32frombits(0x3D2AACD0))*v771)+math.Float32frombits(0x3E2AAA32))*v771) + math.Float32frombits(0x3EFFFFFD)) * v771)
-						v800 := math.Float32bits(lane.Select(v759 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v785+math.Float32frombits(0x3F800000))*v771)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v763)<<23))))
-						v818 := lane.Select(0x3F800000 < v800, uint32(0x7FC00000), lane.Select(v800 < 0x26800000, uint32(0x0), ((v800+0x3FF)+((v800>>11)&0x1))&0xFFFFF800))
-						v819 := math.Float32frombits(v818)
-						*(*float32)(unsafe.Add(sscores, v682*4+64)) = v819
-						v822 := rsum[1][l]
-						rsum[1][l] = v822 + v819
+						v704 := v701 + l
+						v705 := *(*float32)(unsafe.Add(sscores, v704*4))
+						v706 := v705 - v507
+						v710 := float32(v706*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v712 := v710 - math.Float32frombits(0x4B40007F)
+						v718 := (v706 - float32(v712*math.Float32frombits(0x3F317200))) - float32(v712*math.Float32frombits(0x35BFBE8E))
+						v732 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v718)+math.Float32frombits(0x3C092F9D))*v718)+math.Float32frombits(0x3D2AACD0))*v718)+math.Float32frombits(0x3E2AAA32))*v718) + math.Float32frombits(0x3EFFFFFD)) * v718)
+						v747 := math.Float32bits(lane.Select(v706 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v732+math.Float32frombits(0x3F800000))*v718)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v710)<<23))))
+						v765 := lane.Select(0x3F800000 < v747, uint32(0x7FC00000), lane.Select(v747 < 0x26800000, uint32(0x0), ((v747+0x3FF)+((v747>>11)&0x1))&0xFFFFF800))
+						v766 := math.Float32frombits(v765)
+						*(*float32)(unsafe.Add(sscores, v704*4)) = v766
+						v769 := rsum[0][l]
+						rsum[0][l] = v769 + v766
+						v780 := *(*float32)(unsafe.Add(sscores, v704*4+64))
+						v781 := v780 - v507
+						v785 := float32(v781*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v787 := v785 - math.Float32frombits(0x4B40007F)
+						v793 := (v781 - float32(v787*math.Float32frombits(0x3F317200))) - float32(v787*math.Float32frombits(0x35BFBE8E))
+						v807 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v793)+math.Float32frombits(0x3C092F9D))*v793)+math.Float32frombits(0x3D2AACD0))*v793)+math.Float32frombits(0x3E2AAA32))*v793) + math.Float32frombits(0x3EFFFFFD)) * v793)
+						v822 := math.Float32bits(lane.Select(v781 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v807+math.Float32frombits(0x3F800000))*v793)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v785)<<23))))
+						v840 := lane.Select(0x3F800000 < v822, uint32(0x7FC00000), lane.Select(v822 < 0x26800000, uint32(0x0), ((v822+0x3FF)+((v822>>11)&0x1))&0xFFFFF800))
+						v841 := math.Float32frombits(v840)
+						*(*float32)(unsafe.Add(sscores, v704*4+64)) = v841
+						v844 := rsum[1][l]
+						rsum[1][l] = v844 + v841
 					}
 				}
-				for v825 := v367; v825 < v337; v825 += 32 {
-					v826 := v339 + v825
-					v830 := int32(v825)
+				for v847 := v537; v847 < v506; v847 += 32 {
+					v848 := v509 + v847
+					v852 := int32(v847)
 					for l := range 16 {
-						v831 := (int32(l) - v343) + v830
-						v835 := uint32(v831+0) < v347
-						var v836 float32
-						v829 := v826 + l
-						if v835 {
-							v836 = *(*float32)(unsafe.Add(sscores, v829*4))
+						v853 := (int32(l) - v517) + v852
+						v857 := uint32(v853+0) < v521
+						var v858 float32
+						v851 := v848 + l
+						if v857 {
+							v858 = *(*float32)(unsafe.Add(sscores, v851*4))
 						}
-						v837 := v836 - v494
-						v841 := float32(v837*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v843 := v841 - math.Float32frombits(0x4B40007F)
-						v849 := (v837 - float32(v843*math.Float32frombits(0x3F317200))) - float32(v843*math.Float32frombits(0x35BFBE8E))
-						v863 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v849)+math.Float32frombits(0x3C092F9D))*v849)+math.Float32frombits(0x3D2AACD0))*v849)+math.Float32frombits(0x3E2AAA32))*v849) + math.Float32frombits(0x3EFFFFFD)) * v849)
-						v878 := math.Float32bits(lane.Select(v837 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v863+math.Float32frombits(0x3F800000))*v849)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v841)<<23))))
-						v896 := lane.Select(0x3F800000 < v878, uint32(0x7FC00000), lane.Select(v878 < 0x26800000, uint32(0x0), ((v878+0x3FF)+((v878>>11)&0x1))&0xFFFFF800))
-						v897 := math.Float32frombits(v896)
-						if v835 {
-							*(*float32)(unsafe.Add(sscores, v829*4)) = v897
+						v859 := v858 - v507
+						v863 := float32(v859*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v865 := v863 - math.Float32frombits(0x4B40007F)
+						v871 := (v859 - float32(v865*math.Float32frombits(0x3F317200))) - float32(v865*math.Float32frombits(0x35BFBE8E))
+						v885 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v871)+math.Float32frombits(0x3C092F9D))*v871)+math.Float32frombits(0x3D2AACD0))*v871)+math.Float32frombits(0x3E2AAA32))*v871) + math.Float32frombits(0x3EFFFFFD)) * v871)
+						v900 := math.Float32bits(lane.Select(v859 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v885+math.Float32frombits(0x3F800000))*v871)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v863)<<23))))
+						v918 := lane.Select(0x3F800000 < v900, uint32(0x7FC00000), lane.Select(v900 < 0x26800000, uint32(0x0), ((v900+0x3FF)+((v900>>11)&0x1))&0xFFFFF800))
+						v919 := math.Float32frombits(v918)
+						if v857 {
+							*(*float32)(unsafe.Add(sscores, v851*4)) = v919
 						}
-						v901 := rsum[0][l]
-						rsum[0][l] = v901 + lane.Select(v835, v897, math.Float32frombits(0x00000000))
-						v917 := uint32(v831+16) < v347
-						var v918 float32
-						if v917 {
-							v918 = *(*float32)(unsafe.Add(sscores, v829*4+64))
+						v923 := rsum[0][l]
+						rsum[0][l] = v923 + lane.Select(v857, v919, math.Float32frombits(0x00000000))
+						v939 := uint32(v853+16) < v521
+						var v940 float32
+						if v939 {
+							v940 = *(*float32)(unsafe.Add(sscores, v851*4+64))
 						}
-						v919 := v918 - v494
-						v923 := float32(v919*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v925 := v923 - math.Float32frombits(0x4B40007F)
-						v931 := (v919 - float32(v925*math.Float32frombits(0x3F317200))) - float32(v925*math.Float32frombits(0x35BFBE8E))
-						v945 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v931)+math.Float32frombits(0x3C092F9D))*v931)+math.Float32frombits(0x3D2AACD0))*v931)+math.Float32frombits(0x3E2AAA32))*v931) + math.Float32frombits(0x3EFFFFFD)) * v931)
-						v960 := math.Float32bits(lane.Select(v919 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v945+math.Float32frombits(0x3F800000))*v931)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v923)<<23))))
-						v978 := lane.Select(0x3F800000 < v960, uint32(0x7FC00000), lane.Select(v960 < 0x26800000, uint32(0x0), ((v960+0x3FF)+((v960>>11)&0x1))&0xFFFFF800))
-						v979 := math.Float32frombits(v978)
-						if v917 {
-							*(*float32)(unsafe.Add(sscores, v829*4+64)) = v979
+						v941 := v940 - v507
+						v945 := float32(v941*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v947 := v945 - math.Float32frombits(0x4B40007F)
+						v953 := (v941 - float32(v947*math.Float32frombits(0x3F317200))) - float32(v947*math.Float32frombits(0x35BFBE8E))
+						v967 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v953)+math.Float32frombits(0x3C092F9D))*v953)+math.Float32frombits(0x3D2AACD0))*v953)+math.Float32frombits(0x3E2AAA32))*v953) + math.Float32frombits(0x3EFFFFFD)) * v953)
+						v982 := math.Float32bits(lane.Select(v941 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v967+math.Float32frombits(0x3F800000))*v953)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v945)<<23))))
+						v1000 := lane.Select(0x3F800000 < v982, uint32(0x7FC00000), lane.Select(v982 < 0x26800000, uint32(0x0), ((v982+0x3FF)+((v982>>11)&0x1))&0xFFFFF800))
+						v1001 := math.Float32frombits(v1000)
+						if v939 {
+							*(*float32)(unsafe.Add(sscores, v851*4+64)) = v1001
 						}
-						v983 := rsum[1][l]
-						rsum[1][l] = v983 + lane.Select(v917, v979, math.Float32frombits(0x00000000))
+						v1005 := rsum[1][l]
+						rsum[1][l] = v1005 + lane.Select(v939, v1001, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v987 := rsum[0][l]
-					v989 := rsum[1][l]
-					w990[l] = v987 + v989
+					v1009 := rsum[0][l]
+					v1011 := rsum[1][l]
+					w1012[l] = v1009 + v1011
 				}
-				v991 := lane.FoldAddF32(w990[:])
-				if ((v10 + v328) <= v12) && (v332 < v337) {
-					v998 := (v150 + v328) * 2
-					*(*float32)(unsafe.Add(pml, v998*4)) = v494
-					*(*float32)(unsafe.Add(pml, v998*4+4)) = v991
+				v1013 := lane.FoldAddF32(w1012[:])
+				if ((v10 + v497) <= v12) && (v501 < v506) {
+					v1020 := (v150 + v497) * 2
+					*(*float32)(unsafe.Add(pml, v1020*4)) = v507
+					*(*float32)(unsafe.Add(pml, v1020*4+4)) = v1013
 				}
 			}
-			v1011 := ((nhd + 15) >> 4) << 4
-			for v1013 := 0; v1013 < nhd; v1013 += 16 {
-				v1016 := v146 * v1011
+			v1033 := ((nhd + 15) >> 4) << 4
+			for v1035 := 0; v1035 < nhd; v1035 += 16 {
+				v1038 := v146 * v1033
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 					rvalue1[1][l] = math.Float32frombits(0x00000000)
@@ -341,160 +356,160 @@ func attention_f16__r4__portable(a *kernel.Args, lo, hi int) {
 					rvalue1[3][l] = math.Float32frombits(0x00000000)
 				}
 				if v135 < v137 {
-					v1029 := *(*int32)(unsafe.Add(sseen, 0))
-					v1033 := *(*int32)(unsafe.Add(sseen, 4))
-					v1035 := min(v137, int(v1033))
-					for v1036 := int(v1029); v1036 < v1035; v1036 += 1 {
-						v1037 := v1036 * v1011
-						v1042 := *(*float32)(unsafe.Add(sscores, v1036*4))
+					v1051 := *(*int32)(unsafe.Add(sseen, 0))
+					v1055 := *(*int32)(unsafe.Add(sseen, 4))
+					v1057 := min(v137, int(v1055))
+					for v1058 := int(v1051); v1058 < v1057; v1058 += 1 {
+						v1059 := v1058 * v1033
+						v1064 := *(*float32)(unsafe.Add(sscores, v1058*4))
 						for l := range 16 {
-							v1048 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v1042*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1037)*2)))) + v1048
+							v1070 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1064*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1059)*2)))) + v1070
 						}
 					}
-					v1058 := *(*int32)(unsafe.Add(sseen, 8))
-					v1062 := *(*int32)(unsafe.Add(sseen, 12))
-					v1064 := min(v137, int(v1062))
-					for v1065 := int(v1058); v1065 < v1064; v1065 += 1 {
-						v1066 := v1065 * v1011
-						v1073 := *(*float32)(unsafe.Add(sscores, v1065*4+1024))
+					v1080 := *(*int32)(unsafe.Add(sseen, 8))
+					v1084 := *(*int32)(unsafe.Add(sseen, 12))
+					v1086 := min(v137, int(v1084))
+					for v1087 := int(v1080); v1087 < v1086; v1087 += 1 {
+						v1088 := v1087 * v1033
+						v1095 := *(*float32)(unsafe.Add(sscores, v1087*4+1024))
 						for l := range 16 {
-							v1079 := rvalue1[1][l]
-							rvalue1[1][l] = float32(v1073*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1066)*2)))) + v1079
+							v1101 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1095*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1088)*2)))) + v1101
 						}
 					}
-					v1089 := *(*int32)(unsafe.Add(sseen, 16))
-					v1093 := *(*int32)(unsafe.Add(sseen, 20))
-					v1095 := min(v137, int(v1093))
-					for v1096 := int(v1089); v1096 < v1095; v1096 += 1 {
-						v1097 := v1096 * v1011
-						v1104 := *(*float32)(unsafe.Add(sscores, v1096*4+2048))
+					v1111 := *(*int32)(unsafe.Add(sseen, 16))
+					v1115 := *(*int32)(unsafe.Add(sseen, 20))
+					v1117 := min(v137, int(v1115))
+					for v1118 := int(v1111); v1118 < v1117; v1118 += 1 {
+						v1119 := v1118 * v1033
+						v1126 := *(*float32)(unsafe.Add(sscores, v1118*4+2048))
 						for l := range 16 {
-							v1110 := rvalue1[2][l]
-							rvalue1[2][l] = float32(v1104*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1097)*2)))) + v1110
+							v1132 := rvalue1[2][l]
+							rvalue1[2][l] = float32(v1126*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1119)*2)))) + v1132
 						}
 					}
-					v1120 := *(*int32)(unsafe.Add(sseen, 24))
-					v1124 := *(*int32)(unsafe.Add(sseen, 28))
-					v1126 := min(v137, int(v1124))
-					for v1127 := int(v1120); v1127 < v1126; v1127 += 1 {
-						v1128 := v1127 * v1011
-						v1135 := *(*float32)(unsafe.Add(sscores, v1127*4+3072))
+					v1142 := *(*int32)(unsafe.Add(sseen, 24))
+					v1146 := *(*int32)(unsafe.Add(sseen, 28))
+					v1148 := min(v137, int(v1146))
+					for v1149 := int(v1142); v1149 < v1148; v1149 += 1 {
+						v1150 := v1149 * v1033
+						v1157 := *(*float32)(unsafe.Add(sscores, v1149*4+3072))
 						for l := range 16 {
-							v1141 := rvalue1[3][l]
-							rvalue1[3][l] = float32(v1135*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1128)*2)))) + v1141
+							v1163 := rvalue1[3][l]
+							rvalue1[3][l] = float32(v1157*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1150)*2)))) + v1163
 						}
 					}
 				}
-				for v1148 := v137; v1148 < v139; v1148 += 1 {
-					v1149 := v1148 * v1011
-					v1154 := *(*float32)(unsafe.Add(sscores, v1148*4))
-					v1170 := *(*float32)(unsafe.Add(sscores, v1148*4+1024))
-					v1186 := *(*float32)(unsafe.Add(sscores, v1148*4+2048))
-					v1202 := *(*float32)(unsafe.Add(sscores, v1148*4+3072))
+				for v1170 := v137; v1170 < v139; v1170 += 1 {
+					v1171 := v1170 * v1033
+					v1176 := *(*float32)(unsafe.Add(sscores, v1170*4))
+					v1192 := *(*float32)(unsafe.Add(sscores, v1170*4+1024))
+					v1208 := *(*float32)(unsafe.Add(sscores, v1170*4+2048))
+					v1224 := *(*float32)(unsafe.Add(sscores, v1170*4+3072))
 					for l := range 16 {
-						v1160 := rvalue1[0][l]
-						v1152 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1149)*2)))
-						rvalue1[0][l] = float32(v1154*v1152) + v1160
-						v1176 := rvalue1[1][l]
-						rvalue1[1][l] = float32(v1170*v1152) + v1176
-						v1192 := rvalue1[2][l]
-						rvalue1[2][l] = float32(v1186*v1152) + v1192
-						v1208 := rvalue1[3][l]
-						rvalue1[3][l] = float32(v1202*v1152) + v1208
+						v1182 := rvalue1[0][l]
+						v1174 := lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1171)*2)))
+						rvalue1[0][l] = float32(v1176*v1174) + v1182
+						v1198 := rvalue1[1][l]
+						rvalue1[1][l] = float32(v1192*v1174) + v1198
+						v1214 := rvalue1[2][l]
+						rvalue1[2][l] = float32(v1208*v1174) + v1214
+						v1230 := rvalue1[3][l]
+						rvalue1[3][l] = float32(v1224*v1174) + v1230
 					}
 				}
 				if v139 < v136 {
-					v1219 := *(*int32)(unsafe.Add(sseen, 0))
-					v1223 := *(*int32)(unsafe.Add(sseen, 4))
-					v1224 := int(v1223)
-					for v1226 := max(v139, int(v1219)); v1226 < v1224; v1226 += 1 {
-						v1227 := v1226 * v1011
-						v1232 := *(*float32)(unsafe.Add(sscores, v1226*4))
+					v1241 := *(*int32)(unsafe.Add(sseen, 0))
+					v1245 := *(*int32)(unsafe.Add(sseen, 4))
+					v1246 := int(v1245)
+					for v1248 := max(v139, int(v1241)); v1248 < v1246; v1248 += 1 {
+						v1249 := v1248 * v1033
+						v1254 := *(*float32)(unsafe.Add(sscores, v1248*4))
 						for l := range 16 {
-							v1238 := rvalue1[0][l]
-							rvalue1[0][l] = float32(v1232*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1227)*2)))) + v1238
+							v1260 := rvalue1[0][l]
+							rvalue1[0][l] = float32(v1254*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1249)*2)))) + v1260
 						}
 					}
-					v1248 := *(*int32)(unsafe.Add(sseen, 8))
-					v1252 := *(*int32)(unsafe.Add(sseen, 12))
-					v1253 := int(v1252)
-					for v1255 := max(v139, int(v1248)); v1255 < v1253; v1255 += 1 {
-						v1256 := v1255 * v1011
-						v1263 := *(*float32)(unsafe.Add(sscores, v1255*4+1024))
+					v1270 := *(*int32)(unsafe.Add(sseen, 8))
+					v1274 := *(*int32)(unsafe.Add(sseen, 12))
+					v1275 := int(v1274)
+					for v1277 := max(v139, int(v1270)); v1277 < v1275; v1277 += 1 {
+						v1278 := v1277 * v1033
+						v1285 := *(*float32)(unsafe.Add(sscores, v1277*4+1024))
 						for l := range 16 {
-							v1269 := rvalue1[1][l]
-							rvalue1[1][l] = float32(v1263*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1256)*2)))) + v1269
+							v1291 := rvalue1[1][l]
+							rvalue1[1][l] = float32(v1285*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1278)*2)))) + v1291
 						}
 					}
-					v1279 := *(*int32)(unsafe.Add(sseen, 16))
-					v1283 := *(*int32)(unsafe.Add(sseen, 20))
-					v1284 := int(v1283)
-					for v1286 := max(v139, int(v1279)); v1286 < v1284; v1286 += 1 {
-						v1287 := v1286 * v1011
-						v1294 := *(*float32)(unsafe.Add(sscores, v1286*4+2048))
+					v1301 := *(*int32)(unsafe.Add(sseen, 16))
+					v1305 := *(*int32)(unsafe.Add(sseen, 20))
+					v1306 := int(v1305)
+					for v1308 := max(v139, int(v1301)); v1308 < v1306; v1308 += 1 {
+						v1309 := v1308 * v1033
+						v1316 := *(*float32)(unsafe.Add(sscores, v1308*4+2048))
 						for l := range 16 {
-							v1300 := rvalue1[2][l]
-							rvalue1[2][l] = float32(v1294*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1287)*2)))) + v1300
+							v1322 := rvalue1[2][l]
+							rvalue1[2][l] = float32(v1316*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1309)*2)))) + v1322
 						}
 					}
-					v1310 := *(*int32)(unsafe.Add(sseen, 24))
-					v1314 := *(*int32)(unsafe.Add(sseen, 28))
-					v1315 := int(v1314)
-					for v1317 := max(v139, int(v1310)); v1317 < v1315; v1317 += 1 {
-						v1318 := v1317 * v1011
-						v1325 := *(*float32)(unsafe.Add(sscores, v1317*4+3072))
+					v1332 := *(*int32)(unsafe.Add(sseen, 24))
+					v1336 := *(*int32)(unsafe.Add(sseen, 28))
+					v1337 := int(v1336)
+					for v1339 := max(v139, int(v1332)); v1339 < v1337; v1339 += 1 {
+						v1340 := v1339 * v1033
+						v1347 := *(*float32)(unsafe.Add(sscores, v1339*4+3072))
 						for l := range 16 {
-							v1331 := rvalue1[3][l]
-							rvalue1[3][l] = float32(v1325*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1016+(v1013+l))+v1318)*2)))) + v1331
+							v1353 := rvalue1[3][l]
+							rvalue1[3][l] = float32(v1347*lane.F16ToF32(*(*uint16)(unsafe.Add(pvcache, ((v1038+(v1035+l))+v1340)*2)))) + v1353
 						}
 					}
 				}
-				v1341 := *(*int32)(unsafe.Add(sseen, 0))
-				v1345 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1341) < int(v1345)) {
-					v1352 := v150 * nhd
+				v1363 := *(*int32)(unsafe.Add(sseen, 0))
+				v1367 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1363) < int(v1367)) {
+					v1374 := v150 * nhd
 					for l := range 16 {
-						v1360 := rvalue1[0][l]
-						v1015 := v1013 + l
-						if v1015 < nhd {
-							*(*float32)(unsafe.Add(po, (v1352+v1015)*4)) = v1360
+						v1382 := rvalue1[0][l]
+						v1037 := v1035 + l
+						if v1037 < nhd {
+							*(*float32)(unsafe.Add(po, (v1374+v1037)*4)) = v1382
 						}
 					}
 				}
-				v1366 := *(*int32)(unsafe.Add(sseen, 8))
-				v1370 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1366) < int(v1370)) {
-					v1381 := (v150 + 1) * nhd
+				v1388 := *(*int32)(unsafe.Add(sseen, 8))
+				v1392 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1388) < int(v1392)) {
+					v1403 := (v150 + 1) * nhd
 					for l := range 16 {
-						v1389 := rvalue1[1][l]
-						v1015 := v1013 + l
-						if v1015 < nhd {
-							*(*float32)(unsafe.Add(po, (v1381+v1015)*4)) = v1389
+						v1411 := rvalue1[1][l]
+						v1037 := v1035 + l
+						if v1037 < nhd {
+							*(*float32)(unsafe.Add(po, (v1403+v1037)*4)) = v1411
 						}
 					}
 				}
-				v1395 := *(*int32)(unsafe.Add(sseen, 16))
-				v1399 := *(*int32)(unsafe.Add(sseen, 20))
-				if (v78 <= v12) && (int(v1395) < int(v1399)) {
-					v1410 := (v150 + 2) * nhd
+				v1417 := *(*int32)(unsafe.Add(sseen, 16))
+				v1421 := *(*int32)(unsafe.Add(sseen, 20))
+				if (v78 <= v12) && (int(v1417) < int(v1421)) {
+					v1432 := (v150 + 2) * nhd
 					for l := range 16 {
-						v1418 := rvalue1[2][l]
-						v1015 := v1013 + l
-						if v1015 < nhd {
-							*(*float32)(unsafe.Add(po, (v1410+v1015)*4)) = v1418
+						v1440 := rvalue1[2][l]
+						v1037 := v1035 + l
+						if v1037 < nhd {
+							*(*float32)(unsafe.Add(po, (v1432+v1037)*4)) = v1440
 						}
 					}
 				}
-				v1424 := *(*int32)(unsafe.Add(sseen, 24))
-				v1428 := *(*int32)(unsafe.Add(sseen, 28))
-				if (v109 <= v12) && (int(v1424) < int(v1428)) {
-					v1439 := (v150 + 3) * nhd
+				v1446 := *(*int32)(unsafe.Add(sseen, 24))
+				v1450 := *(*int32)(unsafe.Add(sseen, 28))
+				if (v109 <= v12) && (int(v1446) < int(v1450)) {
+					v1461 := (v150 + 3) * nhd
 					for l := range 16 {
-						v1447 := rvalue1[3][l]
-						v1015 := v1013 + l
-						if v1015 < nhd {
-							*(*float32)(unsafe.Add(po, (v1439+v1015)*4)) = v1447
+						v1469 := rvalue1[3][l]
+						v1037 := v1035 + l
+						if v1037 < nhd {
+							*(*float32)(unsafe.Add(po, (v1461+v1037)*4)) = v1469
 						}
 					}
 				}

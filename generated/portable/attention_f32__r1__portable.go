@@ -27,12 +27,13 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 1024)
+	stops := unsafe.Add(a.Scratch, 1088)
 	var rscore [2][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
 	var rvalue2 [2][16]float32
 	var rvalue1 [1][16]float32
-	var w333, w710 [16]float32
+	var w333, w732 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -84,28 +85,27 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v168 := 0; v168 < 1; v168 += 1 {
-				v170 := v168 * 2
-				v171 := *(*int32)(unsafe.Add(sseen, v170*4))
-				v172 := int(v171)
-				v176 := *(*int32)(unsafe.Add(sseen, v170*4+4))
-				v177 := int(v176)
-				v179 := v168 * 256
-				v183 := int32(v172)
-				v187 := uint32(int32(v177 - v172))
-				v195 := (v172 >> 5) << 5
-				v202 := ((v172 + 31) >> 5) << 5
-				v207 := max((v177>>5)<<5, v202)
-				v208 := min(v202, v177)
+				v170 := v168 * 256
+				v172 := v168 * 2
+				v173 := *(*int32)(unsafe.Add(sseen, v172*4))
+				v174 := int(v173)
+				v178 := *(*int32)(unsafe.Add(sseen, v172*4+4))
+				v179 := int(v178)
+				v187 := int32(v174)
+				v191 := uint32(int32(v179 - v174))
+				v202 := ((v174 + 31) >> 5) << 5
+				v207 := max((v179>>5)<<5, v202)
+				v208 := min(v202, v179)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v209 := v195; v209 < v208; v209 += 32 {
-					v210 := v179 + v209
+				for v209 := (v174 >> 5) << 5; v209 < v208; v209 += 32 {
+					v210 := v170 + v209
 					v214 := int32(v209)
 					for l := range 16 {
-						v215 := (int32(l) - v183) + v214
-						v219 := uint32(v215+0) < v187
+						v215 := (int32(l) - v187) + v214
+						v219 := uint32(v215+0) < v191
 						var v220 float32
 						v213 := v210 + l
 						if v219 {
@@ -114,7 +114,7 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 						v223 := rtop[0][l]
 						v221 := lane.Select(v219, v220, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v223 < v221, v221, v223)
-						v242 := uint32(v215+16) < v187
+						v242 := uint32(v215+16) < v191
 						var v243 float32
 						if v242 {
 							v243 = *(*float32)(unsafe.Add(sscores, v213*4+64))
@@ -125,7 +125,7 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v252 := v202; v252 < v207; v252 += 32 {
-					v253 := v179 + v252
+					v253 := v170 + v252
 					for l := range 16 {
 						v256 := v253 + l
 						v257 := *(*float32)(unsafe.Add(sscores, v256*4))
@@ -136,12 +136,12 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v275 < v273, v273, v275)
 					}
 				}
-				for v281 := v207; v281 < v177; v281 += 32 {
-					v282 := v179 + v281
+				for v281 := v207; v281 < v179; v281 += 32 {
+					v282 := v170 + v281
 					v286 := int32(v281)
 					for l := range 16 {
-						v287 := (int32(l) - v183) + v286
-						v291 := uint32(v287+0) < v187
+						v287 := (int32(l) - v187) + v286
+						v291 := uint32(v287+0) < v191
 						var v292 float32
 						v285 := v282 + l
 						if v291 {
@@ -150,7 +150,7 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 						v295 := rtop[0][l]
 						v293 := lane.Select(v291, v292, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v295 < v293, v293, v295)
-						v314 := uint32(v287+16) < v187
+						v314 := uint32(v287+16) < v191
 						var v315 float32
 						if v314 {
 							v315 = *(*float32)(unsafe.Add(sscores, v285*4+64))
@@ -166,245 +166,260 @@ func attention_f32__r1__portable(a *kernel.Args, lo, hi int) {
 					w333[l] = lane.Select(v325 < v327, v327, v325)
 				}
 				v334 := lane.FoldMaxF32(w333[:])
+				*(*float32)(unsafe.Add(stops, v168*4)) = v334
+			}
+			for v337 := 0; v337 < 1; v337 += 1 {
+				v339 := v337 * 2
+				v340 := *(*int32)(unsafe.Add(sseen, v339*4))
+				v341 := int(v340)
+				v345 := *(*int32)(unsafe.Add(sseen, v339*4+4))
+				v346 := int(v345)
+				v347 := *(*float32)(unsafe.Add(stops, v337*4))
+				v349 := v337 * 256
+				v357 := int32(v341)
+				v361 := uint32(int32(v346 - v341))
+				v372 := ((v341 + 31) >> 5) << 5
+				v377 := max((v346>>5)<<5, v372)
+				v378 := min(v372, v346)
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v357 := v195; v357 < v208; v357 += 32 {
-					v358 := v179 + v357
-					v362 := int32(v357)
+				for v379 := (v341 >> 5) << 5; v379 < v378; v379 += 32 {
+					v380 := v349 + v379
+					v384 := int32(v379)
 					for l := range 16 {
-						v363 := (int32(l) - v183) + v362
-						v367 := uint32(v363+0) < v187
-						var v368 float32
-						v361 := v358 + l
-						if v367 {
-							v368 = *(*float32)(unsafe.Add(sscores, v361*4))
+						v385 := (int32(l) - v357) + v384
+						v389 := uint32(v385+0) < v361
+						var v390 float32
+						v383 := v380 + l
+						if v389 {
+							v390 = *(*float32)(unsafe.Add(sscores, v383*4))
 						}
-						v369 := v368 - v334
-						v373 := float32(v369*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v375 := v373 - math.Float32frombits(0x4B40007F)
-						v381 := (v369 - float32(v375*math.Float32frombits(0x3F317200))) - float32(v375*math.Float32frombits(0x35BFBE8E))
-						v395 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v381)+math.Float32frombits(0x3C092F9D))*v381)+math.Float32frombits(0x3D2AACD0))*v381)+math.Float32frombits(0x3E2AAA32))*v381) + math.Float32frombits(0x3EFFFFFD)) * v381)
-						v409 := lane.Select(v369 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v395+math.Float32frombits(0x3F800000))*v381)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v373)<<23)))
-						if v367 {
-							*(*float32)(unsafe.Add(sscores, v361*4)) = v409
+						v391 := v390 - v347
+						v395 := float32(v391*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v397 := v395 - math.Float32frombits(0x4B40007F)
+						v403 := (v391 - float32(v397*math.Float32frombits(0x3F317200))) - float32(v397*math.Float32frombits(0x35BFBE8E))
+						v417 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v403)+math.Float32frombits(0x3C092F9D))*v403)+math.Float32frombits(0x3D2AACD0))*v403)+math.Float32frombits(0x3E2AAA32))*v403) + math.Float32frombits(0x3EFFFFFD)) * v403)
+						v431 := lane.Select(v391 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v417+math.Float32frombits(0x3F800000))*v403)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v395)<<23)))
+						if v389 {
+							*(*float32)(unsafe.Add(sscores, v383*4)) = v431
 						}
-						v413 := rsum[0][l]
-						rsum[0][l] = v413 + lane.Select(v367, v409, math.Float32frombits(0x00000000))
-						v429 := uint32(v363+16) < v187
-						var v430 float32
-						if v429 {
-							v430 = *(*float32)(unsafe.Add(sscores, v361*4+64))
+						v435 := rsum[0][l]
+						rsum[0][l] = v435 + lane.Select(v389, v431, math.Float32frombits(0x00000000))
+						v451 := uint32(v385+16) < v361
+						var v452 float32
+						if v451 {
+							v452 = *(*float32)(unsafe.Add(sscores, v383*4+64))
 						}
-						v431 := v430 - v334
-						v435 := float32(v431*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v437 := v435 - math.Float32frombits(0x4B40007F)
-						v443 := (v431 - float32(v437*math.Float32frombits(0x3F317200))) - float32(v437*math.Float32frombits(0x35BFBE8E))
-						v457 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v443)+math.Float32frombits(0x3C092F9D))*v443)+math.Float32frombits(0x3D2AACD0))*v443)+math.Float32frombits(0x3E2AAA32))*v443) + math.Float32frombits(0x3EFFFFFD)) * v443)
-						v471 := lane.Select(v431 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v457+math.Float32frombits(0x3F800000))*v443)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v435)<<23)))
-						if v429 {
-							*(*float32)(unsafe.Add(sscores, v361*4+64)) = v471
+						v453 := v452 - v347
+						v457 := float32(v453*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v459 := v457 - math.Float32frombits(0x4B40007F)
+						v465 := (v453 - float32(v459*math.Float32frombits(0x3F317200))) - float32(v459*math.Float32frombits(0x35BFBE8E))
+						v479 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v465)+math.Float32frombits(0x3C092F9D))*v465)+math.Float32frombits(0x3D2AACD0))*v465)+math.Float32frombits(0x3E2AAA32))*v465) + math.Float32frombits(0x3EFFFFFD)) * v465)
+						v493 := lane.Select(v453 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v479+math.Float32frombits(0x3F800000))*v465)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v457)<<23)))
+						if v451 {
+							*(*float32)(unsafe.Add(sscores, v383*4+64)) = v493
 						}
-						v475 := rsum[1][l]
-						rsum[1][l] = v475 + lane.Select(v429, v471, math.Float32frombits(0x00000000))
+						v497 := rsum[1][l]
+						rsum[1][l] = v497 + lane.Select(v451, v493, math.Float32frombits(0x00000000))
 					}
 				}
-				for v478 := v202; v478 < v207; v478 += 32 {
-					v479 := v179 + v478
+				for v500 := v372; v500 < v377; v500 += 32 {
+					v501 := v349 + v500
 					for l := range 16 {
-						v482 := v479 + l
-						v483 := *(*float32)(unsafe.Add(sscores, v482*4))
-						v484 := v483 - v334
-						v488 := float32(v484*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v490 := v488 - math.Float32frombits(0x4B40007F)
-						v496 := (v484 - float32(v490*math.Float32frombits(0x3F317200))) - float32(v490*math.Float32frombits(0x35BFBE8E))
-						v510 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v496)+math.Float32frombits(0x3C092F9D))*v496)+math.Float32frombits(0x3D2AACD0))*v496)+math.Float32frombits(0x3E2AAA32))*v496) + math.Float32frombits(0x3EFFFFFD)) * v496)
-						v524 := lane.Select(v484 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v510+math.Float32frombits(0x3F800000))*v496)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v488)<<23)))
-						*(*float32)(unsafe.Add(sscores, v482*4)) = v524
-						v527 := rsum[0][l]
-						rsum[0][l] = v527 + v524
-						v538 := *(*float32)(unsafe.Add(sscores, v482*4+64))
-						v539 := v538 - v334
-						v543 := float32(v539*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v545 := v543 - math.Float32frombits(0x4B40007F)
-						v551 := (v539 - float32(v545*math.Float32frombits(0x3F317200))) - float32(v545*math.Float32frombits(0x35BFBE8E))
-						v565 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v551)+math.Float32frombits(0x3C092F9D))*v551)+math.Float32frombits(0x3D2AACD0))*v551)+math.Float32frombits(0x3E2AAA32))*v551) + math.Float32frombits(0x3EFFFFFD)) * v551)
-						v579 := lane.Select(v539 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v565+math.Float32frombits(0x3F800000))*v551)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v543)<<23)))
-						*(*float32)(unsafe.Add(sscores, v482*4+64)) = v579
-						v582 := rsum[1][l]
-						rsum[1][l] = v582 + v579
+						v504 := v501 + l
+						v505 := *(*float32)(unsafe.Add(sscores, v504*4))
+						v506 := v505 - v347
+						v510 := float32(v506*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v512 := v510 - math.Float32frombits(0x4B40007F)
+						v518 := (v506 - float32(v512*math.Float32frombits(0x3F317200))) - float32(v512*math.Float32frombits(0x35BFBE8E))
+						v532 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v518)+math.Float32frombits(0x3C092F9D))*v518)+math.Float32frombits(0x3D2AACD0))*v518)+math.Float32frombits(0x3E2AAA32))*v518) + math.Float32frombits(0x3EFFFFFD)) * v518)
+						v546 := lane.Select(v506 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v532+math.Float32frombits(0x3F800000))*v518)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v510)<<23)))
+						*(*float32)(unsafe.Add(sscores, v504*4)) = v546
+						v549 := rsum[0][l]
+						rsum[0][l] = v549 + v546
+						v560 := *(*float32)(unsafe.Add(sscores, v504*4+64))
+						v561 := v560 - v347
+						v565 := float32(v561*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v567 := v565 - math.Float32frombits(0x4B40007F)
+						v573 := (v561 - float32(v567*math.Float32frombits(0x3F317200))) - float32(v567*math.Float32frombits(0x35BFBE8E))
+						v587 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v573)+math.Float32frombits(0x3C092F9D))*v573)+math.Float32frombits(0x3D2AACD0))*v573)+math.Float32frombits(0x3E2AAA32))*v573) + math.Float32frombits(0x3EFFFFFD)) * v573)
+						v601 := lane.Select(v561 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v587+math.Float32frombits(0x3F800000))*v573)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v565)<<23)))
+						*(*float32)(unsafe.Add(sscores, v504*4+64)) = v601
+						v604 := rsum[1][l]
+						rsum[1][l] = v604 + v601
 					}
 				}
-				for v585 := v207; v585 < v177; v585 += 32 {
-					v586 := v179 + v585
-					v590 := int32(v585)
+				for v607 := v377; v607 < v346; v607 += 32 {
+					v608 := v349 + v607
+					v612 := int32(v607)
 					for l := range 16 {
-						v591 := (int32(l) - v183) + v590
-						v595 := uint32(v591+0) < v187
-						var v596 float32
-						v589 := v586 + l
-						if v595 {
-							v596 = *(*float32)(unsafe.Add(sscores, v589*4))
+						v613 := (int32(l) - v357) + v612
+						v617 := uint32(v613+0) < v361
+						var v618 float32
+						v611 := v608 + l
+						if v617 {
+							v618 = *(*float32)(unsafe.Add(sscores, v611*4))
 						}
-						v597 := v596 - v334
-						v601 := float32(v597*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v603 := v601 - math.Float32frombits(0x4B40007F)
-						v609 := (v597 - float32(v603*math.Float32frombits(0x3F317200))) - float32(v603*math.Float32frombits(0x35BFBE8E))
-						v623 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v609)+math.Float32frombits(0x3C092F9D))*v609)+math.Float32frombits(0x3D2AACD0))*v609)+math.Float32frombits(0x3E2AAA32))*v609) + math.Float32frombits(0x3EFFFFFD)) * v609)
-						v637 := lane.Select(v597 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v623+math.Float32frombits(0x3F800000))*v609)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v601)<<23)))
-						if v595 {
-							*(*float32)(unsafe.Add(sscores, v589*4)) = v637
+						v619 := v618 - v347
+						v623 := float32(v619*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v625 := v623 - math.Float32frombits(0x4B40007F)
+						v631 := (v619 - float32(v625*math.Float32frombits(0x3F317200))) - float32(v625*math.Float32frombits(0x35BFBE8E))
+						v645 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v631)+math.Float32frombits(0x3C092F9D))*v631)+math.Float32frombits(0x3D2AACD0))*v631)+math.Float32frombits(0x3E2AAA32))*v631) + math.Float32frombits(0x3EFFFFFD)) * v631)
+						v659 := lane.Select(v619 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v645+math.Float32frombits(0x3F800000))*v631)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v623)<<23)))
+						if v617 {
+							*(*float32)(unsafe.Add(sscores, v611*4)) = v659
 						}
-						v641 := rsum[0][l]
-						rsum[0][l] = v641 + lane.Select(v595, v637, math.Float32frombits(0x00000000))
-						v657 := uint32(v591+16) < v187
-						var v658 float32
-						if v657 {
-							v658 = *(*float32)(unsafe.Add(sscores, v589*4+64))
+						v663 := rsum[0][l]
+						rsum[0][l] = v663 + lane.Select(v617, v659, math.Float32frombits(0x00000000))
+						v679 := uint32(v613+16) < v361
+						var v680 float32
+						if v679 {
+							v680 = *(*float32)(unsafe.Add(sscores, v611*4+64))
 						}
-						v659 := v658 - v334
-						v663 := float32(v659*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v665 := v663 - math.Float32frombits(0x4B40007F)
-						v671 := (v659 - float32(v665*math.Float32frombits(0x3F317200))) - float32(v665*math.Float32frombits(0x35BFBE8E))
-						v685 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v671)+math.Float32frombits(0x3C092F9D))*v671)+math.Float32frombits(0x3D2AACD0))*v671)+math.Float32frombits(0x3E2AAA32))*v671) + math.Float32frombits(0x3EFFFFFD)) * v671)
-						v699 := lane.Select(v659 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v685+math.Float32frombits(0x3F800000))*v671)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v663)<<23)))
-						if v657 {
-							*(*float32)(unsafe.Add(sscores, v589*4+64)) = v699
+						v681 := v680 - v347
+						v685 := float32(v681*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v687 := v685 - math.Float32frombits(0x4B40007F)
+						v693 := (v681 - float32(v687*math.Float32frombits(0x3F317200))) - float32(v687*math.Float32frombits(0x35BFBE8E))
+						v707 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v693)+math.Float32frombits(0x3C092F9D))*v693)+math.Float32frombits(0x3D2AACD0))*v693)+math.Float32frombits(0x3E2AAA32))*v693) + math.Float32frombits(0x3EFFFFFD)) * v693)
+						v721 := lane.Select(v681 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v707+math.Float32frombits(0x3F800000))*v693)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v685)<<23)))
+						if v679 {
+							*(*float32)(unsafe.Add(sscores, v611*4+64)) = v721
 						}
-						v703 := rsum[1][l]
-						rsum[1][l] = v703 + lane.Select(v657, v699, math.Float32frombits(0x00000000))
+						v725 := rsum[1][l]
+						rsum[1][l] = v725 + lane.Select(v679, v721, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v707 := rsum[0][l]
-					v709 := rsum[1][l]
-					w710[l] = v707 + v709
+					v729 := rsum[0][l]
+					v731 := rsum[1][l]
+					w732[l] = v729 + v731
 				}
-				v711 := lane.FoldAddF32(w710[:])
-				if ((v10 + v168) <= v12) && (v172 < v177) {
-					v718 := (v57 + v168) * 2
-					*(*float32)(unsafe.Add(pml, v718*4)) = v334
-					*(*float32)(unsafe.Add(pml, v718*4+4)) = v711
+				v733 := lane.FoldAddF32(w732[:])
+				if ((v10 + v337) <= v12) && (v341 < v346) {
+					v740 := (v57 + v337) * 2
+					*(*float32)(unsafe.Add(pml, v740*4)) = v347
+					*(*float32)(unsafe.Add(pml, v740*4+4)) = v733
 				}
 			}
-			v731 := ((nhd + 15) >> 4) << 4
-			v735 := (v731 >> 5) * 32
-			for v737 := 0; v737 < v735; v737 += 32 {
-				v740 := v53 * v731
+			v753 := ((nhd + 15) >> 4) << 4
+			v757 := (v753 >> 5) * 32
+			for v759 := 0; v759 < v757; v759 += 32 {
+				v762 := v53 * v753
 				for l := range 16 {
 					rvalue2[0][l] = math.Float32frombits(0x00000000)
 					rvalue2[1][l] = math.Float32frombits(0x00000000)
 				}
 				if v42 < v44 {
-					v751 := *(*int32)(unsafe.Add(sseen, 0))
-					v755 := *(*int32)(unsafe.Add(sseen, 4))
-					v757 := min(v44, int(v755))
-					for v758 := int(v751); v758 < v757; v758 += 1 {
-						v759 := v758 * v731
-						v770 := *(*float32)(unsafe.Add(sscores, v758*4))
+					v773 := *(*int32)(unsafe.Add(sseen, 0))
+					v777 := *(*int32)(unsafe.Add(sseen, 4))
+					v779 := min(v44, int(v777))
+					for v780 := int(v773); v780 < v779; v780 += 1 {
+						v781 := v780 * v753
+						v792 := *(*float32)(unsafe.Add(sscores, v780*4))
 						for l := range 16 {
-							v777 := rvalue2[0][l]
-							v760 := (v740 + (v737 + l)) + v759
-							rvalue2[0][l] = v777 + float32(v770**(*float32)(unsafe.Add(pvcache, v760*4)))
-							v790 := rvalue2[1][l]
-							rvalue2[1][l] = v790 + float32(v770**(*float32)(unsafe.Add(pvcache, v760*4+64)))
+							v799 := rvalue2[0][l]
+							v782 := (v762 + (v759 + l)) + v781
+							rvalue2[0][l] = v799 + float32(v792**(*float32)(unsafe.Add(pvcache, v782*4)))
+							v812 := rvalue2[1][l]
+							rvalue2[1][l] = v812 + float32(v792**(*float32)(unsafe.Add(pvcache, v782*4+64)))
 						}
 					}
 				}
-				for v797 := v44; v797 < v46; v797 += 1 {
-					v798 := v797 * v731
-					v809 := *(*float32)(unsafe.Add(sscores, v797*4))
+				for v819 := v44; v819 < v46; v819 += 1 {
+					v820 := v819 * v753
+					v831 := *(*float32)(unsafe.Add(sscores, v819*4))
 					for l := range 16 {
-						v816 := rvalue2[0][l]
-						v799 := (v740 + (v737 + l)) + v798
-						rvalue2[0][l] = v816 + float32(v809**(*float32)(unsafe.Add(pvcache, v799*4)))
-						v829 := rvalue2[1][l]
-						rvalue2[1][l] = v829 + float32(v809**(*float32)(unsafe.Add(pvcache, v799*4+64)))
+						v838 := rvalue2[0][l]
+						v821 := (v762 + (v759 + l)) + v820
+						rvalue2[0][l] = v838 + float32(v831**(*float32)(unsafe.Add(pvcache, v821*4)))
+						v851 := rvalue2[1][l]
+						rvalue2[1][l] = v851 + float32(v831**(*float32)(unsafe.Add(pvcache, v821*4+64)))
 					}
 				}
 				if v46 < v43 {
-					v840 := *(*int32)(unsafe.Add(sseen, 0))
-					v844 := *(*int32)(unsafe.Add(sseen, 4))
-					v845 := int(v844)
-					for v847 := max(v46, int(v840)); v847 < v845; v847 += 1 {
-						v848 := v847 * v731
-						v859 := *(*float32)(unsafe.Add(sscores, v847*4))
+					v862 := *(*int32)(unsafe.Add(sseen, 0))
+					v866 := *(*int32)(unsafe.Add(sseen, 4))
+					v867 := int(v866)
+					for v869 := max(v46, int(v862)); v869 < v867; v869 += 1 {
+						v870 := v869 * v753
+						v881 := *(*float32)(unsafe.Add(sscores, v869*4))
 						for l := range 16 {
-							v866 := rvalue2[0][l]
-							v849 := (v740 + (v737 + l)) + v848
-							rvalue2[0][l] = v866 + float32(v859**(*float32)(unsafe.Add(pvcache, v849*4)))
-							v879 := rvalue2[1][l]
-							rvalue2[1][l] = v879 + float32(v859**(*float32)(unsafe.Add(pvcache, v849*4+64)))
+							v888 := rvalue2[0][l]
+							v871 := (v762 + (v759 + l)) + v870
+							rvalue2[0][l] = v888 + float32(v881**(*float32)(unsafe.Add(pvcache, v871*4)))
+							v901 := rvalue2[1][l]
+							rvalue2[1][l] = v901 + float32(v881**(*float32)(unsafe.Add(pvcache, v871*4+64)))
 						}
 					}
 				}
-				v889 := *(*int32)(unsafe.Add(sseen, 0))
-				v893 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v889) < int(v893)) {
-					v900 := v57 * nhd
+				v911 := *(*int32)(unsafe.Add(sseen, 0))
+				v915 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v911) < int(v915)) {
+					v922 := v57 * nhd
 					for l := range 16 {
-						v908 := rvalue2[0][l]
-						v739 := v737 + l
-						v901 := v900 + v739
-						if v739 < nhd {
-							*(*float32)(unsafe.Add(po, v901*4)) = v908
+						v930 := rvalue2[0][l]
+						v761 := v759 + l
+						v923 := v922 + v761
+						if v761 < nhd {
+							*(*float32)(unsafe.Add(po, v923*4)) = v930
 						}
-						v922 := rvalue2[1][l]
-						if (v739 + 16) < nhd {
-							*(*float32)(unsafe.Add(po, v901*4+64)) = v922
+						v944 := rvalue2[1][l]
+						if (v761 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v923*4+64)) = v944
 						}
 					}
 				}
 			}
-			for v927 := v735; v927 < nhd; v927 += 16 {
-				v930 := v53 * v731
+			for v949 := v757; v949 < nhd; v949 += 16 {
+				v952 := v53 * v753
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 				}
 				if v42 < v44 {
-					v940 := *(*int32)(unsafe.Add(sseen, 0))
-					v944 := *(*int32)(unsafe.Add(sseen, 4))
-					v946 := min(v44, int(v944))
-					for v947 := int(v940); v947 < v946; v947 += 1 {
-						v948 := v947 * v731
-						v953 := *(*float32)(unsafe.Add(sscores, v947*4))
+					v962 := *(*int32)(unsafe.Add(sseen, 0))
+					v966 := *(*int32)(unsafe.Add(sseen, 4))
+					v968 := min(v44, int(v966))
+					for v969 := int(v962); v969 < v968; v969 += 1 {
+						v970 := v969 * v753
+						v975 := *(*float32)(unsafe.Add(sscores, v969*4))
 						for l := range 16 {
-							v960 := rvalue1[0][l]
-							rvalue1[0][l] = v960 + float32(v953**(*float32)(unsafe.Add(pvcache, ((v930+(v927+l))+v948)*4)))
+							v982 := rvalue1[0][l]
+							rvalue1[0][l] = v982 + float32(v975**(*float32)(unsafe.Add(pvcache, ((v952+(v949+l))+v970)*4)))
 						}
 					}
 				}
-				for v967 := v44; v967 < v46; v967 += 1 {
-					v968 := v967 * v731
-					v973 := *(*float32)(unsafe.Add(sscores, v967*4))
+				for v989 := v44; v989 < v46; v989 += 1 {
+					v990 := v989 * v753
+					v995 := *(*float32)(unsafe.Add(sscores, v989*4))
 					for l := range 16 {
-						v980 := rvalue1[0][l]
-						rvalue1[0][l] = v980 + float32(v973**(*float32)(unsafe.Add(pvcache, ((v930+(v927+l))+v968)*4)))
+						v1002 := rvalue1[0][l]
+						rvalue1[0][l] = v1002 + float32(v995**(*float32)(unsafe.Add(pvcache, ((v952+(v949+l))+v990)*4)))
 					}
 				}
 				if v46 < v43 {
-					v991 := *(*int32)(unsafe.Add(sseen, 0))
-					v995 := *(*int32)(unsafe.Add(sseen, 4))
-					v996 := int(v995)
-					for v998 := max(v46, int(v991)); v998 < v996; v998 += 1 {
-						v999 := v998 * v731
-						v1004 := *(*float32)(unsafe.Add(sscores, v998*4))
+					v1013 := *(*int32)(unsafe.Add(sseen, 0))
+					v1017 := *(*int32)(unsafe.Add(sseen, 4))
+					v1018 := int(v1017)
+					for v1020 := max(v46, int(v1013)); v1020 < v1018; v1020 += 1 {
+						v1021 := v1020 * v753
+						v1026 := *(*float32)(unsafe.Add(sscores, v1020*4))
 						for l := range 16 {
-							v1011 := rvalue1[0][l]
-							rvalue1[0][l] = v1011 + float32(v1004**(*float32)(unsafe.Add(pvcache, ((v930+(v927+l))+v999)*4)))
+							v1033 := rvalue1[0][l]
+							rvalue1[0][l] = v1033 + float32(v1026**(*float32)(unsafe.Add(pvcache, ((v952+(v949+l))+v1021)*4)))
 						}
 					}
 				}
-				v1021 := *(*int32)(unsafe.Add(sseen, 0))
-				v1025 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1021) < int(v1025)) {
-					v1032 := v57 * nhd
+				v1043 := *(*int32)(unsafe.Add(sseen, 0))
+				v1047 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1043) < int(v1047)) {
+					v1054 := v57 * nhd
 					for l := range 16 {
-						v1040 := rvalue1[0][l]
-						v929 := v927 + l
-						if v929 < nhd {
-							*(*float32)(unsafe.Add(po, (v1032+v929)*4)) = v1040
+						v1062 := rvalue1[0][l]
+						v951 := v949 + l
+						if v951 < nhd {
+							*(*float32)(unsafe.Add(po, (v1054+v951)*4)) = v1062
 						}
 					}
 				}

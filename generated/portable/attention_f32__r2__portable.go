@@ -27,12 +27,13 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 2048)
+	stops := unsafe.Add(a.Scratch, 2112)
 	var rscore [4][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
 	var rvalue2 [4][16]float32
 	var rvalue1 [2][16]float32
-	var w433, w810 [16]float32
+	var w433, w832 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -107,28 +108,27 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v268 := 0; v268 < 2; v268 += 1 {
-				v270 := v268 * 2
-				v271 := *(*int32)(unsafe.Add(sseen, v270*4))
-				v272 := int(v271)
-				v276 := *(*int32)(unsafe.Add(sseen, v270*4+4))
-				v277 := int(v276)
-				v279 := v268 * 256
-				v283 := int32(v272)
-				v287 := uint32(int32(v277 - v272))
-				v295 := (v272 >> 5) << 5
-				v302 := ((v272 + 31) >> 5) << 5
-				v307 := max((v277>>5)<<5, v302)
-				v308 := min(v302, v277)
+				v270 := v268 * 256
+				v272 := v268 * 2
+				v273 := *(*int32)(unsafe.Add(sseen, v272*4))
+				v274 := int(v273)
+				v278 := *(*int32)(unsafe.Add(sseen, v272*4+4))
+				v279 := int(v278)
+				v287 := int32(v274)
+				v291 := uint32(int32(v279 - v274))
+				v302 := ((v274 + 31) >> 5) << 5
+				v307 := max((v279>>5)<<5, v302)
+				v308 := min(v302, v279)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v309 := v295; v309 < v308; v309 += 32 {
-					v310 := v279 + v309
+				for v309 := (v274 >> 5) << 5; v309 < v308; v309 += 32 {
+					v310 := v270 + v309
 					v314 := int32(v309)
 					for l := range 16 {
-						v315 := (int32(l) - v283) + v314
-						v319 := uint32(v315+0) < v287
+						v315 := (int32(l) - v287) + v314
+						v319 := uint32(v315+0) < v291
 						var v320 float32
 						v313 := v310 + l
 						if v319 {
@@ -137,7 +137,7 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 						v323 := rtop[0][l]
 						v321 := lane.Select(v319, v320, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v323 < v321, v321, v323)
-						v342 := uint32(v315+16) < v287
+						v342 := uint32(v315+16) < v291
 						var v343 float32
 						if v342 {
 							v343 = *(*float32)(unsafe.Add(sscores, v313*4+64))
@@ -148,7 +148,7 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v352 := v302; v352 < v307; v352 += 32 {
-					v353 := v279 + v352
+					v353 := v270 + v352
 					for l := range 16 {
 						v356 := v353 + l
 						v357 := *(*float32)(unsafe.Add(sscores, v356*4))
@@ -159,12 +159,12 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v375 < v373, v373, v375)
 					}
 				}
-				for v381 := v307; v381 < v277; v381 += 32 {
-					v382 := v279 + v381
+				for v381 := v307; v381 < v279; v381 += 32 {
+					v382 := v270 + v381
 					v386 := int32(v381)
 					for l := range 16 {
-						v387 := (int32(l) - v283) + v386
-						v391 := uint32(v387+0) < v287
+						v387 := (int32(l) - v287) + v386
+						v391 := uint32(v387+0) < v291
 						var v392 float32
 						v385 := v382 + l
 						if v391 {
@@ -173,7 +173,7 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 						v395 := rtop[0][l]
 						v393 := lane.Select(v391, v392, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v395 < v393, v393, v395)
-						v414 := uint32(v387+16) < v287
+						v414 := uint32(v387+16) < v291
 						var v415 float32
 						if v414 {
 							v415 = *(*float32)(unsafe.Add(sscores, v385*4+64))
@@ -189,132 +189,147 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 					w433[l] = lane.Select(v425 < v427, v427, v425)
 				}
 				v434 := lane.FoldMaxF32(w433[:])
+				*(*float32)(unsafe.Add(stops, v268*4)) = v434
+			}
+			for v437 := 0; v437 < 2; v437 += 1 {
+				v439 := v437 * 2
+				v440 := *(*int32)(unsafe.Add(sseen, v439*4))
+				v441 := int(v440)
+				v445 := *(*int32)(unsafe.Add(sseen, v439*4+4))
+				v446 := int(v445)
+				v447 := *(*float32)(unsafe.Add(stops, v437*4))
+				v449 := v437 * 256
+				v457 := int32(v441)
+				v461 := uint32(int32(v446 - v441))
+				v472 := ((v441 + 31) >> 5) << 5
+				v477 := max((v446>>5)<<5, v472)
+				v478 := min(v472, v446)
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v457 := v295; v457 < v308; v457 += 32 {
-					v458 := v279 + v457
-					v462 := int32(v457)
+				for v479 := (v441 >> 5) << 5; v479 < v478; v479 += 32 {
+					v480 := v449 + v479
+					v484 := int32(v479)
 					for l := range 16 {
-						v463 := (int32(l) - v283) + v462
-						v467 := uint32(v463+0) < v287
-						var v468 float32
-						v461 := v458 + l
-						if v467 {
-							v468 = *(*float32)(unsafe.Add(sscores, v461*4))
+						v485 := (int32(l) - v457) + v484
+						v489 := uint32(v485+0) < v461
+						var v490 float32
+						v483 := v480 + l
+						if v489 {
+							v490 = *(*float32)(unsafe.Add(sscores, v483*4))
 						}
-						v469 := v468 - v434
-						v473 := float32(v469*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v475 := v473 - math.Float32frombits(0x4B40007F)
-						v481 := (v469 - float32(v475*math.Float32frombits(0x3F317200))) - float32(v475*math.Float32frombits(0x35BFBE8E))
-						v495 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v481)+math.Float32frombits(0x3C092F9D))*v481)+math.Float32frombits(0x3D2AACD0))*v481)+math.Float32frombits(0x3E2AAA32))*v481) + math.Float32frombits(0x3EFFFFFD)) * v481)
-						v509 := lane.Select(v469 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v495+math.Float32frombits(0x3F800000))*v481)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v473)<<23)))
-						if v467 {
-							*(*float32)(unsafe.Add(sscores, v461*4)) = v509
+						v491 := v490 - v447
+						v495 := float32(v491*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v497 := v495 - math.Float32frombits(0x4B40007F)
+						v503 := (v491 - float32(v497*math.Float32frombits(0x3F317200))) - float32(v497*math.Float32frombits(0x35BFBE8E))
+						v517 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v503)+math.Float32frombits(0x3C092F9D))*v503)+math.Float32frombits(0x3D2AACD0))*v503)+math.Float32frombits(0x3E2AAA32))*v503) + math.Float32frombits(0x3EFFFFFD)) * v503)
+						v531 := lane.Select(v491 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v517+math.Float32frombits(0x3F800000))*v503)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v495)<<23)))
+						if v489 {
+							*(*float32)(unsafe.Add(sscores, v483*4)) = v531
 						}
-						v513 := rsum[0][l]
-						rsum[0][l] = v513 + lane.Select(v467, v509, math.Float32frombits(0x00000000))
-						v529 := uint32(v463+16) < v287
-						var v530 float32
-						if v529 {
-							v530 = *(*float32)(unsafe.Add(sscores, v461*4+64))
+						v535 := rsum[0][l]
+						rsum[0][l] = v535 + lane.Select(v489, v531, math.Float32frombits(0x00000000))
+						v551 := uint32(v485+16) < v461
+						var v552 float32
+						if v551 {
+							v552 = *(*float32)(unsafe.Add(sscores, v483*4+64))
 						}
-						v531 := v530 - v434
-						v535 := float32(v531*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v537 := v535 - math.Float32frombits(0x4B40007F)
-						v543 := (v531 - float32(v537*math.Float32frombits(0x3F317200))) - float32(v537*math.Float32frombits(0x35BFBE8E))
-						v557 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v543)+math.Float32frombits(0x3C092F9D))*v543)+math.Float32frombits(0x3D2AACD0))*v543)+math.Float32frombits(0x3E2AAA32))*v543) + math.Float32frombits(0x3EFFFFFD)) * v543)
-						v571 := lane.Select(v531 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v557+math.Float32frombits(0x3F800000))*v543)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v535)<<23)))
-						if v529 {
-							*(*float32)(unsafe.Add(sscores, v461*4+64)) = v571
+						v553 := v552 - v447
+						v557 := float32(v553*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v559 := v557 - math.Float32frombits(0x4B40007F)
+						v565 := (v553 - float32(v559*math.Float32frombits(0x3F317200))) - float32(v559*math.Float32frombits(0x35BFBE8E))
+						v579 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v565)+math.Float32frombits(0x3C092F9D))*v565)+math.Float32frombits(0x3D2AACD0))*v565)+math.Float32frombits(0x3E2AAA32))*v565) + math.Float32frombits(0x3EFFFFFD)) * v565)
+						v593 := lane.Select(v553 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v579+math.Float32frombits(0x3F800000))*v565)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v557)<<23)))
+						if v551 {
+							*(*float32)(unsafe.Add(sscores, v483*4+64)) = v593
 						}
-						v575 := rsum[1][l]
-						rsum[1][l] = v575 + lane.Select(v529, v571, math.Float32frombits(0x00000000))
+						v597 := rsum[1][l]
+						rsum[1][l] = v597 + lane.Select(v551, v593, math.Float32frombits(0x00000000))
 					}
 				}
-				for v578 := v302; v578 < v307; v578 += 32 {
-					v579 := v279 + v578
+				for v600 := v472; v600 < v477; v600 += 32 {
+					v601 := v449 + v600
 					for l := range 16 {
-						v582 := v579 + l
-						v583 := *(*float32)(unsafe.Add(sscores, v582*4))
-						v584 := v583 - v434
-						v588 := float32(v584*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v590 := v588 - math.Float32frombits(0x4B40007F)
-						v596 := (v584 - float32(v590*math.Float32frombits(0x3F317200))) - float32(v590*math.Float32frombits(0x35BFBE8E))
-						v610 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v596)+math.Float32frombits(0x3C092F9D))*v596)+math.Float32frombits(0x3D2AACD0))*v596)+math.Float32frombits(0x3E2AAA32))*v596) + math.Float32frombits(0x3EFFFFFD)) * v596)
-						v624 := lane.Select(v584 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v610+math.Float32frombits(0x3F800000))*v596)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v588)<<23)))
-						*(*float32)(unsafe.Add(sscores, v582*4)) = v624
-						v627 := rsum[0][l]
-						rsum[0][l] = v627 + v624
-						v638 := *(*float32)(unsafe.Add(sscores, v582*4+64))
-						v639 := v638 - v434
-						v643 := float32(v639*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v645 := v643 - math.Float32frombits(0x4B40007F)
-						v651 := (v639 - float32(v645*math.Float32frombits(0x3F317200))) - float32(v645*math.Float32frombits(0x35BFBE8E))
-						v665 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v651)+math.Float32frombits(0x3C092F9D))*v651)+math.Float32frombits(0x3D2AACD0))*v651)+math.Float32frombits(0x3E2AAA32))*v651) + math.Float32frombits(0x3EFFFFFD)) * v651)
-						v679 := lane.Select(v639 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v665+math.Float32frombits(0x3F800000))*v651)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v643)<<23)))
-						*(*float32)(unsafe.Add(sscores, v582*4+64)) = v679
-						v682 := rsum[1][l]
-						rsum[1][l] = v682 + v679
+						v604 := v601 + l
+						v605 := *(*float32)(unsafe.Add(sscores, v604*4))
+						v606 := v605 - v447
+						v610 := float32(v606*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v612 := v610 - math.Float32frombits(0x4B40007F)
+						v618 := (v606 - float32(v612*math.Float32frombits(0x3F317200))) - float32(v612*math.Float32frombits(0x35BFBE8E))
+						v632 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v618)+math.Float32frombits(0x3C092F9D))*v618)+math.Float32frombits(0x3D2AACD0))*v618)+math.Float32frombits(0x3E2AAA32))*v618) + math.Float32frombits(0x3EFFFFFD)) * v618)
+						v646 := lane.Select(v606 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v632+math.Float32frombits(0x3F800000))*v618)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v610)<<23)))
+						*(*float32)(unsafe.Add(sscores, v604*4)) = v646
+						v649 := rsum[0][l]
+						rsum[0][l] = v649 + v646
+						v660 := *(*float32)(unsafe.Add(sscores, v604*4+64))
+						v661 := v660 - v447
+						v665 := float32(v661*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v667 := v665 - math.Float32frombits(0x4B40007F)
+						v673 := (v661 - float32(v667*math.Float32frombits(0x3F317200))) - float32(v667*math.Float32frombits(0x35BFBE8E))
+						v687 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v673)+math.Float32frombits(0x3C092F9D))*v673)+math.Float32frombits(0x3D2AACD0))*v673)+math.Float32frombits(0x3E2AAA32))*v673) + math.Float32frombits(0x3EFFFFFD)) * v673)
+						v701 := lane.Select(v661 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v687+math.Float32frombits(0x3F800000))*v673)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v665)<<23)))
+						*(*float32)(unsafe.Add(sscores, v604*4+64)) = v701
+						v704 := rsum[1][l]
+						rsum[1][l] = v704 + v701
 					}
 				}
-				for v685 := v307; v685 < v277; v685 += 32 {
-					v686 := v279 + v685
-					v690 := int32(v685)
+				for v707 := v477; v707 < v446; v707 += 32 {
+					v708 := v449 + v707
+					v712 := int32(v707)
 					for l := range 16 {
-						v691 := (int32(l) - v283) + v690
-						v695 := uint32(v691+0) < v287
-						var v696 float32
-						v689 := v686 + l
-						if v695 {
-							v696 = *(*float32)(unsafe.Add(sscores, v689*4))
+						v713 := (int32(l) - v457) + v712
+						v717 := uint32(v713+0) < v461
+						var v718 float32
+						v711 := v708 + l
+						if v717 {
+							v718 = *(*float32)(unsafe.Add(sscores, v711*4))
 						}
-						v697 := v696 - v434
-						v701 := float32(v697*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v703 := v701 - math.Float32frombits(0x4B40007F)
-						v709 := (v697 - float32(v703*math.Float32frombits(0x3F317200))) - float32(v703*math.Float32frombits(0x35BFBE8E))
-						v723 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v709)+math.Float32frombits(0x3C092F9D))*v709)+math.Float32frombits(0x3D2AACD0))*v709)+math.Float32frombits(0x3E2AAA32))*v709) + math.Float32frombits(0x3EFFFFFD)) * v709)
-						v737 := lane.Select(v697 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v723+math.Float32frombits(0x3F800000))*v709)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v701)<<23)))
-						if v695 {
-							*(*float32)(unsafe.Add(sscores, v689*4)) = v737
+						v719 := v718 - v447
+						v723 := float32(v719*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v725 := v723 - math.Float32frombits(0x4B40007F)
+						v731 := (v719 - float32(v725*math.Float32frombits(0x3F317200))) - float32(v725*math.Float32frombits(0x35BFBE8E))
+						v745 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v731)+math.Float32frombits(0x3C092F9D))*v731)+math.Float32frombits(0x3D2AACD0))*v731)+math.Float32frombits(0x3E2AAA32))*v731) + math.Float32frombits(0x3EFFFFFD)) * v731)
+						v759 := lane.Select(v719 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v745+math.Float32frombits(0x3F800000))*v731)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v723)<<23)))
+						if v717 {
+							*(*float32)(unsafe.Add(sscores, v711*4)) = v759
 						}
-						v741 := rsum[0][l]
-						rsum[0][l] = v741 + lane.Select(v695, v737, math.Float32frombits(0x00000000))
-						v757 := uint32(v691+16) < v287
-						var v758 float32
-						if v757 {
-							v758 = *(*float32)(unsafe.Add(sscores, v689*4+64))
+						v763 := rsum[0][l]
+						rsum[0][l] = v763 + lane.Select(v717, v759, math.Float32frombits(0x00000000))
+						v779 := uint32(v713+16) < v461
+						var v780 float32
+						if v779 {
+							v780 = *(*float32)(unsafe.Add(sscores, v711*4+64))
 						}
-						v759 := v758 - v434
-						v763 := float32(v759*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v765 := v763 - math.Float32frombits(0x4B40007F)
-						v771 := (v759 - float32(v765*math.Float32frombits(0x3F317200))) - float32(v765*math.Float32frombits(0x35BFBE8E))
-						v785 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v771)+math.Float32frombits(0x3C092F9D))*v771)+math.Float32frombits(0x3D2AACD0))*v771)+math.Float32frombits(0x3E2AAA32))*v771) + math.Float32frombits(0x3EFFFFFD)) * v771)
-						v799 := lane.Select(v759 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v785+math.Float32frombits(0x3F800000))*v771)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v763)<<23)))
-						if v757 {
-							*(*float32)(unsafe.Add(sscores, v689*4+64)) = v799
+						v781 := v780 - v447
+						v785 := float32(v781*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v787 := v785 - math.Float32frombits(0x4B40007F)
+						v793 := (v781 - float32(v787*math.Float32frombits(0x3F317200))) - float32(v787*math.Float32frombits(0x35BFBE8E))
+						v807 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v793)+math.Float32frombits(0x3C092F9D))*v793)+math.Float32frombits(0x3D2AACD0))*v793)+math.Float32frombits(0x3E2AAA32))*v793) + math.Float32frombits(0x3EFFFFFD)) * v793)
+						v821 := lane.Select(v781 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v807+math.Float32frombits(0x3F800000))*v793)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v785)<<23)))
+						if v779 {
+							*(*float32)(unsafe.Add(sscores, v711*4+64)) = v821
 						}
-						v803 := rsum[1][l]
-						rsum[1][l] = v803 + lane.Select(v757, v799, math.Float32frombits(0x00000000))
+						v825 := rsum[1][l]
+						rsum[1][l] = v825 + lane.Select(v779, v821, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v807 := rsum[0][l]
-					v809 := rsum[1][l]
-					w810[l] = v807 + v809
+					v829 := rsum[0][l]
+					v831 := rsum[1][l]
+					w832[l] = v829 + v831
 				}
-				v811 := lane.FoldAddF32(w810[:])
-				if ((v10 + v268) <= v12) && (v272 < v277) {
-					v818 := (v88 + v268) * 2
-					*(*float32)(unsafe.Add(pml, v818*4)) = v434
-					*(*float32)(unsafe.Add(pml, v818*4+4)) = v811
+				v833 := lane.FoldAddF32(w832[:])
+				if ((v10 + v437) <= v12) && (v441 < v446) {
+					v840 := (v88 + v437) * 2
+					*(*float32)(unsafe.Add(pml, v840*4)) = v447
+					*(*float32)(unsafe.Add(pml, v840*4+4)) = v833
 				}
 			}
-			v831 := ((nhd + 15) >> 4) << 4
-			v835 := (v831 >> 5) * 32
-			for v837 := 0; v837 < v835; v837 += 32 {
-				v840 := v84 * v831
+			v853 := ((nhd + 15) >> 4) << 4
+			v857 := (v853 >> 5) * 32
+			for v859 := 0; v859 < v857; v859 += 32 {
+				v862 := v84 * v853
 				for l := range 16 {
 					rvalue2[0][l] = math.Float32frombits(0x00000000)
 					rvalue2[1][l] = math.Float32frombits(0x00000000)
@@ -322,205 +337,205 @@ func attention_f32__r2__portable(a *kernel.Args, lo, hi int) {
 					rvalue2[3][l] = math.Float32frombits(0x00000000)
 				}
 				if v73 < v75 {
-					v853 := *(*int32)(unsafe.Add(sseen, 0))
-					v857 := *(*int32)(unsafe.Add(sseen, 4))
-					v859 := min(v75, int(v857))
-					for v860 := int(v853); v860 < v859; v860 += 1 {
-						v861 := v860 * v831
-						v872 := *(*float32)(unsafe.Add(sscores, v860*4))
+					v875 := *(*int32)(unsafe.Add(sseen, 0))
+					v879 := *(*int32)(unsafe.Add(sseen, 4))
+					v881 := min(v75, int(v879))
+					for v882 := int(v875); v882 < v881; v882 += 1 {
+						v883 := v882 * v853
+						v894 := *(*float32)(unsafe.Add(sscores, v882*4))
 						for l := range 16 {
-							v879 := rvalue2[0][l]
-							v862 := (v840 + (v837 + l)) + v861
-							rvalue2[0][l] = v879 + float32(v872**(*float32)(unsafe.Add(pvcache, v862*4)))
-							v892 := rvalue2[1][l]
-							rvalue2[1][l] = v892 + float32(v872**(*float32)(unsafe.Add(pvcache, v862*4+64)))
+							v901 := rvalue2[0][l]
+							v884 := (v862 + (v859 + l)) + v883
+							rvalue2[0][l] = v901 + float32(v894**(*float32)(unsafe.Add(pvcache, v884*4)))
+							v914 := rvalue2[1][l]
+							rvalue2[1][l] = v914 + float32(v894**(*float32)(unsafe.Add(pvcache, v884*4+64)))
 						}
 					}
-					v902 := *(*int32)(unsafe.Add(sseen, 8))
-					v906 := *(*int32)(unsafe.Add(sseen, 12))
-					v908 := min(v75, int(v906))
-					for v909 := int(v902); v909 < v908; v909 += 1 {
-						v910 := v909 * v831
-						v923 := *(*float32)(unsafe.Add(sscores, v909*4+1024))
+					v924 := *(*int32)(unsafe.Add(sseen, 8))
+					v928 := *(*int32)(unsafe.Add(sseen, 12))
+					v930 := min(v75, int(v928))
+					for v931 := int(v924); v931 < v930; v931 += 1 {
+						v932 := v931 * v853
+						v945 := *(*float32)(unsafe.Add(sscores, v931*4+1024))
 						for l := range 16 {
-							v930 := rvalue2[2][l]
-							v911 := (v840 + (v837 + l)) + v910
-							rvalue2[2][l] = v930 + float32(v923**(*float32)(unsafe.Add(pvcache, v911*4)))
-							v943 := rvalue2[3][l]
-							rvalue2[3][l] = v943 + float32(v923**(*float32)(unsafe.Add(pvcache, v911*4+64)))
+							v952 := rvalue2[2][l]
+							v933 := (v862 + (v859 + l)) + v932
+							rvalue2[2][l] = v952 + float32(v945**(*float32)(unsafe.Add(pvcache, v933*4)))
+							v965 := rvalue2[3][l]
+							rvalue2[3][l] = v965 + float32(v945**(*float32)(unsafe.Add(pvcache, v933*4+64)))
 						}
 					}
 				}
-				for v950 := v75; v950 < v77; v950 += 1 {
-					v951 := v950 * v831
-					v962 := *(*float32)(unsafe.Add(sscores, v950*4))
-					v992 := *(*float32)(unsafe.Add(sscores, v950*4+1024))
+				for v972 := v75; v972 < v77; v972 += 1 {
+					v973 := v972 * v853
+					v984 := *(*float32)(unsafe.Add(sscores, v972*4))
+					v1014 := *(*float32)(unsafe.Add(sscores, v972*4+1024))
 					for l := range 16 {
-						v969 := rvalue2[0][l]
-						v952 := (v840 + (v837 + l)) + v951
-						v954 := *(*float32)(unsafe.Add(pvcache, v952*4))
-						rvalue2[0][l] = v969 + float32(v962*v954)
-						v982 := rvalue2[1][l]
-						v960 := *(*float32)(unsafe.Add(pvcache, v952*4+64))
-						rvalue2[1][l] = v982 + float32(v962*v960)
-						v999 := rvalue2[2][l]
-						rvalue2[2][l] = v999 + float32(v992*v954)
-						v1012 := rvalue2[3][l]
-						rvalue2[3][l] = v1012 + float32(v992*v960)
+						v991 := rvalue2[0][l]
+						v974 := (v862 + (v859 + l)) + v973
+						v976 := *(*float32)(unsafe.Add(pvcache, v974*4))
+						rvalue2[0][l] = v991 + float32(v984*v976)
+						v1004 := rvalue2[1][l]
+						v982 := *(*float32)(unsafe.Add(pvcache, v974*4+64))
+						rvalue2[1][l] = v1004 + float32(v984*v982)
+						v1021 := rvalue2[2][l]
+						rvalue2[2][l] = v1021 + float32(v1014*v976)
+						v1034 := rvalue2[3][l]
+						rvalue2[3][l] = v1034 + float32(v1014*v982)
 					}
 				}
 				if v77 < v74 {
-					v1023 := *(*int32)(unsafe.Add(sseen, 0))
-					v1027 := *(*int32)(unsafe.Add(sseen, 4))
-					v1028 := int(v1027)
-					for v1030 := max(v77, int(v1023)); v1030 < v1028; v1030 += 1 {
-						v1031 := v1030 * v831
-						v1042 := *(*float32)(unsafe.Add(sscores, v1030*4))
+					v1045 := *(*int32)(unsafe.Add(sseen, 0))
+					v1049 := *(*int32)(unsafe.Add(sseen, 4))
+					v1050 := int(v1049)
+					for v1052 := max(v77, int(v1045)); v1052 < v1050; v1052 += 1 {
+						v1053 := v1052 * v853
+						v1064 := *(*float32)(unsafe.Add(sscores, v1052*4))
 						for l := range 16 {
-							v1049 := rvalue2[0][l]
-							v1032 := (v840 + (v837 + l)) + v1031
-							rvalue2[0][l] = v1049 + float32(v1042**(*float32)(unsafe.Add(pvcache, v1032*4)))
-							v1062 := rvalue2[1][l]
-							rvalue2[1][l] = v1062 + float32(v1042**(*float32)(unsafe.Add(pvcache, v1032*4+64)))
+							v1071 := rvalue2[0][l]
+							v1054 := (v862 + (v859 + l)) + v1053
+							rvalue2[0][l] = v1071 + float32(v1064**(*float32)(unsafe.Add(pvcache, v1054*4)))
+							v1084 := rvalue2[1][l]
+							rvalue2[1][l] = v1084 + float32(v1064**(*float32)(unsafe.Add(pvcache, v1054*4+64)))
 						}
 					}
-					v1072 := *(*int32)(unsafe.Add(sseen, 8))
-					v1076 := *(*int32)(unsafe.Add(sseen, 12))
-					v1077 := int(v1076)
-					for v1079 := max(v77, int(v1072)); v1079 < v1077; v1079 += 1 {
-						v1080 := v1079 * v831
-						v1093 := *(*float32)(unsafe.Add(sscores, v1079*4+1024))
+					v1094 := *(*int32)(unsafe.Add(sseen, 8))
+					v1098 := *(*int32)(unsafe.Add(sseen, 12))
+					v1099 := int(v1098)
+					for v1101 := max(v77, int(v1094)); v1101 < v1099; v1101 += 1 {
+						v1102 := v1101 * v853
+						v1115 := *(*float32)(unsafe.Add(sscores, v1101*4+1024))
 						for l := range 16 {
-							v1100 := rvalue2[2][l]
-							v1081 := (v840 + (v837 + l)) + v1080
-							rvalue2[2][l] = v1100 + float32(v1093**(*float32)(unsafe.Add(pvcache, v1081*4)))
-							v1113 := rvalue2[3][l]
-							rvalue2[3][l] = v1113 + float32(v1093**(*float32)(unsafe.Add(pvcache, v1081*4+64)))
+							v1122 := rvalue2[2][l]
+							v1103 := (v862 + (v859 + l)) + v1102
+							rvalue2[2][l] = v1122 + float32(v1115**(*float32)(unsafe.Add(pvcache, v1103*4)))
+							v1135 := rvalue2[3][l]
+							rvalue2[3][l] = v1135 + float32(v1115**(*float32)(unsafe.Add(pvcache, v1103*4+64)))
 						}
 					}
 				}
-				v1123 := *(*int32)(unsafe.Add(sseen, 0))
-				v1127 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1123) < int(v1127)) {
-					v1134 := v88 * nhd
+				v1145 := *(*int32)(unsafe.Add(sseen, 0))
+				v1149 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1145) < int(v1149)) {
+					v1156 := v88 * nhd
 					for l := range 16 {
-						v1142 := rvalue2[0][l]
-						v839 := v837 + l
-						v1135 := v1134 + v839
-						if v839 < nhd {
-							*(*float32)(unsafe.Add(po, v1135*4)) = v1142
+						v1164 := rvalue2[0][l]
+						v861 := v859 + l
+						v1157 := v1156 + v861
+						if v861 < nhd {
+							*(*float32)(unsafe.Add(po, v1157*4)) = v1164
 						}
-						v1156 := rvalue2[1][l]
-						if (v839 + 16) < nhd {
-							*(*float32)(unsafe.Add(po, v1135*4+64)) = v1156
+						v1178 := rvalue2[1][l]
+						if (v861 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1157*4+64)) = v1178
 						}
 					}
 				}
-				v1164 := *(*int32)(unsafe.Add(sseen, 8))
-				v1168 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1164) < int(v1168)) {
-					v1179 := (v88 + 1) * nhd
+				v1186 := *(*int32)(unsafe.Add(sseen, 8))
+				v1190 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1186) < int(v1190)) {
+					v1201 := (v88 + 1) * nhd
 					for l := range 16 {
-						v1187 := rvalue2[2][l]
-						v839 := v837 + l
-						v1180 := v1179 + v839
-						if v839 < nhd {
-							*(*float32)(unsafe.Add(po, v1180*4)) = v1187
+						v1209 := rvalue2[2][l]
+						v861 := v859 + l
+						v1202 := v1201 + v861
+						if v861 < nhd {
+							*(*float32)(unsafe.Add(po, v1202*4)) = v1209
 						}
-						v1203 := rvalue2[3][l]
-						if (v839 + 16) < nhd {
-							*(*float32)(unsafe.Add(po, v1180*4+64)) = v1203
+						v1225 := rvalue2[3][l]
+						if (v861 + 16) < nhd {
+							*(*float32)(unsafe.Add(po, v1202*4+64)) = v1225
 						}
 					}
 				}
 			}
-			for v1208 := v835; v1208 < nhd; v1208 += 16 {
-				v1211 := v84 * v831
+			for v1230 := v857; v1230 < nhd; v1230 += 16 {
+				v1233 := v84 * v853
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 					rvalue1[1][l] = math.Float32frombits(0x00000000)
 				}
 				if v73 < v75 {
-					v1222 := *(*int32)(unsafe.Add(sseen, 0))
-					v1226 := *(*int32)(unsafe.Add(sseen, 4))
-					v1228 := min(v75, int(v1226))
-					for v1229 := int(v1222); v1229 < v1228; v1229 += 1 {
-						v1230 := v1229 * v831
-						v1235 := *(*float32)(unsafe.Add(sscores, v1229*4))
+					v1244 := *(*int32)(unsafe.Add(sseen, 0))
+					v1248 := *(*int32)(unsafe.Add(sseen, 4))
+					v1250 := min(v75, int(v1248))
+					for v1251 := int(v1244); v1251 < v1250; v1251 += 1 {
+						v1252 := v1251 * v853
+						v1257 := *(*float32)(unsafe.Add(sscores, v1251*4))
 						for l := range 16 {
-							v1242 := rvalue1[0][l]
-							rvalue1[0][l] = v1242 + float32(v1235**(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1230)*4)))
+							v1264 := rvalue1[0][l]
+							rvalue1[0][l] = v1264 + float32(v1257**(*float32)(unsafe.Add(pvcache, ((v1233+(v1230+l))+v1252)*4)))
 						}
 					}
-					v1252 := *(*int32)(unsafe.Add(sseen, 8))
-					v1256 := *(*int32)(unsafe.Add(sseen, 12))
-					v1258 := min(v75, int(v1256))
-					for v1259 := int(v1252); v1259 < v1258; v1259 += 1 {
-						v1260 := v1259 * v831
-						v1267 := *(*float32)(unsafe.Add(sscores, v1259*4+1024))
+					v1274 := *(*int32)(unsafe.Add(sseen, 8))
+					v1278 := *(*int32)(unsafe.Add(sseen, 12))
+					v1280 := min(v75, int(v1278))
+					for v1281 := int(v1274); v1281 < v1280; v1281 += 1 {
+						v1282 := v1281 * v853
+						v1289 := *(*float32)(unsafe.Add(sscores, v1281*4+1024))
 						for l := range 16 {
-							v1274 := rvalue1[1][l]
-							rvalue1[1][l] = v1274 + float32(v1267**(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1260)*4)))
+							v1296 := rvalue1[1][l]
+							rvalue1[1][l] = v1296 + float32(v1289**(*float32)(unsafe.Add(pvcache, ((v1233+(v1230+l))+v1282)*4)))
 						}
 					}
 				}
-				for v1281 := v75; v1281 < v77; v1281 += 1 {
-					v1282 := v1281 * v831
-					v1287 := *(*float32)(unsafe.Add(sscores, v1281*4))
-					v1304 := *(*float32)(unsafe.Add(sscores, v1281*4+1024))
+				for v1303 := v75; v1303 < v77; v1303 += 1 {
+					v1304 := v1303 * v853
+					v1309 := *(*float32)(unsafe.Add(sscores, v1303*4))
+					v1326 := *(*float32)(unsafe.Add(sscores, v1303*4+1024))
 					for l := range 16 {
-						v1294 := rvalue1[0][l]
-						v1285 := *(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1282)*4))
-						rvalue1[0][l] = v1294 + float32(v1287*v1285)
-						v1311 := rvalue1[1][l]
-						rvalue1[1][l] = v1311 + float32(v1304*v1285)
+						v1316 := rvalue1[0][l]
+						v1307 := *(*float32)(unsafe.Add(pvcache, ((v1233+(v1230+l))+v1304)*4))
+						rvalue1[0][l] = v1316 + float32(v1309*v1307)
+						v1333 := rvalue1[1][l]
+						rvalue1[1][l] = v1333 + float32(v1326*v1307)
 					}
 				}
 				if v77 < v74 {
-					v1322 := *(*int32)(unsafe.Add(sseen, 0))
-					v1326 := *(*int32)(unsafe.Add(sseen, 4))
-					v1327 := int(v1326)
-					for v1329 := max(v77, int(v1322)); v1329 < v1327; v1329 += 1 {
-						v1330 := v1329 * v831
-						v1335 := *(*float32)(unsafe.Add(sscores, v1329*4))
+					v1344 := *(*int32)(unsafe.Add(sseen, 0))
+					v1348 := *(*int32)(unsafe.Add(sseen, 4))
+					v1349 := int(v1348)
+					for v1351 := max(v77, int(v1344)); v1351 < v1349; v1351 += 1 {
+						v1352 := v1351 * v853
+						v1357 := *(*float32)(unsafe.Add(sscores, v1351*4))
 						for l := range 16 {
-							v1342 := rvalue1[0][l]
-							rvalue1[0][l] = v1342 + float32(v1335**(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1330)*4)))
+							v1364 := rvalue1[0][l]
+							rvalue1[0][l] = v1364 + float32(v1357**(*float32)(unsafe.Add(pvcache, ((v1233+(v1230+l))+v1352)*4)))
 						}
 					}
-					v1352 := *(*int32)(unsafe.Add(sseen, 8))
-					v1356 := *(*int32)(unsafe.Add(sseen, 12))
-					v1357 := int(v1356)
-					for v1359 := max(v77, int(v1352)); v1359 < v1357; v1359 += 1 {
-						v1360 := v1359 * v831
-						v1367 := *(*float32)(unsafe.Add(sscores, v1359*4+1024))
+					v1374 := *(*int32)(unsafe.Add(sseen, 8))
+					v1378 := *(*int32)(unsafe.Add(sseen, 12))
+					v1379 := int(v1378)
+					for v1381 := max(v77, int(v1374)); v1381 < v1379; v1381 += 1 {
+						v1382 := v1381 * v853
+						v1389 := *(*float32)(unsafe.Add(sscores, v1381*4+1024))
 						for l := range 16 {
-							v1374 := rvalue1[1][l]
-							rvalue1[1][l] = v1374 + float32(v1367**(*float32)(unsafe.Add(pvcache, ((v1211+(v1208+l))+v1360)*4)))
+							v1396 := rvalue1[1][l]
+							rvalue1[1][l] = v1396 + float32(v1389**(*float32)(unsafe.Add(pvcache, ((v1233+(v1230+l))+v1382)*4)))
 						}
 					}
 				}
-				v1384 := *(*int32)(unsafe.Add(sseen, 0))
-				v1388 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1384) < int(v1388)) {
-					v1395 := v88 * nhd
+				v1406 := *(*int32)(unsafe.Add(sseen, 0))
+				v1410 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1406) < int(v1410)) {
+					v1417 := v88 * nhd
 					for l := range 16 {
-						v1403 := rvalue1[0][l]
-						v1210 := v1208 + l
-						if v1210 < nhd {
-							*(*float32)(unsafe.Add(po, (v1395+v1210)*4)) = v1403
+						v1425 := rvalue1[0][l]
+						v1232 := v1230 + l
+						if v1232 < nhd {
+							*(*float32)(unsafe.Add(po, (v1417+v1232)*4)) = v1425
 						}
 					}
 				}
-				v1409 := *(*int32)(unsafe.Add(sseen, 8))
-				v1413 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1409) < int(v1413)) {
-					v1424 := (v88 + 1) * nhd
+				v1431 := *(*int32)(unsafe.Add(sseen, 8))
+				v1435 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1431) < int(v1435)) {
+					v1446 := (v88 + 1) * nhd
 					for l := range 16 {
-						v1432 := rvalue1[1][l]
-						v1210 := v1208 + l
-						if v1210 < nhd {
-							*(*float32)(unsafe.Add(po, (v1424+v1210)*4)) = v1432
+						v1454 := rvalue1[1][l]
+						v1232 := v1230 + l
+						if v1232 < nhd {
+							*(*float32)(unsafe.Add(po, (v1446+v1232)*4)) = v1454
 						}
 					}
 				}

@@ -27,11 +27,12 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 3072)
+	stops := unsafe.Add(a.Scratch, 3136)
 	var rscore [3][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
 	var rvalue1 [3][16]float32
-	var w429, w806 [16]float32
+	var w429, w828 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -103,28 +104,27 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v264 := 0; v264 < 3; v264 += 1 {
-				v266 := v264 * 2
-				v267 := *(*int32)(unsafe.Add(sseen, v266*4))
-				v268 := int(v267)
-				v272 := *(*int32)(unsafe.Add(sseen, v266*4+4))
-				v273 := int(v272)
-				v275 := v264 * 256
-				v279 := int32(v268)
-				v283 := uint32(int32(v273 - v268))
-				v291 := (v268 >> 5) << 5
-				v298 := ((v268 + 31) >> 5) << 5
-				v303 := max((v273>>5)<<5, v298)
-				v304 := min(v298, v273)
+				v266 := v264 * 256
+				v268 := v264 * 2
+				v269 := *(*int32)(unsafe.Add(sseen, v268*4))
+				v270 := int(v269)
+				v274 := *(*int32)(unsafe.Add(sseen, v268*4+4))
+				v275 := int(v274)
+				v283 := int32(v270)
+				v287 := uint32(int32(v275 - v270))
+				v298 := ((v270 + 31) >> 5) << 5
+				v303 := max((v275>>5)<<5, v298)
+				v304 := min(v298, v275)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v305 := v291; v305 < v304; v305 += 32 {
-					v306 := v275 + v305
+				for v305 := (v270 >> 5) << 5; v305 < v304; v305 += 32 {
+					v306 := v266 + v305
 					v310 := int32(v305)
 					for l := range 16 {
-						v311 := (int32(l) - v279) + v310
-						v315 := uint32(v311+0) < v283
+						v311 := (int32(l) - v283) + v310
+						v315 := uint32(v311+0) < v287
 						var v316 float32
 						v309 := v306 + l
 						if v315 {
@@ -133,7 +133,7 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 						v319 := rtop[0][l]
 						v317 := lane.Select(v315, v316, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v319 < v317, v317, v319)
-						v338 := uint32(v311+16) < v283
+						v338 := uint32(v311+16) < v287
 						var v339 float32
 						if v338 {
 							v339 = *(*float32)(unsafe.Add(sscores, v309*4+64))
@@ -144,7 +144,7 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v348 := v298; v348 < v303; v348 += 32 {
-					v349 := v275 + v348
+					v349 := v266 + v348
 					for l := range 16 {
 						v352 := v349 + l
 						v353 := *(*float32)(unsafe.Add(sscores, v352*4))
@@ -155,12 +155,12 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v371 < v369, v369, v371)
 					}
 				}
-				for v377 := v303; v377 < v273; v377 += 32 {
-					v378 := v275 + v377
+				for v377 := v303; v377 < v275; v377 += 32 {
+					v378 := v266 + v377
 					v382 := int32(v377)
 					for l := range 16 {
-						v383 := (int32(l) - v279) + v382
-						v387 := uint32(v383+0) < v283
+						v383 := (int32(l) - v283) + v382
+						v387 := uint32(v383+0) < v287
 						var v388 float32
 						v381 := v378 + l
 						if v387 {
@@ -169,7 +169,7 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 						v391 := rtop[0][l]
 						v389 := lane.Select(v387, v388, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v391 < v389, v389, v391)
-						v410 := uint32(v383+16) < v283
+						v410 := uint32(v383+16) < v287
 						var v411 float32
 						if v410 {
 							v411 = *(*float32)(unsafe.Add(sscores, v381*4+64))
@@ -185,254 +185,269 @@ func attention_f32__r3__portable(a *kernel.Args, lo, hi int) {
 					w429[l] = lane.Select(v421 < v423, v423, v421)
 				}
 				v430 := lane.FoldMaxF32(w429[:])
+				*(*float32)(unsafe.Add(stops, v264*4)) = v430
+			}
+			for v433 := 0; v433 < 3; v433 += 1 {
+				v435 := v433 * 2
+				v436 := *(*int32)(unsafe.Add(sseen, v435*4))
+				v437 := int(v436)
+				v441 := *(*int32)(unsafe.Add(sseen, v435*4+4))
+				v442 := int(v441)
+				v443 := *(*float32)(unsafe.Add(stops, v433*4))
+				v445 := v433 * 256
+				v453 := int32(v437)
+				v457 := uint32(int32(v442 - v437))
+				v468 := ((v437 + 31) >> 5) << 5
+				v473 := max((v442>>5)<<5, v468)
+				v474 := min(v468, v442)
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v453 := v291; v453 < v304; v453 += 32 {
-					v454 := v275 + v453
-					v458 := int32(v453)
+				for v475 := (v437 >> 5) << 5; v475 < v474; v475 += 32 {
+					v476 := v445 + v475
+					v480 := int32(v475)
 					for l := range 16 {
-						v459 := (int32(l) - v279) + v458
-						v463 := uint32(v459+0) < v283
-						var v464 float32
-						v457 := v454 + l
-						if v463 {
-							v464 = *(*float32)(unsafe.Add(sscores, v457*4))
+						v481 := (int32(l) - v453) + v480
+						v485 := uint32(v481+0) < v457
+						var v486 float32
+						v479 := v476 + l
+						if v485 {
+							v486 = *(*float32)(unsafe.Add(sscores, v479*4))
 						}
-						v465 := v464 - v430
-						v469 := float32(v465*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v471 := v469 - math.Float32frombits(0x4B40007F)
-						v477 := (v465 - float32(v471*math.Float32frombits(0x3F317200))) - float32(v471*math.Float32frombits(0x35BFBE8E))
-						v491 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v477)+math.Float32frombits(0x3C092F9D))*v477)+math.Float32frombits(0x3D2AACD0))*v477)+math.Float32frombits(0x3E2AAA32))*v477) + math.Float32frombits(0x3EFFFFFD)) * v477)
-						v505 := lane.Select(v465 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v491+math.Float32frombits(0x3F800000))*v477)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v469)<<23)))
-						if v463 {
-							*(*float32)(unsafe.Add(sscores, v457*4)) = v505
+						v487 := v486 - v443
+						v491 := float32(v487*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v493 := v491 - math.Float32frombits(0x4B40007F)
+						v499 := (v487 - float32(v493*math.Float32frombits(0x3F317200))) - float32(v493*math.Float32frombits(0x35BFBE8E))
+						v513 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v499)+math.Float32frombits(0x3C092F9D))*v499)+math.Float32frombits(0x3D2AACD0))*v499)+math.Float32frombits(0x3E2AAA32))*v499) + math.Float32frombits(0x3EFFFFFD)) * v499)
+						v527 := lane.Select(v487 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v513+math.Float32frombits(0x3F800000))*v499)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v491)<<23)))
+						if v485 {
+							*(*float32)(unsafe.Add(sscores, v479*4)) = v527
 						}
-						v509 := rsum[0][l]
-						rsum[0][l] = v509 + lane.Select(v463, v505, math.Float32frombits(0x00000000))
-						v525 := uint32(v459+16) < v283
-						var v526 float32
-						if v525 {
-							v526 = *(*float32)(unsafe.Add(sscores, v457*4+64))
+						v531 := rsum[0][l]
+						rsum[0][l] = v531 + lane.Select(v485, v527, math.Float32frombits(0x00000000))
+						v547 := uint32(v481+16) < v457
+						var v548 float32
+						if v547 {
+							v548 = *(*float32)(unsafe.Add(sscores, v479*4+64))
 						}
-						v527 := v526 - v430
-						v531 := float32(v527*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v533 := v531 - math.Float32frombits(0x4B40007F)
-						v539 := (v527 - float32(v533*math.Float32frombits(0x3F317200))) - float32(v533*math.Float32frombits(0x35BFBE8E))
-						v553 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v539)+math.Float32frombits(0x3C092F9D))*v539)+math.Float32frombits(0x3D2AACD0))*v539)+math.Float32frombits(0x3E2AAA32))*v539) + math.Float32frombits(0x3EFFFFFD)) * v539)
-						v567 := lane.Select(v527 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v553+math.Float32frombits(0x3F800000))*v539)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v531)<<23)))
-						if v525 {
-							*(*float32)(unsafe.Add(sscores, v457*4+64)) = v567
+						v549 := v548 - v443
+						v553 := float32(v549*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v555 := v553 - math.Float32frombits(0x4B40007F)
+						v561 := (v549 - float32(v555*math.Float32frombits(0x3F317200))) - float32(v555*math.Float32frombits(0x35BFBE8E))
+						v575 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v561)+math.Float32frombits(0x3C092F9D))*v561)+math.Float32frombits(0x3D2AACD0))*v561)+math.Float32frombits(0x3E2AAA32))*v561) + math.Float32frombits(0x3EFFFFFD)) * v561)
+						v589 := lane.Select(v549 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v575+math.Float32frombits(0x3F800000))*v561)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v553)<<23)))
+						if v547 {
+							*(*float32)(unsafe.Add(sscores, v479*4+64)) = v589
 						}
-						v571 := rsum[1][l]
-						rsum[1][l] = v571 + lane.Select(v525, v567, math.Float32frombits(0x00000000))
+						v593 := rsum[1][l]
+						rsum[1][l] = v593 + lane.Select(v547, v589, math.Float32frombits(0x00000000))
 					}
 				}
-				for v574 := v298; v574 < v303; v574 += 32 {
-					v575 := v275 + v574
+				for v596 := v468; v596 < v473; v596 += 32 {
+					v597 := v445 + v596
 					for l := range 16 {
-						v578 := v575 + l
-						v579 := *(*float32)(unsafe.Add(sscores, v578*4))
-						v580 := v579 - v430
-						v584 := float32(v580*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v586 := v584 - math.Float32frombits(0x4B40007F)
-						v592 := (v580 - float32(v586*math.Float32frombits(0x3F317200))) - float32(v586*math.Float32frombits(0x35BFBE8E))
-						v606 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v592)+math.Float32frombits(0x3C092F9D))*v592)+math.Float32frombits(0x3D2AACD0))*v592)+math.Float32frombits(0x3E2AAA32))*v592) + math.Float32frombits(0x3EFFFFFD)) * v592)
-						v620 := lane.Select(v580 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v606+math.Float32frombits(0x3F800000))*v592)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v584)<<23)))
-						*(*float32)(unsafe.Add(sscores, v578*4)) = v620
-						v623 := rsum[0][l]
-						rsum[0][l] = v623 + v620
-						v634 := *(*float32)(unsafe.Add(sscores, v578*4+64))
-						v635 := v634 - v430
-						v639 := float32(v635*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v641 := v639 - math.Float32frombits(0x4B40007F)
-						v647 := (v635 - float32(v641*math.Float32frombits(0x3F317200))) - float32(v641*math.Float32frombits(0x35BFBE8E))
-						v661 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v647)+math.Float32frombits(0x3C092F9D))*v647)+math.Float32frombits(0x3D2AACD0))*v647)+math.Float32frombits(0x3E2AAA32))*v647) + math.Float32frombits(0x3EFFFFFD)) * v647)
-						v675 := lane.Select(v635 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v661+math.Float32frombits(0x3F800000))*v647)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v639)<<23)))
-						*(*float32)(unsafe.Add(sscores, v578*4+64)) = v675
-						v678 := rsum[1][l]
-						rsum[1][l] = v678 + v675
+						v600 := v597 + l
+						v601 := *(*float32)(unsafe.Add(sscores, v600*4))
+						v602 := v601 - v443
+						v606 := float32(v602*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v608 := v606 - math.Float32frombits(0x4B40007F)
+						v614 := (v602 - float32(v608*math.Float32frombits(0x3F317200))) - float32(v608*math.Float32frombits(0x35BFBE8E))
+						v628 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v614)+math.Float32frombits(0x3C092F9D))*v614)+math.Float32frombits(0x3D2AACD0))*v614)+math.Float32frombits(0x3E2AAA32))*v614) + math.Float32frombits(0x3EFFFFFD)) * v614)
+						v642 := lane.Select(v602 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v628+math.Float32frombits(0x3F800000))*v614)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v606)<<23)))
+						*(*float32)(unsafe.Add(sscores, v600*4)) = v642
+						v645 := rsum[0][l]
+						rsum[0][l] = v645 + v642
+						v656 := *(*float32)(unsafe.Add(sscores, v600*4+64))
+						v657 := v656 - v443
+						v661 := float32(v657*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v663 := v661 - math.Float32frombits(0x4B40007F)
+						v669 := (v657 - float32(v663*math.Float32frombits(0x3F317200))) - float32(v663*math.Float32frombits(0x35BFBE8E))
+						v683 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v669)+math.Float32frombits(0x3C092F9D))*v669)+math.Float32frombits(0x3D2AACD0))*v669)+math.Float32frombits(0x3E2AAA32))*v669) + math.Float32frombits(0x3EFFFFFD)) * v669)
+						v697 := lane.Select(v657 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v683+math.Float32frombits(0x3F800000))*v669)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v661)<<23)))
+						*(*float32)(unsafe.Add(sscores, v600*4+64)) = v697
+						v700 := rsum[1][l]
+						rsum[1][l] = v700 + v697
 					}
 				}
-				for v681 := v303; v681 < v273; v681 += 32 {
-					v682 := v275 + v681
-					v686 := int32(v681)
+				for v703 := v473; v703 < v442; v703 += 32 {
+					v704 := v445 + v703
+					v708 := int32(v703)
 					for l := range 16 {
-						v687 := (int32(l) - v279) + v686
-						v691 := uint32(v687+0) < v283
-						var v692 float32
-						v685 := v682 + l
-						if v691 {
-							v692 = *(*float32)(unsafe.Add(sscores, v685*4))
+						v709 := (int32(l) - v453) + v708
+						v713 := uint32(v709+0) < v457
+						var v714 float32
+						v707 := v704 + l
+						if v713 {
+							v714 = *(*float32)(unsafe.Add(sscores, v707*4))
 						}
-						v693 := v692 - v430
-						v697 := float32(v693*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v699 := v697 - math.Float32frombits(0x4B40007F)
-						v705 := (v693 - float32(v699*math.Float32frombits(0x3F317200))) - float32(v699*math.Float32frombits(0x35BFBE8E))
-						v719 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v705)+math.Float32frombits(0x3C092F9D))*v705)+math.Float32frombits(0x3D2AACD0))*v705)+math.Float32frombits(0x3E2AAA32))*v705) + math.Float32frombits(0x3EFFFFFD)) * v705)
-						v733 := lane.Select(v693 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v719+math.Float32frombits(0x3F800000))*v705)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v697)<<23)))
-						if v691 {
-							*(*float32)(unsafe.Add(sscores, v685*4)) = v733
+						v715 := v714 - v443
+						v719 := float32(v715*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v721 := v719 - math.Float32frombits(0x4B40007F)
+						v727 := (v715 - float32(v721*math.Float32frombits(0x3F317200))) - float32(v721*math.Float32frombits(0x35BFBE8E))
+						v741 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v727)+math.Float32frombits(0x3C092F9D))*v727)+math.Float32frombits(0x3D2AACD0))*v727)+math.Float32frombits(0x3E2AAA32))*v727) + math.Float32frombits(0x3EFFFFFD)) * v727)
+						v755 := lane.Select(v715 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v741+math.Float32frombits(0x3F800000))*v727)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v719)<<23)))
+						if v713 {
+							*(*float32)(unsafe.Add(sscores, v707*4)) = v755
 						}
-						v737 := rsum[0][l]
-						rsum[0][l] = v737 + lane.Select(v691, v733, math.Float32frombits(0x00000000))
-						v753 := uint32(v687+16) < v283
-						var v754 float32
-						if v753 {
-							v754 = *(*float32)(unsafe.Add(sscores, v685*4+64))
+						v759 := rsum[0][l]
+						rsum[0][l] = v759 + lane.Select(v713, v755, math.Float32frombits(0x00000000))
+						v775 := uint32(v709+16) < v457
+						var v776 float32
+						if v775 {
+							v776 = *(*float32)(unsafe.Add(sscores, v707*4+64))
 						}
-						v755 := v754 - v430
-						v759 := float32(v755*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v761 := v759 - math.Float32frombits(0x4B40007F)
-						v767 := (v755 - float32(v761*math.Float32frombits(0x3F317200))) - float32(v761*math.Float32frombits(0x35BFBE8E))
-						v781 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v767)+math.Float32frombits(0x3C092F9D))*v767)+math.Float32frombits(0x3D2AACD0))*v767)+math.Float32frombits(0x3E2AAA32))*v767) + math.Float32frombits(0x3EFFFFFD)) * v767)
-						v795 := lane.Select(v755 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v781+math.Float32frombits(0x3F800000))*v767)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v759)<<23)))
-						if v753 {
-							*(*float32)(unsafe.Add(sscores, v685*4+64)) = v795
+						v777 := v776 - v443
+						v781 := float32(v777*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v783 := v781 - math.Float32frombits(0x4B40007F)
+						v789 := (v777 - float32(v783*math.Float32frombits(0x3F317200))) - float32(v783*math.Float32frombits(0x35BFBE8E))
+						v803 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v789)+math.Float32frombits(0x3C092F9D))*v789)+math.Float32frombits(0x3D2AACD0))*v789)+math.Float32frombits(0x3E2AAA32))*v789) + math.Float32frombits(0x3EFFFFFD)) * v789)
+						v817 := lane.Select(v777 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v803+math.Float32frombits(0x3F800000))*v789)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v781)<<23)))
+						if v775 {
+							*(*float32)(unsafe.Add(sscores, v707*4+64)) = v817
 						}
-						v799 := rsum[1][l]
-						rsum[1][l] = v799 + lane.Select(v753, v795, math.Float32frombits(0x00000000))
+						v821 := rsum[1][l]
+						rsum[1][l] = v821 + lane.Select(v775, v817, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v803 := rsum[0][l]
-					v805 := rsum[1][l]
-					w806[l] = v803 + v805
+					v825 := rsum[0][l]
+					v827 := rsum[1][l]
+					w828[l] = v825 + v827
 				}
-				v807 := lane.FoldAddF32(w806[:])
-				if ((v10 + v264) <= v12) && (v268 < v273) {
-					v814 := (v119 + v264) * 2
-					*(*float32)(unsafe.Add(pml, v814*4)) = v430
-					*(*float32)(unsafe.Add(pml, v814*4+4)) = v807
+				v829 := lane.FoldAddF32(w828[:])
+				if ((v10 + v433) <= v12) && (v437 < v442) {
+					v836 := (v119 + v433) * 2
+					*(*float32)(unsafe.Add(pml, v836*4)) = v443
+					*(*float32)(unsafe.Add(pml, v836*4+4)) = v829
 				}
 			}
-			v827 := ((nhd + 15) >> 4) << 4
-			for v829 := 0; v829 < nhd; v829 += 16 {
-				v832 := v115 * v827
+			v849 := ((nhd + 15) >> 4) << 4
+			for v851 := 0; v851 < nhd; v851 += 16 {
+				v854 := v115 * v849
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 					rvalue1[1][l] = math.Float32frombits(0x00000000)
 					rvalue1[2][l] = math.Float32frombits(0x00000000)
 				}
 				if v104 < v106 {
-					v844 := *(*int32)(unsafe.Add(sseen, 0))
-					v848 := *(*int32)(unsafe.Add(sseen, 4))
-					v850 := min(v106, int(v848))
-					for v851 := int(v844); v851 < v850; v851 += 1 {
-						v852 := v851 * v827
-						v857 := *(*float32)(unsafe.Add(sscores, v851*4))
+					v866 := *(*int32)(unsafe.Add(sseen, 0))
+					v870 := *(*int32)(unsafe.Add(sseen, 4))
+					v872 := min(v106, int(v870))
+					for v873 := int(v866); v873 < v872; v873 += 1 {
+						v874 := v873 * v849
+						v879 := *(*float32)(unsafe.Add(sscores, v873*4))
 						for l := range 16 {
-							v864 := rvalue1[0][l]
-							rvalue1[0][l] = v864 + float32(v857**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v852)*4)))
+							v886 := rvalue1[0][l]
+							rvalue1[0][l] = v886 + float32(v879**(*float32)(unsafe.Add(pvcache, ((v854+(v851+l))+v874)*4)))
 						}
 					}
-					v874 := *(*int32)(unsafe.Add(sseen, 8))
-					v878 := *(*int32)(unsafe.Add(sseen, 12))
-					v880 := min(v106, int(v878))
-					for v881 := int(v874); v881 < v880; v881 += 1 {
-						v882 := v881 * v827
-						v889 := *(*float32)(unsafe.Add(sscores, v881*4+1024))
+					v896 := *(*int32)(unsafe.Add(sseen, 8))
+					v900 := *(*int32)(unsafe.Add(sseen, 12))
+					v902 := min(v106, int(v900))
+					for v903 := int(v896); v903 < v902; v903 += 1 {
+						v904 := v903 * v849
+						v911 := *(*float32)(unsafe.Add(sscores, v903*4+1024))
 						for l := range 16 {
-							v896 := rvalue1[1][l]
-							rvalue1[1][l] = v896 + float32(v889**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v882)*4)))
+							v918 := rvalue1[1][l]
+							rvalue1[1][l] = v918 + float32(v911**(*float32)(unsafe.Add(pvcache, ((v854+(v851+l))+v904)*4)))
 						}
 					}
-					v906 := *(*int32)(unsafe.Add(sseen, 16))
-					v910 := *(*int32)(unsafe.Add(sseen, 20))
-					v912 := min(v106, int(v910))
-					for v913 := int(v906); v913 < v912; v913 += 1 {
-						v914 := v913 * v827
-						v921 := *(*float32)(unsafe.Add(sscores, v913*4+2048))
+					v928 := *(*int32)(unsafe.Add(sseen, 16))
+					v932 := *(*int32)(unsafe.Add(sseen, 20))
+					v934 := min(v106, int(v932))
+					for v935 := int(v928); v935 < v934; v935 += 1 {
+						v936 := v935 * v849
+						v943 := *(*float32)(unsafe.Add(sscores, v935*4+2048))
 						for l := range 16 {
-							v928 := rvalue1[2][l]
-							rvalue1[2][l] = v928 + float32(v921**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v914)*4)))
+							v950 := rvalue1[2][l]
+							rvalue1[2][l] = v950 + float32(v943**(*float32)(unsafe.Add(pvcache, ((v854+(v851+l))+v936)*4)))
 						}
 					}
 				}
-				for v935 := v106; v935 < v108; v935 += 1 {
-					v936 := v935 * v827
-					v941 := *(*float32)(unsafe.Add(sscores, v935*4))
-					v958 := *(*float32)(unsafe.Add(sscores, v935*4+1024))
-					v975 := *(*float32)(unsafe.Add(sscores, v935*4+2048))
+				for v957 := v106; v957 < v108; v957 += 1 {
+					v958 := v957 * v849
+					v963 := *(*float32)(unsafe.Add(sscores, v957*4))
+					v980 := *(*float32)(unsafe.Add(sscores, v957*4+1024))
+					v997 := *(*float32)(unsafe.Add(sscores, v957*4+2048))
 					for l := range 16 {
-						v948 := rvalue1[0][l]
-						v939 := *(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v936)*4))
-						rvalue1[0][l] = v948 + float32(v941*v939)
-						v965 := rvalue1[1][l]
-						rvalue1[1][l] = v965 + float32(v958*v939)
-						v982 := rvalue1[2][l]
-						rvalue1[2][l] = v982 + float32(v975*v939)
+						v970 := rvalue1[0][l]
+						v961 := *(*float32)(unsafe.Add(pvcache, ((v854+(v851+l))+v958)*4))
+						rvalue1[0][l] = v970 + float32(v963*v961)
+						v987 := rvalue1[1][l]
+						rvalue1[1][l] = v987 + float32(v980*v961)
+						v1004 := rvalue1[2][l]
+						rvalue1[2][l] = v1004 + float32(v997*v961)
 					}
 				}
 				if v108 < v105 {
-					v993 := *(*int32)(unsafe.Add(sseen, 0))
-					v997 := *(*int32)(unsafe.Add(sseen, 4))
-					v998 := int(v997)
-					for v1000 := max(v108, int(v993)); v1000 < v998; v1000 += 1 {
-						v1001 := v1000 * v827
-						v1006 := *(*float32)(unsafe.Add(sscores, v1000*4))
+					v1015 := *(*int32)(unsafe.Add(sseen, 0))
+					v1019 := *(*int32)(unsafe.Add(sseen, 4))
+					v1020 := int(v1019)
+					for v1022 := max(v108, int(v1015)); v1022 < v1020; v1022 += 1 {
+						v1023 := v1022 * v849
+						v1028 := *(*float32)(unsafe.Add(sscores, v1022*4))
 						for l := range 16 {
-							v1013 := rvalue1[0][l]
-							rvalue1[0][l] = v1013 + float32(v1006**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v1001)*4)))
+							v1035 := rvalue1[0][l]
+							rvalue1[0][l] = v1035 + float32(v1028**(*float32)(unsafe.Add(pvcache, ((v854+(v851+l))+v1023)*4)))
 						}
 					}
-					v1023 := *(*int32)(unsafe.Add(sseen, 8))
-					v1027 := *(*int32)(unsafe.Add(sseen, 12))
-					v1028 := int(v1027)
-					for v1030 := max(v108, int(v1023)); v1030 < v1028; v1030 += 1 {
-						v1031 := v1030 * v827
-						v1038 := *(*float32)(unsafe.Add(sscores, v1030*4+1024))
+					v1045 := *(*int32)(unsafe.Add(sseen, 8))
+					v1049 := *(*int32)(unsafe.Add(sseen, 12))
+					v1050 := int(v1049)
+					for v1052 := max(v108, int(v1045)); v1052 < v1050; v1052 += 1 {
+						v1053 := v1052 * v849
+						v1060 := *(*float32)(unsafe.Add(sscores, v1052*4+1024))
 						for l := range 16 {
-							v1045 := rvalue1[1][l]
-							rvalue1[1][l] = v1045 + float32(v1038**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v1031)*4)))
+							v1067 := rvalue1[1][l]
+							rvalue1[1][l] = v1067 + float32(v1060**(*float32)(unsafe.Add(pvcache, ((v854+(v851+l))+v1053)*4)))
 						}
 					}
-					v1055 := *(*int32)(unsafe.Add(sseen, 16))
-					v1059 := *(*int32)(unsafe.Add(sseen, 20))
-					v1060 := int(v1059)
-					for v1062 := max(v108, int(v1055)); v1062 < v1060; v1062 += 1 {
-						v1063 := v1062 * v827
-						v1070 := *(*float32)(unsafe.Add(sscores, v1062*4+2048))
+					v1077 := *(*int32)(unsafe.Add(sseen, 16))
+					v1081 := *(*int32)(unsafe.Add(sseen, 20))
+					v1082 := int(v1081)
+					for v1084 := max(v108, int(v1077)); v1084 < v1082; v1084 += 1 {
+						v1085 := v1084 * v849
+						v1092 := *(*float32)(unsafe.Add(sscores, v1084*4+2048))
 						for l := range 16 {
-							v1077 := rvalue1[2][l]
-							rvalue1[2][l] = v1077 + float32(v1070**(*float32)(unsafe.Add(pvcache, ((v832+(v829+l))+v1063)*4)))
+							v1099 := rvalue1[2][l]
+							rvalue1[2][l] = v1099 + float32(v1092**(*float32)(unsafe.Add(pvcache, ((v854+(v851+l))+v1085)*4)))
 						}
 					}
 				}
-				v1087 := *(*int32)(unsafe.Add(sseen, 0))
-				v1091 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1087) < int(v1091)) {
-					v1098 := v119 * nhd
+				v1109 := *(*int32)(unsafe.Add(sseen, 0))
+				v1113 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1109) < int(v1113)) {
+					v1120 := v119 * nhd
 					for l := range 16 {
-						v1106 := rvalue1[0][l]
-						v831 := v829 + l
-						if v831 < nhd {
-							*(*float32)(unsafe.Add(po, (v1098+v831)*4)) = v1106
+						v1128 := rvalue1[0][l]
+						v853 := v851 + l
+						if v853 < nhd {
+							*(*float32)(unsafe.Add(po, (v1120+v853)*4)) = v1128
 						}
 					}
 				}
-				v1112 := *(*int32)(unsafe.Add(sseen, 8))
-				v1116 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1112) < int(v1116)) {
-					v1127 := (v119 + 1) * nhd
+				v1134 := *(*int32)(unsafe.Add(sseen, 8))
+				v1138 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1134) < int(v1138)) {
+					v1149 := (v119 + 1) * nhd
 					for l := range 16 {
-						v1135 := rvalue1[1][l]
-						v831 := v829 + l
-						if v831 < nhd {
-							*(*float32)(unsafe.Add(po, (v1127+v831)*4)) = v1135
+						v1157 := rvalue1[1][l]
+						v853 := v851 + l
+						if v853 < nhd {
+							*(*float32)(unsafe.Add(po, (v1149+v853)*4)) = v1157
 						}
 					}
 				}
-				v1141 := *(*int32)(unsafe.Add(sseen, 16))
-				v1145 := *(*int32)(unsafe.Add(sseen, 20))
-				if (v78 <= v12) && (int(v1141) < int(v1145)) {
-					v1156 := (v119 + 2) * nhd
+				v1163 := *(*int32)(unsafe.Add(sseen, 16))
+				v1167 := *(*int32)(unsafe.Add(sseen, 20))
+				if (v78 <= v12) && (int(v1163) < int(v1167)) {
+					v1178 := (v119 + 2) * nhd
 					for l := range 16 {
-						v1164 := rvalue1[2][l]
-						v831 := v829 + l
-						if v831 < nhd {
-							*(*float32)(unsafe.Add(po, (v1156+v831)*4)) = v1164
+						v1186 := rvalue1[2][l]
+						v853 := v851 + l
+						if v853 < nhd {
+							*(*float32)(unsafe.Add(po, (v1178+v853)*4)) = v1186
 						}
 					}
 				}

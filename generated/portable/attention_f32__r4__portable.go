@@ -27,11 +27,12 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 	nwindow := int(a.Int[4])
 	sscores := unsafe.Add(a.Scratch, 0)
 	sseen := unsafe.Add(a.Scratch, 4096)
+	stops := unsafe.Add(a.Scratch, 4160)
 	var rscore [4][16]float32
 	var rtop [2][16]float32
 	var rsum [2][16]float32
 	var rvalue1 [4][16]float32
-	var w497, w874 [16]float32
+	var w497, w896 [16]float32
 	tiles0 := int((a.Int[0] + 3) / 4)
 	t0 := lo % tiles0
 	tiles1 := int((a.Int[1] + 0) / 1)
@@ -115,28 +116,27 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 				}
 			}
 			for v332 := 0; v332 < 4; v332 += 1 {
-				v334 := v332 * 2
-				v335 := *(*int32)(unsafe.Add(sseen, v334*4))
-				v336 := int(v335)
-				v340 := *(*int32)(unsafe.Add(sseen, v334*4+4))
-				v341 := int(v340)
-				v343 := v332 * 256
-				v347 := int32(v336)
-				v351 := uint32(int32(v341 - v336))
-				v359 := (v336 >> 5) << 5
-				v366 := ((v336 + 31) >> 5) << 5
-				v371 := max((v341>>5)<<5, v366)
-				v372 := min(v366, v341)
+				v334 := v332 * 256
+				v336 := v332 * 2
+				v337 := *(*int32)(unsafe.Add(sseen, v336*4))
+				v338 := int(v337)
+				v342 := *(*int32)(unsafe.Add(sseen, v336*4+4))
+				v343 := int(v342)
+				v351 := int32(v338)
+				v355 := uint32(int32(v343 - v338))
+				v366 := ((v338 + 31) >> 5) << 5
+				v371 := max((v343>>5)<<5, v366)
+				v372 := min(v366, v343)
 				for l := range 16 {
 					rtop[0][l] = math.Float32frombits(0xFF800000)
 					rtop[1][l] = math.Float32frombits(0xFF800000)
 				}
-				for v373 := v359; v373 < v372; v373 += 32 {
-					v374 := v343 + v373
+				for v373 := (v338 >> 5) << 5; v373 < v372; v373 += 32 {
+					v374 := v334 + v373
 					v378 := int32(v373)
 					for l := range 16 {
-						v379 := (int32(l) - v347) + v378
-						v383 := uint32(v379+0) < v351
+						v379 := (int32(l) - v351) + v378
+						v383 := uint32(v379+0) < v355
 						var v384 float32
 						v377 := v374 + l
 						if v383 {
@@ -145,7 +145,7 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 						v387 := rtop[0][l]
 						v385 := lane.Select(v383, v384, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v387 < v385, v385, v387)
-						v406 := uint32(v379+16) < v351
+						v406 := uint32(v379+16) < v355
 						var v407 float32
 						if v406 {
 							v407 = *(*float32)(unsafe.Add(sscores, v377*4+64))
@@ -156,7 +156,7 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 					}
 				}
 				for v416 := v366; v416 < v371; v416 += 32 {
-					v417 := v343 + v416
+					v417 := v334 + v416
 					for l := range 16 {
 						v420 := v417 + l
 						v421 := *(*float32)(unsafe.Add(sscores, v420*4))
@@ -167,12 +167,12 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 						rtop[1][l] = lane.Select(v439 < v437, v437, v439)
 					}
 				}
-				for v445 := v371; v445 < v341; v445 += 32 {
-					v446 := v343 + v445
+				for v445 := v371; v445 < v343; v445 += 32 {
+					v446 := v334 + v445
 					v450 := int32(v445)
 					for l := range 16 {
-						v451 := (int32(l) - v347) + v450
-						v455 := uint32(v451+0) < v351
+						v451 := (int32(l) - v351) + v450
+						v455 := uint32(v451+0) < v355
 						var v456 float32
 						v449 := v446 + l
 						if v455 {
@@ -181,7 +181,7 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 						v459 := rtop[0][l]
 						v457 := lane.Select(v455, v456, math.Float32frombits(0xFF800000))
 						rtop[0][l] = lane.Select(v459 < v457, v457, v459)
-						v478 := uint32(v451+16) < v351
+						v478 := uint32(v451+16) < v355
 						var v479 float32
 						if v478 {
 							v479 = *(*float32)(unsafe.Add(sscores, v449*4+64))
@@ -197,131 +197,146 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 					w497[l] = lane.Select(v489 < v491, v491, v489)
 				}
 				v498 := lane.FoldMaxF32(w497[:])
+				*(*float32)(unsafe.Add(stops, v332*4)) = v498
+			}
+			for v501 := 0; v501 < 4; v501 += 1 {
+				v503 := v501 * 2
+				v504 := *(*int32)(unsafe.Add(sseen, v503*4))
+				v505 := int(v504)
+				v509 := *(*int32)(unsafe.Add(sseen, v503*4+4))
+				v510 := int(v509)
+				v511 := *(*float32)(unsafe.Add(stops, v501*4))
+				v513 := v501 * 256
+				v521 := int32(v505)
+				v525 := uint32(int32(v510 - v505))
+				v536 := ((v505 + 31) >> 5) << 5
+				v541 := max((v510>>5)<<5, v536)
+				v542 := min(v536, v510)
 				for l := range 16 {
 					rsum[0][l] = math.Float32frombits(0x00000000)
 					rsum[1][l] = math.Float32frombits(0x00000000)
 				}
-				for v521 := v359; v521 < v372; v521 += 32 {
-					v522 := v343 + v521
-					v526 := int32(v521)
+				for v543 := (v505 >> 5) << 5; v543 < v542; v543 += 32 {
+					v544 := v513 + v543
+					v548 := int32(v543)
 					for l := range 16 {
-						v527 := (int32(l) - v347) + v526
-						v531 := uint32(v527+0) < v351
-						var v532 float32
-						v525 := v522 + l
-						if v531 {
-							v532 = *(*float32)(unsafe.Add(sscores, v525*4))
+						v549 := (int32(l) - v521) + v548
+						v553 := uint32(v549+0) < v525
+						var v554 float32
+						v547 := v544 + l
+						if v553 {
+							v554 = *(*float32)(unsafe.Add(sscores, v547*4))
 						}
-						v533 := v532 - v498
-						v537 := float32(v533*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v539 := v537 - math.Float32frombits(0x4B40007F)
-						v545 := (v533 - float32(v539*math.Float32frombits(0x3F317200))) - float32(v539*math.Float32frombits(0x35BFBE8E))
-						v559 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v545)+math.Float32frombits(0x3C092F9D))*v545)+math.Float32frombits(0x3D2AACD0))*v545)+math.Float32frombits(0x3E2AAA32))*v545) + math.Float32frombits(0x3EFFFFFD)) * v545)
-						v573 := lane.Select(v533 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v559+math.Float32frombits(0x3F800000))*v545)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v537)<<23)))
-						if v531 {
-							*(*float32)(unsafe.Add(sscores, v525*4)) = v573
+						v555 := v554 - v511
+						v559 := float32(v555*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v561 := v559 - math.Float32frombits(0x4B40007F)
+						v567 := (v555 - float32(v561*math.Float32frombits(0x3F317200))) - float32(v561*math.Float32frombits(0x35BFBE8E))
+						v581 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v567)+math.Float32frombits(0x3C092F9D))*v567)+math.Float32frombits(0x3D2AACD0))*v567)+math.Float32frombits(0x3E2AAA32))*v567) + math.Float32frombits(0x3EFFFFFD)) * v567)
+						v595 := lane.Select(v555 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v581+math.Float32frombits(0x3F800000))*v567)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v559)<<23)))
+						if v553 {
+							*(*float32)(unsafe.Add(sscores, v547*4)) = v595
 						}
-						v577 := rsum[0][l]
-						rsum[0][l] = v577 + lane.Select(v531, v573, math.Float32frombits(0x00000000))
-						v593 := uint32(v527+16) < v351
-						var v594 float32
-						if v593 {
-							v594 = *(*float32)(unsafe.Add(sscores, v525*4+64))
+						v599 := rsum[0][l]
+						rsum[0][l] = v599 + lane.Select(v553, v595, math.Float32frombits(0x00000000))
+						v615 := uint32(v549+16) < v525
+						var v616 float32
+						if v615 {
+							v616 = *(*float32)(unsafe.Add(sscores, v547*4+64))
 						}
-						v595 := v594 - v498
-						v599 := float32(v595*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v601 := v599 - math.Float32frombits(0x4B40007F)
-						v607 := (v595 - float32(v601*math.Float32frombits(0x3F317200))) - float32(v601*math.Float32frombits(0x35BFBE8E))
-						v621 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v607)+math.Float32frombits(0x3C092F9D))*v607)+math.Float32frombits(0x3D2AACD0))*v607)+math.Float32frombits(0x3E2AAA32))*v607) + math.Float32frombits(0x3EFFFFFD)) * v607)
-						v635 := lane.Select(v595 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v621+math.Float32frombits(0x3F800000))*v607)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v599)<<23)))
-						if v593 {
-							*(*float32)(unsafe.Add(sscores, v525*4+64)) = v635
+						v617 := v616 - v511
+						v621 := float32(v617*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v623 := v621 - math.Float32frombits(0x4B40007F)
+						v629 := (v617 - float32(v623*math.Float32frombits(0x3F317200))) - float32(v623*math.Float32frombits(0x35BFBE8E))
+						v643 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v629)+math.Float32frombits(0x3C092F9D))*v629)+math.Float32frombits(0x3D2AACD0))*v629)+math.Float32frombits(0x3E2AAA32))*v629) + math.Float32frombits(0x3EFFFFFD)) * v629)
+						v657 := lane.Select(v617 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v643+math.Float32frombits(0x3F800000))*v629)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v621)<<23)))
+						if v615 {
+							*(*float32)(unsafe.Add(sscores, v547*4+64)) = v657
 						}
-						v639 := rsum[1][l]
-						rsum[1][l] = v639 + lane.Select(v593, v635, math.Float32frombits(0x00000000))
+						v661 := rsum[1][l]
+						rsum[1][l] = v661 + lane.Select(v615, v657, math.Float32frombits(0x00000000))
 					}
 				}
-				for v642 := v366; v642 < v371; v642 += 32 {
-					v643 := v343 + v642
+				for v664 := v536; v664 < v541; v664 += 32 {
+					v665 := v513 + v664
 					for l := range 16 {
-						v646 := v643 + l
-						v647 := *(*float32)(unsafe.Add(sscores, v646*4))
-						v648 := v647 - v498
-						v652 := float32(v648*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v654 := v652 - math.Float32frombits(0x4B40007F)
-						v660 := (v648 - float32(v654*math.Float32frombits(0x3F317200))) - float32(v654*math.Float32frombits(0x35BFBE8E))
-						v674 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v660)+math.Float32frombits(0x3C092F9D))*v660)+math.Float32frombits(0x3D2AACD0))*v660)+math.Float32frombits(0x3E2AAA32))*v660) + math.Float32frombits(0x3EFFFFFD)) * v660)
-						v688 := lane.Select(v648 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v674+math.Float32frombits(0x3F800000))*v660)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v652)<<23)))
-						*(*float32)(unsafe.Add(sscores, v646*4)) = v688
-						v691 := rsum[0][l]
-						rsum[0][l] = v691 + v688
-						v702 := *(*float32)(unsafe.Add(sscores, v646*4+64))
-						v703 := v702 - v498
-						v707 := float32(v703*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v709 := v707 - math.Float32frombits(0x4B40007F)
-						v715 := (v703 - float32(v709*math.Float32frombits(0x3F317200))) - float32(v709*math.Float32frombits(0x35BFBE8E))
-						v729 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v715)+math.Float32frombits(0x3C092F9D))*v715)+math.Float32frombits(0x3D2AACD0))*v715)+math.Float32frombits(0x3E2AAA32))*v715) + math.Float32frombits(0x3EFFFFFD)) * v715)
-						v743 := lane.Select(v703 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v729+math.Float32frombits(0x3F800000))*v715)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v707)<<23)))
-						*(*float32)(unsafe.Add(sscores, v646*4+64)) = v743
-						v746 := rsum[1][l]
-						rsum[1][l] = v746 + v743
+						v668 := v665 + l
+						v669 := *(*float32)(unsafe.Add(sscores, v668*4))
+						v670 := v669 - v511
+						v674 := float32(v670*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v676 := v674 - math.Float32frombits(0x4B40007F)
+						v682 := (v670 - float32(v676*math.Float32frombits(0x3F317200))) - float32(v676*math.Float32frombits(0x35BFBE8E))
+						v696 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v682)+math.Float32frombits(0x3C092F9D))*v682)+math.Float32frombits(0x3D2AACD0))*v682)+math.Float32frombits(0x3E2AAA32))*v682) + math.Float32frombits(0x3EFFFFFD)) * v682)
+						v710 := lane.Select(v670 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v696+math.Float32frombits(0x3F800000))*v682)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v674)<<23)))
+						*(*float32)(unsafe.Add(sscores, v668*4)) = v710
+						v713 := rsum[0][l]
+						rsum[0][l] = v713 + v710
+						v724 := *(*float32)(unsafe.Add(sscores, v668*4+64))
+						v725 := v724 - v511
+						v729 := float32(v725*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v731 := v729 - math.Float32frombits(0x4B40007F)
+						v737 := (v725 - float32(v731*math.Float32frombits(0x3F317200))) - float32(v731*math.Float32frombits(0x35BFBE8E))
+						v751 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v737)+math.Float32frombits(0x3C092F9D))*v737)+math.Float32frombits(0x3D2AACD0))*v737)+math.Float32frombits(0x3E2AAA32))*v737) + math.Float32frombits(0x3EFFFFFD)) * v737)
+						v765 := lane.Select(v725 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v751+math.Float32frombits(0x3F800000))*v737)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v729)<<23)))
+						*(*float32)(unsafe.Add(sscores, v668*4+64)) = v765
+						v768 := rsum[1][l]
+						rsum[1][l] = v768 + v765
 					}
 				}
-				for v749 := v371; v749 < v341; v749 += 32 {
-					v750 := v343 + v749
-					v754 := int32(v749)
+				for v771 := v541; v771 < v510; v771 += 32 {
+					v772 := v513 + v771
+					v776 := int32(v771)
 					for l := range 16 {
-						v755 := (int32(l) - v347) + v754
-						v759 := uint32(v755+0) < v351
-						var v760 float32
-						v753 := v750 + l
-						if v759 {
-							v760 = *(*float32)(unsafe.Add(sscores, v753*4))
+						v777 := (int32(l) - v521) + v776
+						v781 := uint32(v777+0) < v525
+						var v782 float32
+						v775 := v772 + l
+						if v781 {
+							v782 = *(*float32)(unsafe.Add(sscores, v775*4))
 						}
-						v761 := v760 - v498
-						v765 := float32(v761*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v767 := v765 - math.Float32frombits(0x4B40007F)
-						v773 := (v761 - float32(v767*math.Float32frombits(0x3F317200))) - float32(v767*math.Float32frombits(0x35BFBE8E))
-						v787 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v773)+math.Float32frombits(0x3C092F9D))*v773)+math.Float32frombits(0x3D2AACD0))*v773)+math.Float32frombits(0x3E2AAA32))*v773) + math.Float32frombits(0x3EFFFFFD)) * v773)
-						v801 := lane.Select(v761 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v787+math.Float32frombits(0x3F800000))*v773)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v765)<<23)))
-						if v759 {
-							*(*float32)(unsafe.Add(sscores, v753*4)) = v801
+						v783 := v782 - v511
+						v787 := float32(v783*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v789 := v787 - math.Float32frombits(0x4B40007F)
+						v795 := (v783 - float32(v789*math.Float32frombits(0x3F317200))) - float32(v789*math.Float32frombits(0x35BFBE8E))
+						v809 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v795)+math.Float32frombits(0x3C092F9D))*v795)+math.Float32frombits(0x3D2AACD0))*v795)+math.Float32frombits(0x3E2AAA32))*v795) + math.Float32frombits(0x3EFFFFFD)) * v795)
+						v823 := lane.Select(v783 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v809+math.Float32frombits(0x3F800000))*v795)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v787)<<23)))
+						if v781 {
+							*(*float32)(unsafe.Add(sscores, v775*4)) = v823
 						}
-						v805 := rsum[0][l]
-						rsum[0][l] = v805 + lane.Select(v759, v801, math.Float32frombits(0x00000000))
-						v821 := uint32(v755+16) < v351
-						var v822 float32
-						if v821 {
-							v822 = *(*float32)(unsafe.Add(sscores, v753*4+64))
+						v827 := rsum[0][l]
+						rsum[0][l] = v827 + lane.Select(v781, v823, math.Float32frombits(0x00000000))
+						v843 := uint32(v777+16) < v525
+						var v844 float32
+						if v843 {
+							v844 = *(*float32)(unsafe.Add(sscores, v775*4+64))
 						}
-						v823 := v822 - v498
-						v827 := float32(v823*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
-						v829 := v827 - math.Float32frombits(0x4B40007F)
-						v835 := (v823 - float32(v829*math.Float32frombits(0x3F317200))) - float32(v829*math.Float32frombits(0x35BFBE8E))
-						v849 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v835)+math.Float32frombits(0x3C092F9D))*v835)+math.Float32frombits(0x3D2AACD0))*v835)+math.Float32frombits(0x3E2AAA32))*v835) + math.Float32frombits(0x3EFFFFFD)) * v835)
-						v863 := lane.Select(v823 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v849+math.Float32frombits(0x3F800000))*v835)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v827)<<23)))
-						if v821 {
-							*(*float32)(unsafe.Add(sscores, v753*4+64)) = v863
+						v845 := v844 - v511
+						v849 := float32(v845*math.Float32frombits(0x3FB8AA3B)) + math.Float32frombits(0x4B40007F)
+						v851 := v849 - math.Float32frombits(0x4B40007F)
+						v857 := (v845 - float32(v851*math.Float32frombits(0x3F317200))) - float32(v851*math.Float32frombits(0x35BFBE8E))
+						v871 := float32((float32((float32((float32((float32(math.Float32frombits(0x3AB58F09)*v857)+math.Float32frombits(0x3C092F9D))*v857)+math.Float32frombits(0x3D2AACD0))*v857)+math.Float32frombits(0x3E2AAA32))*v857) + math.Float32frombits(0x3EFFFFFD)) * v857)
+						v885 := lane.Select(v845 < math.Float32frombits(0xC2300000), math.Float32frombits(0x00000000), float32((float32((v871+math.Float32frombits(0x3F800000))*v857)+math.Float32frombits(0x3F800000))*math.Float32frombits(math.Float32bits(v849)<<23)))
+						if v843 {
+							*(*float32)(unsafe.Add(sscores, v775*4+64)) = v885
 						}
-						v867 := rsum[1][l]
-						rsum[1][l] = v867 + lane.Select(v821, v863, math.Float32frombits(0x00000000))
+						v889 := rsum[1][l]
+						rsum[1][l] = v889 + lane.Select(v843, v885, math.Float32frombits(0x00000000))
 					}
 				}
 				for l := range 16 {
-					v871 := rsum[0][l]
-					v873 := rsum[1][l]
-					w874[l] = v871 + v873
+					v893 := rsum[0][l]
+					v895 := rsum[1][l]
+					w896[l] = v893 + v895
 				}
-				v875 := lane.FoldAddF32(w874[:])
-				if ((v10 + v332) <= v12) && (v336 < v341) {
-					v882 := (v150 + v332) * 2
-					*(*float32)(unsafe.Add(pml, v882*4)) = v498
-					*(*float32)(unsafe.Add(pml, v882*4+4)) = v875
+				v897 := lane.FoldAddF32(w896[:])
+				if ((v10 + v501) <= v12) && (v505 < v510) {
+					v904 := (v150 + v501) * 2
+					*(*float32)(unsafe.Add(pml, v904*4)) = v511
+					*(*float32)(unsafe.Add(pml, v904*4+4)) = v897
 				}
 			}
-			v895 := ((nhd + 15) >> 4) << 4
-			for v897 := 0; v897 < nhd; v897 += 16 {
-				v900 := v146 * v895
+			v917 := ((nhd + 15) >> 4) << 4
+			for v919 := 0; v919 < nhd; v919 += 16 {
+				v922 := v146 * v917
 				for l := range 16 {
 					rvalue1[0][l] = math.Float32frombits(0x00000000)
 					rvalue1[1][l] = math.Float32frombits(0x00000000)
@@ -329,160 +344,160 @@ func attention_f32__r4__portable(a *kernel.Args, lo, hi int) {
 					rvalue1[3][l] = math.Float32frombits(0x00000000)
 				}
 				if v135 < v137 {
-					v913 := *(*int32)(unsafe.Add(sseen, 0))
-					v917 := *(*int32)(unsafe.Add(sseen, 4))
-					v919 := min(v137, int(v917))
-					for v920 := int(v913); v920 < v919; v920 += 1 {
-						v921 := v920 * v895
-						v926 := *(*float32)(unsafe.Add(sscores, v920*4))
+					v935 := *(*int32)(unsafe.Add(sseen, 0))
+					v939 := *(*int32)(unsafe.Add(sseen, 4))
+					v941 := min(v137, int(v939))
+					for v942 := int(v935); v942 < v941; v942 += 1 {
+						v943 := v942 * v917
+						v948 := *(*float32)(unsafe.Add(sscores, v942*4))
 						for l := range 16 {
-							v933 := rvalue1[0][l]
-							rvalue1[0][l] = v933 + float32(v926**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v921)*4)))
+							v955 := rvalue1[0][l]
+							rvalue1[0][l] = v955 + float32(v948**(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v943)*4)))
 						}
 					}
-					v943 := *(*int32)(unsafe.Add(sseen, 8))
-					v947 := *(*int32)(unsafe.Add(sseen, 12))
-					v949 := min(v137, int(v947))
-					for v950 := int(v943); v950 < v949; v950 += 1 {
-						v951 := v950 * v895
-						v958 := *(*float32)(unsafe.Add(sscores, v950*4+1024))
+					v965 := *(*int32)(unsafe.Add(sseen, 8))
+					v969 := *(*int32)(unsafe.Add(sseen, 12))
+					v971 := min(v137, int(v969))
+					for v972 := int(v965); v972 < v971; v972 += 1 {
+						v973 := v972 * v917
+						v980 := *(*float32)(unsafe.Add(sscores, v972*4+1024))
 						for l := range 16 {
-							v965 := rvalue1[1][l]
-							rvalue1[1][l] = v965 + float32(v958**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v951)*4)))
+							v987 := rvalue1[1][l]
+							rvalue1[1][l] = v987 + float32(v980**(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v973)*4)))
 						}
 					}
-					v975 := *(*int32)(unsafe.Add(sseen, 16))
-					v979 := *(*int32)(unsafe.Add(sseen, 20))
-					v981 := min(v137, int(v979))
-					for v982 := int(v975); v982 < v981; v982 += 1 {
-						v983 := v982 * v895
-						v990 := *(*float32)(unsafe.Add(sscores, v982*4+2048))
+					v997 := *(*int32)(unsafe.Add(sseen, 16))
+					v1001 := *(*int32)(unsafe.Add(sseen, 20))
+					v1003 := min(v137, int(v1001))
+					for v1004 := int(v997); v1004 < v1003; v1004 += 1 {
+						v1005 := v1004 * v917
+						v1012 := *(*float32)(unsafe.Add(sscores, v1004*4+2048))
 						for l := range 16 {
-							v997 := rvalue1[2][l]
-							rvalue1[2][l] = v997 + float32(v990**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v983)*4)))
+							v1019 := rvalue1[2][l]
+							rvalue1[2][l] = v1019 + float32(v1012**(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v1005)*4)))
 						}
 					}
-					v1007 := *(*int32)(unsafe.Add(sseen, 24))
-					v1011 := *(*int32)(unsafe.Add(sseen, 28))
-					v1013 := min(v137, int(v1011))
-					for v1014 := int(v1007); v1014 < v1013; v1014 += 1 {
-						v1015 := v1014 * v895
-						v1022 := *(*float32)(unsafe.Add(sscores, v1014*4+3072))
+					v1029 := *(*int32)(unsafe.Add(sseen, 24))
+					v1033 := *(*int32)(unsafe.Add(sseen, 28))
+					v1035 := min(v137, int(v1033))
+					for v1036 := int(v1029); v1036 < v1035; v1036 += 1 {
+						v1037 := v1036 * v917
+						v1044 := *(*float32)(unsafe.Add(sscores, v1036*4+3072))
 						for l := range 16 {
-							v1029 := rvalue1[3][l]
-							rvalue1[3][l] = v1029 + float32(v1022**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1015)*4)))
+							v1051 := rvalue1[3][l]
+							rvalue1[3][l] = v1051 + float32(v1044**(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v1037)*4)))
 						}
 					}
 				}
-				for v1036 := v137; v1036 < v139; v1036 += 1 {
-					v1037 := v1036 * v895
-					v1042 := *(*float32)(unsafe.Add(sscores, v1036*4))
-					v1059 := *(*float32)(unsafe.Add(sscores, v1036*4+1024))
-					v1076 := *(*float32)(unsafe.Add(sscores, v1036*4+2048))
-					v1093 := *(*float32)(unsafe.Add(sscores, v1036*4+3072))
+				for v1058 := v137; v1058 < v139; v1058 += 1 {
+					v1059 := v1058 * v917
+					v1064 := *(*float32)(unsafe.Add(sscores, v1058*4))
+					v1081 := *(*float32)(unsafe.Add(sscores, v1058*4+1024))
+					v1098 := *(*float32)(unsafe.Add(sscores, v1058*4+2048))
+					v1115 := *(*float32)(unsafe.Add(sscores, v1058*4+3072))
 					for l := range 16 {
-						v1049 := rvalue1[0][l]
-						v1040 := *(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1037)*4))
-						rvalue1[0][l] = v1049 + float32(v1042*v1040)
-						v1066 := rvalue1[1][l]
-						rvalue1[1][l] = v1066 + float32(v1059*v1040)
-						v1083 := rvalue1[2][l]
-						rvalue1[2][l] = v1083 + float32(v1076*v1040)
-						v1100 := rvalue1[3][l]
-						rvalue1[3][l] = v1100 + float32(v1093*v1040)
+						v1071 := rvalue1[0][l]
+						v1062 := *(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v1059)*4))
+						rvalue1[0][l] = v1071 + float32(v1064*v1062)
+						v1088 := rvalue1[1][l]
+						rvalue1[1][l] = v1088 + float32(v1081*v1062)
+						v1105 := rvalue1[2][l]
+						rvalue1[2][l] = v1105 + float32(v1098*v1062)
+						v1122 := rvalue1[3][l]
+						rvalue1[3][l] = v1122 + float32(v1115*v1062)
 					}
 				}
 				if v139 < v136 {
-					v1111 := *(*int32)(unsafe.Add(sseen, 0))
-					v1115 := *(*int32)(unsafe.Add(sseen, 4))
-					v1116 := int(v1115)
-					for v1118 := max(v139, int(v1111)); v1118 < v1116; v1118 += 1 {
-						v1119 := v1118 * v895
-						v1124 := *(*float32)(unsafe.Add(sscores, v1118*4))
+					v1133 := *(*int32)(unsafe.Add(sseen, 0))
+					v1137 := *(*int32)(unsafe.Add(sseen, 4))
+					v1138 := int(v1137)
+					for v1140 := max(v139, int(v1133)); v1140 < v1138; v1140 += 1 {
+						v1141 := v1140 * v917
+						v1146 := *(*float32)(unsafe.Add(sscores, v1140*4))
 						for l := range 16 {
-							v1131 := rvalue1[0][l]
-							rvalue1[0][l] = v1131 + float32(v1124**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1119)*4)))
+							v1153 := rvalue1[0][l]
+							rvalue1[0][l] = v1153 + float32(v1146**(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v1141)*4)))
 						}
 					}
-					v1141 := *(*int32)(unsafe.Add(sseen, 8))
-					v1145 := *(*int32)(unsafe.Add(sseen, 12))
-					v1146 := int(v1145)
-					for v1148 := max(v139, int(v1141)); v1148 < v1146; v1148 += 1 {
-						v1149 := v1148 * v895
-						v1156 := *(*float32)(unsafe.Add(sscores, v1148*4+1024))
+					v1163 := *(*int32)(unsafe.Add(sseen, 8))
+					v1167 := *(*int32)(unsafe.Add(sseen, 12))
+					v1168 := int(v1167)
+					for v1170 := max(v139, int(v1163)); v1170 < v1168; v1170 += 1 {
+						v1171 := v1170 * v917
+						v1178 := *(*float32)(unsafe.Add(sscores, v1170*4+1024))
 						for l := range 16 {
-							v1163 := rvalue1[1][l]
-							rvalue1[1][l] = v1163 + float32(v1156**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1149)*4)))
+							v1185 := rvalue1[1][l]
+							rvalue1[1][l] = v1185 + float32(v1178**(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v1171)*4)))
 						}
 					}
-					v1173 := *(*int32)(unsafe.Add(sseen, 16))
-					v1177 := *(*int32)(unsafe.Add(sseen, 20))
-					v1178 := int(v1177)
-					for v1180 := max(v139, int(v1173)); v1180 < v1178; v1180 += 1 {
-						v1181 := v1180 * v895
-						v1188 := *(*float32)(unsafe.Add(sscores, v1180*4+2048))
+					v1195 := *(*int32)(unsafe.Add(sseen, 16))
+					v1199 := *(*int32)(unsafe.Add(sseen, 20))
+					v1200 := int(v1199)
+					for v1202 := max(v139, int(v1195)); v1202 < v1200; v1202 += 1 {
+						v1203 := v1202 * v917
+						v1210 := *(*float32)(unsafe.Add(sscores, v1202*4+2048))
 						for l := range 16 {
-							v1195 := rvalue1[2][l]
-							rvalue1[2][l] = v1195 + float32(v1188**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1181)*4)))
+							v1217 := rvalue1[2][l]
+							rvalue1[2][l] = v1217 + float32(v1210**(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v1203)*4)))
 						}
 					}
-					v1205 := *(*int32)(unsafe.Add(sseen, 24))
-					v1209 := *(*int32)(unsafe.Add(sseen, 28))
-					v1210 := int(v1209)
-					for v1212 := max(v139, int(v1205)); v1212 < v1210; v1212 += 1 {
-						v1213 := v1212 * v895
-						v1220 := *(*float32)(unsafe.Add(sscores, v1212*4+3072))
+					v1227 := *(*int32)(unsafe.Add(sseen, 24))
+					v1231 := *(*int32)(unsafe.Add(sseen, 28))
+					v1232 := int(v1231)
+					for v1234 := max(v139, int(v1227)); v1234 < v1232; v1234 += 1 {
+						v1235 := v1234 * v917
+						v1242 := *(*float32)(unsafe.Add(sscores, v1234*4+3072))
 						for l := range 16 {
-							v1227 := rvalue1[3][l]
-							rvalue1[3][l] = v1227 + float32(v1220**(*float32)(unsafe.Add(pvcache, ((v900+(v897+l))+v1213)*4)))
+							v1249 := rvalue1[3][l]
+							rvalue1[3][l] = v1249 + float32(v1242**(*float32)(unsafe.Add(pvcache, ((v922+(v919+l))+v1235)*4)))
 						}
 					}
 				}
-				v1237 := *(*int32)(unsafe.Add(sseen, 0))
-				v1241 := *(*int32)(unsafe.Add(sseen, 4))
-				if (v10 <= v12) && (int(v1237) < int(v1241)) {
-					v1248 := v150 * nhd
+				v1259 := *(*int32)(unsafe.Add(sseen, 0))
+				v1263 := *(*int32)(unsafe.Add(sseen, 4))
+				if (v10 <= v12) && (int(v1259) < int(v1263)) {
+					v1270 := v150 * nhd
 					for l := range 16 {
-						v1256 := rvalue1[0][l]
-						v899 := v897 + l
-						if v899 < nhd {
-							*(*float32)(unsafe.Add(po, (v1248+v899)*4)) = v1256
+						v1278 := rvalue1[0][l]
+						v921 := v919 + l
+						if v921 < nhd {
+							*(*float32)(unsafe.Add(po, (v1270+v921)*4)) = v1278
 						}
 					}
 				}
-				v1262 := *(*int32)(unsafe.Add(sseen, 8))
-				v1266 := *(*int32)(unsafe.Add(sseen, 12))
-				if (v47 <= v12) && (int(v1262) < int(v1266)) {
-					v1277 := (v150 + 1) * nhd
+				v1284 := *(*int32)(unsafe.Add(sseen, 8))
+				v1288 := *(*int32)(unsafe.Add(sseen, 12))
+				if (v47 <= v12) && (int(v1284) < int(v1288)) {
+					v1299 := (v150 + 1) * nhd
 					for l := range 16 {
-						v1285 := rvalue1[1][l]
-						v899 := v897 + l
-						if v899 < nhd {
-							*(*float32)(unsafe.Add(po, (v1277+v899)*4)) = v1285
+						v1307 := rvalue1[1][l]
+						v921 := v919 + l
+						if v921 < nhd {
+							*(*float32)(unsafe.Add(po, (v1299+v921)*4)) = v1307
 						}
 					}
 				}
-				v1291 := *(*int32)(unsafe.Add(sseen, 16))
-				v1295 := *(*int32)(unsafe.Add(sseen, 20))
-				if (v78 <= v12) && (int(v1291) < int(v1295)) {
-					v1306 := (v150 + 2) * nhd
+				v1313 := *(*int32)(unsafe.Add(sseen, 16))
+				v1317 := *(*int32)(unsafe.Add(sseen, 20))
+				if (v78 <= v12) && (int(v1313) < int(v1317)) {
+					v1328 := (v150 + 2) * nhd
 					for l := range 16 {
-						v1314 := rvalue1[2][l]
-						v899 := v897 + l
-						if v899 < nhd {
-							*(*float32)(unsafe.Add(po, (v1306+v899)*4)) = v1314
+						v1336 := rvalue1[2][l]
+						v921 := v919 + l
+						if v921 < nhd {
+							*(*float32)(unsafe.Add(po, (v1328+v921)*4)) = v1336
 						}
 					}
 				}
-				v1320 := *(*int32)(unsafe.Add(sseen, 24))
-				v1324 := *(*int32)(unsafe.Add(sseen, 28))
-				if (v109 <= v12) && (int(v1320) < int(v1324)) {
-					v1335 := (v150 + 3) * nhd
+				v1342 := *(*int32)(unsafe.Add(sseen, 24))
+				v1346 := *(*int32)(unsafe.Add(sseen, 28))
+				if (v109 <= v12) && (int(v1342) < int(v1346)) {
+					v1357 := (v150 + 3) * nhd
 					for l := range 16 {
-						v1343 := rvalue1[3][l]
-						v899 := v897 + l
-						if v899 < nhd {
-							*(*float32)(unsafe.Add(po, (v1335+v899)*4)) = v1343
+						v1365 := rvalue1[3][l]
+						v921 := v919 + l
+						if v921 < nhd {
+							*(*float32)(unsafe.Add(po, (v1357+v921)*4)) = v1365
 						}
 					}
 				}

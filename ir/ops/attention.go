@@ -112,9 +112,14 @@ func (a attention) build(b *ir.Builder) {
 		b.For(all.lo.Div(n*a.vectors), all.hi.Add(n*a.vectors-1).Div(n*a.vectors), 1, func(c *ir.Value) {
 			a.scores(b, q, k, scores, groups, page.Mul(hd), hd, c.Mul(a.vectors))
 		})
+		// Maxima of all rows first: while one is folded over the lanes, the next row is on its way.
+		tops := b.Shared("tops", ir.F32, a.rows)
+		b.For(0, a.rows, 1, func(r *ir.Value) { b.Store(tops, r, a.maximum(b, scores, r.Mul(256), sees(r))) })
+		b.Barrier()
 		b.For(0, a.rows, 1, func(r *ir.Value) {
 			s := sees(r)
-			m, l := a.softmax(b, scores, r.Mul(256), s)
+			m := b.Load(tops, r)
+			l := a.softmax(b, scores, r.Mul(256), m, s)
 			b.If(stored(r, s), func() {
 				b.Store(ml, part.Add(r).Mul(2), m)
 				b.Store(ml, part.Add(r).Mul(2).Add(1), l)
@@ -175,47 +180,54 @@ func (a attention) multiplyAdd(b *ir.Builder, sum ir.Tile, x, y *ir.Value, r, i 
 	}
 }
 
-// softmax replaces the scores of the row at index row by p and returns m and l, uniform. Two registers hold the 32 virtual
-// lanes of l.
-func (a attention) softmax(b *ir.Builder, scores ir.Memory, row *ir.Value, s visible) (m, l *ir.Value) {
-	top, sum := b.Reg("top", ir.F32, 2), b.Reg("sum", ir.F32, 2)
-	low := b.Const(ir.F32, 0xFF800000)
+// eachScore runs f on the vectors of 32 positions, two of 16, that are visible in part or, without masks, as a whole.
+func eachScore(b *ir.Builder, row *ir.Value, s visible, f func(i int, at, mask *ir.Value)) {
 	// A lane sees its key if the key's distance from the first visible one is less than their number.
 	distance, count := b.Lane().FromIndex().Sub(s.lo.FromIndex()), s.hi.Sub(s.lo).FromIndex().As(ir.U32)
-	// each runs f on the vectors of 32 positions that are visible in part or, without masks, as a whole.
-	each := func(f func(i int, at, mask *ir.Value)) {
-		part := func(from, to *ir.Value) {
-			b.For(from, to, 32, func(c *ir.Value) {
-				for i := range 2 {
-					f(i, row.Add(c).Add(16*i).Add(b.Lane()), distance.Add(c.FromIndex()).Add(16*i).As(ir.U32).Lt(count))
-				}
-			})
-		}
-		begin := s.lo.Shr(5).Shl(5)
-		from := s.lo.Add(31).Shr(5).Shl(5)
-		to := s.hi.Shr(5).Shl(5).Max(from)
-		part(begin, from.Min(s.hi))
+	part := func(from, to *ir.Value) {
 		b.For(from, to, 32, func(c *ir.Value) {
 			for i := range 2 {
-				f(i, row.Add(c).Add(16*i).Add(b.Lane()), nil)
+				f(i, row.Add(c).Add(16*i).Add(b.Lane()), distance.Add(c.FromIndex()).Add(16*i).As(ir.U32).Lt(count))
 			}
 		})
-		part(to, s.hi)
 	}
-	pick := func(mask, x, otherwise *ir.Value) *ir.Value {
-		if mask == nil {
-			return x
+	begin := s.lo.Shr(5).Shl(5)
+	from := s.lo.Add(31).Shr(5).Shl(5)
+	to := s.hi.Shr(5).Shl(5).Max(from)
+	part(begin, from.Min(s.hi))
+	b.For(from, to, 32, func(c *ir.Value) {
+		for i := range 2 {
+			f(i, row.Add(c).Add(16*i).Add(b.Lane()), nil)
 		}
-		return mask.Select(x, otherwise)
+	})
+	part(to, s.hi)
+}
+
+// pick is x where the mask, if there is one, holds, otherwise that value.
+func pick(mask, x, otherwise *ir.Value) *ir.Value {
+	if mask == nil {
+		return x
 	}
+	return mask.Select(x, otherwise)
+}
+
+// maximum returns the largest visible score of the row at index row.
+func (a attention) maximum(b *ir.Builder, scores ir.Memory, row *ir.Value, s visible) *ir.Value {
+	top, low := b.Reg("top", ir.F32, 2), b.Const(ir.F32, 0xFF800000)
 	top.Fill(low)
-	each(func(i int, at, mask *ir.Value) {
+	eachScore(b, row, s, func(i int, at, mask *ir.Value) {
 		x := pick(mask, b.LoadMasked(scores, at, mask), low)
 		top.Set(top.At(i).Lt(x).Select(x, top.At(i)), i)
 	})
-	m = top.At(0).Lt(top.At(1)).Select(top.At(1), top.At(0)).FoldMax()
+	return top.At(0).Lt(top.At(1)).Select(top.At(1), top.At(0)).FoldMax()
+}
+
+// softmax replaces the scores of the row at index row, whose maximum is m, by p and returns their sum. Two registers hold its
+// 32 virtual lanes.
+func (a attention) softmax(b *ir.Builder, scores ir.Memory, row, m *ir.Value, s visible) *ir.Value {
+	sum := b.Reg("sum", ir.F32, 2)
 	sum.Fill(b.F32(0))
-	each(func(i int, at, mask *ir.Value) {
+	eachScore(b, row, s, func(i int, at, mask *ir.Value) {
 		p := mathx.ExpCut(b.LoadMasked(scores, at, mask).Sub(m), -44)
 		if a.t == ir.F16 {
 			p = mathx.RoundSigProbability(p, 13)
@@ -223,7 +235,7 @@ func (a attention) softmax(b *ir.Builder, scores ir.Memory, row *ir.Value, s vis
 		b.StoreMasked(scores, at, p, mask)
 		sum.Add(pick(mask, p, b.F32(0)), i)
 	})
-	return m, sum.At(0).Add(sum.At(1)).FoldAdd()
+	return sum.At(0).Add(sum.At(1)).FoldAdd()
 }
 
 // values returns Σ p·v of every row, in ascending order of positions: first those that only some rows see, row by row, then
