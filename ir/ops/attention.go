@@ -273,7 +273,8 @@ func (a attention) values(b *ir.Builder, v, scores ir.Memory, at, stride *ir.Val
 }
 
 // attentionMerge folds the segments of every row in order and divides by l. The output has heads·hd elements a token: row r
-// of key head h is token r / group, head h·group + r mod group. Shape: rows, kv, group, hd, last position, window.
+// of key head h is token r / group, head h·group + r mod group; a head has at most 256. Shape:
+// rows, kv, group, hd, last position, window.
 func attentionMerge() *Op {
 	return &Op{
 		Name: "attention_merge", Source: "attention.go", Doc: "attention's segments merged in order",

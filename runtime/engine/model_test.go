@@ -200,6 +200,36 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
+// A prompt that attention takes in more than one block of tokens has the bits of one taken in small pieces.
+func TestLongPromptKeepsBits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("evaluates a model many times")
+	}
+	e := load(t, engine.Options{Context: 600})
+	ids := prompt(e, 510)
+	last := func(chunk int) (bits []uint32) {
+		s := session(t, e)
+		defer s.Close()
+		for at := 0; at < len(ids); at += chunk {
+			logits, err := s.Eval(context.Background(), ids[at:min(at+chunk, len(ids))])
+			if err != nil {
+				t.Fatal(err)
+			}
+			bits = bits[:0]
+			for _, l := range logits {
+				bits = append(bits, math.Float32bits(l))
+			}
+		}
+		return bits
+	}
+	whole := last(len(ids))
+	for _, chunk := range []int{37, 128} {
+		if !slices.Equal(last(chunk), whole) {
+			t.Errorf("in pieces of %d the last logits have other bits", chunk)
+		}
+	}
+}
+
 func ask(t *testing.T, e *engine.Engine, question string, r engine.Request) engine.Result {
 	t.Helper()
 	ids, err := e.Prompt([]template.Message{{Role: "user", Content: question}}, template.Options{AddGenerationPrompt: true})

@@ -270,7 +270,7 @@ func newAttention(mem *memory, like *kernel.Kernel, kv, hd, rows, group, last in
 	keyPage, valuePage := kv*hd*segment*elem, kv*((hd+15)&^15)*segment*elem // rows of values are whole vectors: see op kv_store
 	copies := len(space) / (segments * (keyPage + valuePage))
 	random := rand.New(rand.NewPCG(uint64(kv), uint64(hd)))
-	a := &attention{rows: rows, work: 2 * segment * hd, kvSize: 2 * (last + 1) * kv * hd * elem}
+	a := &attention{rows: rows, work: 4 * segment * hd, kvSize: 2 * (last + 1) * kv * hd * elem}
 	a.ints = map[string]int{"rows": rows, "kv": kv, "segments": segments, "hd": hd, "window": 1 << 30}
 	a.bufs = map[string][]byte{}
 	if copies > 0 {
